@@ -1,0 +1,104 @@
+//! What a detector saw, and the evidence for it. A finding never says what to do about it.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{EntryId, Untrusted};
+
+/// How bad it would be if the finding is true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth a line in the log.
+    Low,
+    /// Worth a look.
+    Medium,
+    /// Data or control would be lost.
+    High,
+    /// No honest use is known.
+    Critical,
+}
+
+/// How sure the detector is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// Often wrong; only for the record.
+    Possible,
+    /// Usually right; above the threshold at which a detector may interrupt.
+    Likely,
+    /// Decidable fact, such as a changed hash or a verbatim match of a secret.
+    Certain,
+}
+
+/// One observation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable name of the detector, such as `flow/secret`.
+    pub detector: Cow<'static, str>,
+    /// How bad.
+    pub severity: Severity,
+    /// How sure.
+    pub confidence: Confidence,
+    /// One sentence in our own words. Never contains text from a message or a secret.
+    pub summary: String,
+    /// Where it was seen. A flow has one [`Role::Source`] and one [`Role::Sink`].
+    pub evidence: Vec<Evidence>,
+}
+
+/// Which end of a flow a piece of evidence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Where data entered the agent's context.
+    Source,
+    /// Where data would leave it.
+    Sink,
+    /// The place itself (no flow).
+    Place,
+}
+
+/// One place in one message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Which end of a flow.
+    pub role: Role,
+    /// The server's entry, where known (`inspect` on loose records has none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<EntryId>,
+    /// The tool's name, as the server spells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Untrusted>,
+    /// JSON pointer (RFC 6901) into the message's params or result.
+    pub pointer: Untrusted,
+    /// The matched text with the middle of secrets masked. At most 200 characters.
+    pub excerpt: Untrusted,
+    /// How the text was transformed on its way, such as `base64`. Absent for verbatim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transform: Option<Cow<'static, str>>,
+    /// How long ago the source was seen, in milliseconds. Only for sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
+}
+
+/// Masks the middle of a secret for showing and storing: at most its first four characters stay, and only when at least
+/// twelve are hidden.
+pub fn mask(secret: &str) -> String {
+    let count = secret.chars().count();
+    let keep = if count >= 16 { 4 } else { 0 };
+    let mut out: String = secret.chars().take(keep).collect();
+    out.push_str("••••");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_leave_little() {
+        assert_eq!(mask("short"), "••••");
+        assert_eq!(mask("AKIAIOSFODNN7EXAMPLE"), "AKIA••••");
+    }
+}

@@ -1,0 +1,77 @@
+//! How a server is started: what the shim asks, and the plan it gets.
+
+use std::{ffi::OsString, net::SocketAddrV4, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::EntryId;
+
+/// What a client asked the shim to run. Holds the environment with its secrets: never logged, never stored.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct LaunchRequest {
+    /// Which entry.
+    pub entry: EntryId,
+    /// The command as the client's configuration spells it, looked up in the request's `PATH`.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// The shim's working directory.
+    pub cwd: PathBuf,
+    /// The shim's whole environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// What a process may do to one path and everything below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// List directories only; no file's content.
+    List,
+    /// Read and execute.
+    Read,
+    /// Read, execute, write, create, rename and remove.
+    Write,
+}
+
+/// One path that the sandbox opens.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Grant {
+    /// Absolute path. A path that does not exist when the server starts is skipped.
+    pub path: PathBuf,
+    /// What is allowed there.
+    pub access: Access,
+}
+
+/// What a process may reach on the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Nothing, loopback included.
+    None,
+    /// One loopback TCP address: the engine's egress proxy, which judges by host name.
+    Proxy(SocketAddrV4),
+}
+
+/// What the sandbox allows. Everything that is not listed is denied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// Paths.
+    pub grants: Vec<Grant>,
+    /// Network.
+    pub network: Network,
+}
+
+/// One process to start under a confinement.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Step {
+    /// Absolute path of the executable.
+    pub program: PathBuf,
+    /// Arguments, without the program's own name.
+    pub args: Vec<OsString>,
+    /// The complete environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Working directory.
+    pub cwd: PathBuf,
+    /// What it may do.
+    pub confinement: Confinement,
+}

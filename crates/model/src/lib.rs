@@ -1,0 +1,23 @@
+//! Types every Firedoor crate speaks, and views of MCP messages over raw bytes.
+//!
+//! Architecture invariant: no I/O, no clock, no randomness. Time arrives as [`time::Millis`].
+
+pub mod audit;
+pub mod digest;
+pub mod entry;
+pub mod finding;
+pub mod launch;
+pub mod paths;
+pub mod question;
+pub mod rule;
+pub mod text;
+pub mod time;
+pub mod verdict;
+pub mod wire;
+
+pub use digest::Digest;
+pub use entry::EntryId;
+pub use finding::{Confidence, Evidence, Finding, Severity};
+pub use text::Untrusted;
+pub use time::Millis;
+pub use verdict::{Mode, Verdict};

@@ -1,0 +1,65 @@
+//! A held call that waits for the user, and the answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Digest, EntryId, Finding, Millis, Untrusted};
+
+/// Short reference of a decision: four or more upper-case hex digits, such as `7F3A`. It stands in refusal texts, the
+/// log and `firedoor answer`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ref(pub String);
+
+impl std::fmt::Display for Ref {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the user decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// Let the call pass.
+    Allow,
+    /// Refuse it.
+    Block,
+}
+
+/// How long the decision holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Duration {
+    /// This one call.
+    #[default]
+    Once,
+    /// Until the agent's session ends.
+    Session,
+    /// As a rule, until removed or until the server changes.
+    Always,
+}
+
+/// A question as the CLI and the desktop show it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Question {
+    /// How to refer to it.
+    pub id: Ref,
+    /// The server asked about.
+    pub entry: EntryId,
+    /// The agent that made the call: executable name and pid of the client process.
+    pub client: Untrusted,
+    /// The tool called.
+    pub tool: Untrusted,
+    /// Why the user is asked.
+    pub findings: Vec<Finding>,
+    /// The call's full arguments, secrets masked.
+    pub arguments: Untrusted,
+    /// Hash over server, tool and arguments: what a permit is good for.
+    pub call: Digest,
+    /// When the call arrived.
+    pub asked: Millis,
+    /// Until when the call itself is held.
+    pub held_until: Millis,
+    /// Until when the question can be answered.
+    pub open_until: Millis,
+}
