@@ -1,0 +1,1 @@
+//! Catalog of MCP clients, discovery, lossless edits of their configurations, journal, restore.

@@ -1,0 +1,1 @@
+//! The proxy: sessions, transports, wiring of inspection, policy and store.

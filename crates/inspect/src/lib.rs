@@ -1,0 +1,1 @@
+//! Detectors: (message, memory of the agent's session) to findings. Pure.

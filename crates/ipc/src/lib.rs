@@ -1,0 +1,1 @@
+//! Framing, peer check and messages between shim, CLI and engine.

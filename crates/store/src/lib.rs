@@ -1,0 +1,1 @@
+//! All state that Firedoor writes: SQLite with a hash-chained audit log, rules, pins, grants, settings.
