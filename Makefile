@@ -1,0 +1,73 @@
+# One command each: every target installs what it needs through `setup`. Exit 2 from a target that is not built yet.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+BINARIES := -p firedoor-cli -p firedoor-shim
+
+# The newest cargo-deny whose rust-version allows our toolchain. Kept by version, so that a new one is built once.
+DENY_VERSION := 0.20.2
+DENY := $(TARGET)/tools/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+
+.PHONY: help setup build demo test lint audit bench app e2e eval escape conformance cross package fuzz
+
+help: ## this list
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 20
+
+setup: ## install what is needed on a fresh Debian or Ubuntu
+	@scripts/setup
+
+build: setup ## release binaries in target/release
+	cargo build --release --locked $(BINARIES)
+	@echo "built $(TARGET)/release/firedoor and $(TARGET)/release/firedoor-shim"
+
+demo: build ## the main job, end to end, in a scratch home
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/demo/demo.py
+
+test: setup ## everything CI runs besides the lints
+	@scripts/test
+
+lint: setup $(DENY) ## format, clippy, walls and licences of dependencies, documentation
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(DENY) --locked check --hide-inclusion-graph bans licenses sources
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+
+audit: setup $(DENY) ## known vulnerabilities of dependencies; fetches the RustSec database
+	$(DENY) --locked check advisories
+
+bench: build ## latency, CPU and memory beside direct and beside a blind byte pump
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/bench/bench.py
+
+# Its own target directory: the release profile of the workspace and its lints are not for a tool.
+$(DENY):
+	cargo install --locked --quiet cargo-deny --version $(DENY_VERSION) \
+	  --root "$(TARGET)/tools/cargo-deny-$(DENY_VERSION)" --target-dir "$(TARGET)/tools/build"
+	rm -rf "$(TARGET)/tools/build"
+
+app: ## start the tray app
+	@echo "make app: there is no desktop app yet; use the command line: firedoor daemon" >&2; exit 2
+
+e2e: ## real clients and the desktop
+	@echo "make e2e: tests with real clients and a desktop are not built yet; make test runs the end-to-end tests there are" >&2; exit 2
+
+eval: ## detectors on the corpora given by CORPORA=dir
+	@echo "make eval: the evaluation of detectors on corpora is not built yet" >&2; exit 2
+
+escape: ## sandbox escape probes, baseline first
+	@echo "make escape: the escape probes are not built yet; the sandbox's own tests run in make test" >&2; exit 2
+
+conformance: ## the MCP conformance suite, direct and through Firedoor
+	@echo "make conformance: not built yet; it needs the HTTP transport" >&2; exit 2
+
+cross: ## type-check macOS and Windows
+	@echo "make cross: not built yet; this release is for Linux only" >&2; exit 2
+
+package: ## .deb and .rpm
+	@echo "make package: not built yet; install from source as README.md says" >&2; exit 2
+
+fuzz: ## fuzz targets
+	@echo "make fuzz: not built yet; property tests run in make test" >&2; exit 2
