@@ -60,6 +60,30 @@ pub struct Rule {
     pub expires: Option<Millis>,
 }
 
+/// A rule that has no row yet: what an answer or a command asks the store to keep.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Draft {
+    /// What it does.
+    pub effect: Choice,
+    /// To what.
+    pub matches: Match,
+    /// Who made it.
+    pub origin: Origin,
+    /// When it was made.
+    pub created: Millis,
+    /// When it ends, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Millis>,
+}
+
+impl Draft {
+    /// The rule with the row number that the store gave it.
+    pub fn numbered(self, id: i64) -> Rule {
+        let Self { effect, matches, origin, created, expires } = self;
+        Rule { id, effect, matches, origin, created, expires }
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Match { entry, tool, detector, call, launch, definition } = &self.matches;

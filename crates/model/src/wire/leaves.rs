@@ -84,7 +84,7 @@ fn text(raw: &str, span: (usize, usize)) -> Cow<'_, str> {
 /// about 500 bytes, then cut with an ellipsis.
 pub fn pointer(raw: &str, offset: usize) -> String {
     let mut walk = Leaves::of(raw);
-    while let Some(leaf) = walk.next() {
+    for leaf in walk.by_ref() {
         if leaf.span.0 >= offset {
             break;
         }

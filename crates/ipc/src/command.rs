@@ -1,0 +1,255 @@
+//! Commands to the engine, from the CLI (and later the desktop).
+
+use std::path::PathBuf;
+
+use firedoor_model::{
+    EntryId, Finding, Millis, Mode, Untrusted, audit,
+    launch::Grant,
+    question::{Choice, Duration, Question, Ref},
+    rule::{Match, Rule},
+};
+use serde::{Deserialize, Serialize};
+
+/// One command. Each is answered by one [`Reply`], except [`Request::Log`], which streams.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Request {
+    /// What the engine is doing. Answered by [`Reply::Status`].
+    Status,
+    /// Open questions. Answered by [`Reply::Questions`].
+    Pending,
+    /// Answer one question.
+    Answer {
+        /// Which.
+        id: Ref,
+        /// What.
+        choice: Choice,
+        /// For how long.
+        duration: Duration,
+    },
+    /// The audit log. Answered by [`Reply::Event`]s and, without `follow`, [`Reply::Done`].
+    Log(LogQuery),
+    /// Check the audit chain. Answered by [`Reply::Verified`].
+    VerifyLog,
+    /// All rules. Answered by [`Reply::Rules`].
+    Rules,
+    /// Add a rule. An allow rule weakens protection.
+    AddRule {
+        /// Allow or block.
+        effect: Choice,
+        /// To what.
+        matches: Match,
+        /// When it ends, if it does.
+        expires: Option<Millis>,
+    },
+    /// Remove a rule. Removing a block rule weakens protection.
+    RemoveRule {
+        /// Its number.
+        id: i64,
+    },
+    /// Pinned definitions. Answered by [`Reply::Pins`].
+    Pins {
+        /// Of this entry only.
+        entry: Option<EntryId>,
+    },
+    /// Accept changed definitions.
+    AcceptPins {
+        /// Of this entry.
+        entry: EntryId,
+        /// Only this tool.
+        tool: Option<Untrusted>,
+    },
+    /// What the user granted to entries. Answered by [`Reply::Grants`].
+    Grants {
+        /// Of this entry only.
+        entry: Option<EntryId>,
+    },
+    /// Grant an entry more.
+    AddGrants {
+        /// Which entry.
+        entry: EntryId,
+        /// Paths.
+        grants: Vec<Grant>,
+        /// Environment names.
+        env: Vec<String>,
+    },
+    /// Take grants away.
+    RemoveGrants {
+        /// Which entry.
+        entry: EntryId,
+        /// Paths, whatever their access.
+        paths: Vec<PathBuf>,
+        /// Environment names.
+        env: Vec<String>,
+    },
+    /// The mode, or a new one. Answered by [`Reply::Mode`].
+    Mode {
+        /// The new mode. `watch` weakens protection.
+        set: Option<Mode>,
+    },
+    /// May the sender do what weakens protection outside the engine (restore files)? Answered by [`Reply::Done`] or
+    /// [`Reply::Refused`].
+    Authorize {
+        /// What, in words, for the audit.
+        action: String,
+    },
+}
+
+/// Which audit rows.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LogQuery {
+    /// Only rows of entries whose server name or id is this.
+    pub server: Option<String>,
+    /// Only rows at or after this time.
+    pub since: Option<Millis>,
+    /// Go on with new rows as they are written.
+    pub follow: bool,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum Reply {
+    /// It is done.
+    Done {
+        /// What was done, for people.
+        text: String,
+    },
+    /// It could not be done.
+    Failed {
+        /// Why, and the remedy.
+        text: String,
+    },
+    /// It may not be done by this process.
+    Refused {
+        /// Why, and who may.
+        text: String,
+    },
+    /// See [`Request::Status`].
+    Status(Status),
+    /// See [`Request::Pending`].
+    Questions {
+        /// Oldest first.
+        questions: Vec<Question>,
+    },
+    /// See [`Request::Log`].
+    Event(Row),
+    /// See [`Request::VerifyLog`].
+    Verified {
+        /// Rows read.
+        rows: u64,
+        /// The first bad row and what is wrong with it.
+        bad: Option<(u64, String)>,
+    },
+    /// See [`Request::Rules`].
+    Rules {
+        /// In order of creation.
+        rules: Vec<Rule>,
+    },
+    /// See [`Request::Pins`].
+    Pins {
+        /// By entry and name.
+        pins: Vec<Pin>,
+    },
+    /// See [`Request::Grants`].
+    Grants {
+        /// By entry.
+        grants: Vec<EntryGrants>,
+    },
+    /// See [`Request::Mode`].
+    Mode {
+        /// The mode in force.
+        mode: Mode,
+    },
+}
+
+/// What the engine is doing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// Firedoor's version.
+    pub version: String,
+    /// The engine's process.
+    pub pid: u32,
+    /// When it started.
+    pub since: Millis,
+    /// The mode in force.
+    pub mode: Mode,
+    /// Open questions.
+    pub pending: usize,
+    /// Running servers.
+    pub sessions: Vec<Session>,
+    /// What does not work as it should, one sentence each. Empty when all is well.
+    pub problems: Vec<String>,
+}
+
+/// One running server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Session {
+    /// Number within this run of the engine.
+    pub id: u64,
+    /// The entry.
+    pub entry: EntryId,
+    /// The client process.
+    pub client: Untrusted,
+    /// The server's process.
+    pub pid: u32,
+    /// The sandbox level really in force.
+    pub level: String,
+    /// The profile that gave its grants.
+    pub profile: String,
+    /// When it started.
+    pub since: Millis,
+    /// Calls so far.
+    pub calls: u64,
+}
+
+/// One audit row.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// Its number.
+    pub seq: u64,
+    /// Its chained hash.
+    pub hash: firedoor_model::Digest,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: audit::Event,
+}
+
+/// One pinned definition.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Pin {
+    /// The server's entry.
+    pub entry: EntryId,
+    /// `tool`, `prompt`, `resource` or `instructions`.
+    pub kind: String,
+    /// Its name.
+    pub name: Untrusted,
+    /// When it was first seen.
+    pub first_seen: Millis,
+    /// Hash of the pinned definition.
+    pub digest: firedoor_model::Digest,
+    /// Fields that differ now, when it waits to be accepted.
+    pub changed: Vec<String>,
+}
+
+/// What the user granted to one entry.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EntryGrants {
+    /// The entry.
+    pub entry: EntryId,
+    /// Paths.
+    pub grants: Vec<Grant>,
+    /// Environment names.
+    pub env: Vec<String>,
+}
+
+/// One judged record of `firedoor inspect`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Judged {
+    /// The record's id.
+    pub id: String,
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// What Balanced would do.
+    pub verdict: firedoor_model::Verdict,
+}

@@ -1,0 +1,284 @@
+//! The engine's socket: making it, finding it, starting an engine behind it.
+
+use std::{
+    ffi::OsString,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read},
+    os::{
+        fd::AsFd,
+        unix::{
+            fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+            net::{UnixListener, UnixStream},
+        },
+    },
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use firedoor_model::paths::Paths;
+use nix::{
+    fcntl::{Flock, FlockArg},
+    unistd::getuid,
+};
+
+use crate::process;
+
+/// How long a shim or a command waits for an engine that it started.
+pub const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// Variables that an engine started by a shim keeps: what finding the user's directories, bus and display needs.
+const KEPT: [&str; 16] = [
+    "HOME",
+    "PATH",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "CLAUDE_CONFIG_DIR",
+];
+
+/// Why the socket cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// Another engine holds the lock.
+    #[error("another Firedoor engine is running (it holds {}): use it, or stop it first", .0.display())]
+    Running(PathBuf),
+    /// A directory is not ours alone.
+    #[error("{} must be a directory owned by you with mode 0700, but it {what}: fix or remove it", .path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// No engine answers.
+    #[error("no Firedoor engine is running: start one with `firedoor daemon`")]
+    NoEngine,
+    /// The process behind the socket belongs to another user.
+    #[error("the engine's socket {} is served by another user: remove it", .0.display())]
+    Foreign(PathBuf),
+    /// The engine was started but did not come up.
+    #[error("the Firedoor engine did not start: {0}")]
+    Start(String),
+    /// A file operation failed.
+    #[error("cannot {what} {}: {source}", .path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> EndpointError {
+    let path = path.to_owned();
+    move |source| EndpointError::Io { what, path, source }
+}
+
+/// Creates a directory of mode 0700 or checks that it is one and ours.
+pub fn private_directory(path: &Path) -> Result<(), EndpointError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io_error("create", path))?;
+    let meta = fs::symlink_metadata(path).map_err(io_error("inspect", path))?;
+    let wrong = |what| Err(EndpointError::Directory { path: path.to_owned(), what });
+    if !meta.is_dir() {
+        return wrong("is something else");
+    }
+    if meta.uid() != getuid().as_raw() {
+        return wrong("belongs to another user");
+    }
+    if meta.permissions().mode() & 0o077 != 0 {
+        // Made by us under another umask, or widened by mistake: narrowing it is always right.
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io_error("protect", path))?;
+    }
+    Ok(())
+}
+
+fn open_lock(path: &Path) -> Result<File, EndpointError> {
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(nix::libc::O_NOFOLLOW)
+        .open(path)
+        .map_err(io_error("open", path))
+}
+
+/// The engine's side: the listening socket, and the lock that makes this engine the only one. Dropping it removes the
+/// socket.
+pub struct Endpoint {
+    /// The socket.
+    pub listener: UnixListener,
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl Endpoint {
+    /// Takes the lock and listens. A socket left behind by an engine that died is replaced.
+    pub fn bind(paths: &Paths) -> Result<Self, EndpointError> {
+        private_directory(&paths.runtime)?;
+        let lock = Flock::lock(open_lock(&paths.lock())?, FlockArg::LockExclusiveNonblock)
+            .map_err(|_| EndpointError::Running(paths.lock()))?;
+        let path = paths.socket();
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io_error("replace", &path)(e)),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&path).map_err(io_error("listen on", &path))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(io_error("protect", &path))?;
+        Ok(Self { listener, path, _lock: lock })
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        // A leftover is harmless: the next engine replaces it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Connects to a running engine of the same user.
+pub fn connect(paths: &Paths) -> Result<UnixStream, EndpointError> {
+    let path = paths.socket();
+    let socket = UnixStream::connect(&path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => EndpointError::NoEngine,
+        _ => io_error("connect to", &path)(e),
+    })?;
+    let peer = process::peer(socket.as_fd()).map_err(io_error("check the engine behind", &path))?;
+    if peer.uid != getuid().as_raw() {
+        return Err(EndpointError::Foreign(path));
+    }
+    Ok(socket)
+}
+
+/// Connects to a running engine, or starts `firedoor daemon` and connects to that. `var` reads the caller's environment.
+///
+/// Of several callers one starts the engine, under a lock; the others wait for it.
+pub fn connect_or_start(
+    paths: &Paths,
+    firedoor: &Path,
+    var: impl Fn(&str) -> Option<OsString>,
+) -> Result<UnixStream, EndpointError> {
+    match connect(paths) {
+        Err(EndpointError::NoEngine) => {}
+        other => return other,
+    }
+    private_directory(&paths.runtime)?;
+    let start = paths.runtime.join("start.lock");
+    let _turn = Flock::lock(open_lock(&start)?, FlockArg::LockExclusive)
+        .map_err(|(_, e)| io_error("lock", &start)(e.into()))?;
+    match connect(paths) {
+        Err(EndpointError::NoEngine) => {}
+        other => return other,
+    }
+    start_engine(paths, firedoor, var)?;
+    connect(paths)
+}
+
+/// Starts an engine that outlives us, and waits until it listens.
+fn start_engine(paths: &Paths, firedoor: &Path, var: impl Fn(&str) -> Option<OsString>) -> Result<(), EndpointError> {
+    private_directory(&paths.state)?;
+    let log = paths.state.join("engine.log");
+    let stderr = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .custom_flags(nix::libc::O_NOFOLLOW)
+        .open(&log)
+        .map_err(io_error("open", &log))?;
+    let (mut ready, stdout) = io::pipe().map_err(|e| EndpointError::Start(e.to_string()))?;
+    let mut command = Command::new(firedoor);
+    command.args(["daemon", "--background"]).env_clear().current_dir("/");
+    command.envs(KEPT.iter().filter_map(|name| Some((name, var(name)?))));
+    // The child leaves our session by itself and hands over to a grandchild, which no longer descends from the client.
+    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    let mut child = command.spawn().map_err(io_error("start", firedoor))?;
+    // `command` holds the pipe's write end: with it gone, the end of the stream means that the engine is gone.
+    drop(command);
+    let status = child.wait().map_err(io_error("wait for", firedoor))?;
+    let deadline = Instant::now() + START_LIMIT;
+    let mut said = Vec::new();
+    let mut chunk = [0; 256];
+    while said.len() < 4096 && !said.contains(&b'\n') {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut polled = [nix::poll::PollFd::new(ready.as_fd(), nix::poll::PollFlags::POLLIN)];
+        let timeout = nix::poll::PollTimeout::try_from(left).unwrap_or(nix::poll::PollTimeout::MAX);
+        match nix::poll::poll(&mut polled, timeout) {
+            Err(nix::errno::Errno::EINTR) => continue,
+            Ok(0) => break,
+            other => other.map_err(|e| EndpointError::Start(e.to_string()))?,
+        };
+        match ready.read(&mut chunk).map_err(|e| EndpointError::Start(e.to_string()))? {
+            0 => break,
+            n => said.extend_from_slice(chunk.get(..n).unwrap_or_default()),
+        }
+    }
+    if said.starts_with(b"ready\n") {
+        return Ok(());
+    }
+    Err(EndpointError::Start(format!("it ended with {status} or gave no sign in time; see {}", log.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(root: &Path) -> Paths {
+        Paths::from_env(|name| match name {
+            "HOME" => Some(root.into()),
+            "XDG_RUNTIME_DIR" => Some(root.join("run").into()),
+            _ => None,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn one_engine_at_a_time_and_stale_sockets_are_replaced() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = paths(root.path());
+        assert!(matches!(connect(&paths), Err(EndpointError::NoEngine)));
+        let first = Endpoint::bind(&paths).unwrap();
+        assert!(connect(&paths).is_ok());
+        assert!(matches!(Endpoint::bind(&paths), Err(EndpointError::Running(_))));
+        drop(first);
+        // A socket file without a listener, as after `kill -9`.
+        drop(UnixListener::bind(paths.socket()).unwrap());
+        assert!(matches!(connect(&paths), Err(EndpointError::NoEngine)));
+        assert!(Endpoint::bind(&paths).is_ok());
+    }
+
+    #[test]
+    fn the_runtime_directory_is_ours_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("d");
+        fs::create_dir(&dir).unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+        private_directory(&dir).unwrap();
+        assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(&dir, &link).unwrap();
+        assert!(matches!(private_directory(&link), Err(EndpointError::Directory { .. })));
+    }
+
+    #[test]
+    fn an_engine_that_cannot_start_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = paths(root.path());
+        let missing = connect_or_start(&paths, Path::new("/nonexistent/firedoor"), |_| None);
+        assert!(missing.unwrap_err().to_string().contains("cannot start"));
+        let silent = connect_or_start(&paths, Path::new("/bin/true"), |_| None);
+        assert!(matches!(silent, Err(EndpointError::Start(_))));
+    }
+}

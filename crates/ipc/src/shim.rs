@@ -1,0 +1,77 @@
+//! Messages between a shim and the engine. The protocol is written down in ARCHITECTURE.md, "Life and death".
+
+use std::time::Duration;
+
+use firedoor_model::launch::{LaunchRequest, Step};
+use serde::{Deserialize, Serialize};
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// Exit status.
+    Code(i32),
+    /// Killed by this signal.
+    Signal(i32),
+}
+
+/// From the shim.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToEngine {
+    /// What the client asked for. First message after the hello.
+    Launch(LaunchRequest),
+    /// The install step ended. `detail` says why it failed, and is for people.
+    Installed {
+        /// Whether it did what it should.
+        ok: bool,
+        /// What went wrong.
+        detail: String,
+    },
+    /// The server runs. Carries four descriptors, in this order: client's stdin (read), client's stdout (write),
+    /// server's stdin (write), server's stdout (read). The shim keeps duplicates.
+    Started {
+        /// The server's process.
+        pid: u32,
+        /// What the sandbox really enforces, for people and the audit.
+        level: String,
+    },
+    /// The server could not be started.
+    Failed {
+        /// Why.
+        detail: String,
+    },
+    /// The server's main process ended and its tree is gone.
+    Exited(Ended),
+}
+
+/// From the engine.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToShim {
+    /// Run this first, and report [`ToEngine::Installed`].
+    Install {
+        /// The process to run.
+        step: Step,
+        /// Kill it after this long.
+        limit: Duration,
+    },
+    /// Start the server and report [`ToEngine::Started`].
+    Run {
+        /// The process to run.
+        step: Step,
+    },
+    /// Do not start it: answer the client's requests with this text.
+    Refuse {
+        /// Why, and what to do.
+        text: String,
+    },
+    /// The client closed its side: close the duplicate of the server's stdin, so that the server sees the end too.
+    CloseServerStdin,
+    /// The server closed its side: close the duplicate of the client's stdout.
+    CloseClientStdout,
+    /// Everything the server wrote has reached the client. With [`ToEngine::Exited`] said: exit likewise.
+    Drained,
+    /// The client is gone or the session must end: end the server's tree.
+    Stop,
+}
