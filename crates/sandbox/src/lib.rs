@@ -1,1 +1,27 @@
 //! One confinement, one backend per system: Landlock and seccomp on Linux; the process tree and its guardian.
+//!
+//! [`spawn`] starts one server under a [`firedoor_model::launch::Confinement`]:
+//!
+//! ```text
+//! caller ──fork──> guardian ──fork, confine, exec──> server ──> whatever it starts
+//! ```
+//!
+//! The guardian outlives the caller by the moment it takes to kill the server's whole tree, and answers the server's
+//! `connect` calls when the confinement names a proxy. [`doctor`] says what this machine can enforce.
+//!
+//! Architecture invariant: nothing runs unconfined. Where a layer is missing, [`spawn`] refuses or [`Outcome`] says so.
+
+mod control;
+mod error;
+mod level;
+mod orphans;
+mod procfs;
+mod reap;
+mod spawn;
+mod sys;
+mod tree;
+
+pub use error::{SpawnError, Stage};
+pub use level::{Level, Outcome, Report};
+pub use spawn::{Launch, Stderr, spawn};
+pub use tree::{Exit, Tree};

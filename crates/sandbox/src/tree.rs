@@ -1,0 +1,150 @@
+//! A running server and everything it started, as the caller sees it.
+
+use std::{
+    fmt, io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    time::Duration,
+};
+
+use nix::{
+    sys::{
+        signal::{Signal, kill},
+        socket::{Shutdown, shutdown},
+    },
+    unistd::Pid,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    control::{self, News, Order},
+    level::Outcome,
+    orphans::Orphans,
+    reap,
+};
+
+/// How long a guardian may take to end after its tree did.
+const GUARDIAN_END: Duration = Duration::from_secs(2);
+
+/// How the main process of a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// It returned this exit code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+impl Exit {
+    /// As a shell reports it: 128 plus the signal's number.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "ended with exit code {code}"),
+            Self::Signal(signal) => match Signal::try_from(*signal) {
+                Ok(name) => write!(f, "was killed by {name}"),
+                Err(_) => write!(f, "was killed by signal {signal}"),
+            },
+        }
+    }
+}
+
+/// A running server with its guardian. Dropping it kills everything the server started.
+#[derive(Debug)]
+pub struct Tree {
+    pub(crate) server: Pid,
+    pub(crate) guardian: Pid,
+    pub(crate) control: OwnedFd,
+    pub(crate) outcome: Outcome,
+    pub(crate) orphans: Orphans,
+    pub(crate) exit: Option<Exit>,
+}
+
+impl Tree {
+    /// Pid of the server's main process.
+    pub fn pid(&self) -> i32 {
+        self.server.as_raw()
+    }
+
+    /// What is really enforced.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// Sends a signal to the server's process group, once, as the client would have. Nothing happens when the server
+    /// has ended.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        self.order(Order::Signal(signal))
+    }
+
+    /// Kills the server and everything it started. [`Tree::wait`] tells when that is done.
+    pub fn kill(&self) -> io::Result<()> {
+        self.order(Order::Kill)
+    }
+
+    /// Becomes readable (or hangs up) when [`Tree::wait`] will return without blocking for long.
+    pub fn exited_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+
+    /// Waits until the main process has ended and everything else the server started is dead.
+    pub fn wait(&mut self) -> io::Result<Exit> {
+        if let Some(exit) = self.exit {
+            return Ok(exit);
+        }
+        let exit = match control::receive::<News>(&self.control) {
+            Ok(Some(News::Exited { code, by_signal: false })) => Exit::Code(code),
+            Ok(Some(News::Exited { code, by_signal: true })) => Exit::Signal(code),
+            // The guardian was killed: what it guarded is ours now.
+            Ok(_) | Err(_) => self.orphans.kill(self.server).unwrap_or(Exit::Signal(nix::libc::SIGKILL)),
+        };
+        self.exit = Some(exit);
+        reap::wait_bounded(self.guardian, GUARDIAN_END);
+        Ok(exit)
+    }
+
+    fn order(&self, order: Order) -> io::Result<()> {
+        match control::send(&self.control, &order) {
+            // The guardian has reported the end already, or is gone, which wait() deals with.
+            Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        if self.exit.is_some() {
+            return;
+        }
+        // The guardian sees the hang-up, kills, and ends.
+        let _ = shutdown(self.control.as_raw_fd(), Shutdown::Both);
+        if !reap::wait_bounded(self.guardian, GUARDIAN_END) {
+            // The guardian itself is stuck or was stopped: without it the tree is ours to kill.
+            let _ = kill(self.guardian, Signal::SIGKILL);
+            reap::wait_bounded(self.guardian, GUARDIAN_END);
+        }
+        self.orphans.kill(self.server);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exits_in_words() {
+        assert_eq!(Exit::Code(3).to_string(), "ended with exit code 3");
+        assert_eq!(Exit::Signal(9).to_string(), "was killed by SIGKILL");
+        assert_eq!(Exit::Signal(40).to_string(), "was killed by signal 40");
+        assert_eq!((Exit::Code(3).shell_code(), Exit::Signal(15).shell_code()), (3, 143));
+    }
+}
