@@ -1,1 +1,3 @@
 //! The proxy: sessions, transports, wiring of inspection, policy and store.
+
+mod io;
