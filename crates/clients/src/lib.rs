@@ -1,1 +1,42 @@
 //! Catalog of MCP clients, discovery, lossless edits of their configurations, journal, restore.
+//!
+//! ```text
+//! catalog ──> discover ──> scan ──> select ──> plan ──> apply
+//!  (data)      files       entries               │        │
+//!                                             document   journal: original bytes, what was written
+//!                                             wrap       replace: lock, check, write beside, exchange
+//! ```
+//!
+//! What holds, whatever happens: a file that cannot be read in full is left alone; only the command and the arguments
+//! of an entry change, by splicing bytes; the original is saved durably first; an entry can be restored from its own
+//! text, without journal, backup or engine.
+//!
+//! Architecture invariant: reads no environment variable of its own; what it needs comes in through [`Env`].
+
+mod apply;
+mod catalog;
+mod declared;
+mod discover;
+mod document;
+mod env;
+mod error;
+mod interpolate;
+mod journal;
+mod plan;
+mod replace;
+mod scan;
+mod secret;
+mod select;
+mod source;
+mod state;
+mod wrap;
+
+pub use apply::{Applied, FileResult};
+pub use catalog::{CatalogError, Clients};
+pub use env::Env;
+pub use error::{FileError, Problem};
+pub use plan::{FilePlan, Plan, PlanError, Skipped};
+pub use scan::{ClientFound, EntryFound, FileFound, Scan};
+pub use select::{SelectError, Selection, select};
+pub use state::State;
+pub use wrap::{SHIM, Wrapped, is_wrapped};

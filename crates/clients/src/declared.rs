@@ -1,0 +1,110 @@
+//! The environment variables that an entry declares itself.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use firedoor_model::EntryId;
+
+use crate::{
+    catalog::Clients,
+    discover::{ConfigFile, Located},
+    document::{Shape, Stdio},
+    env::Env,
+    interpolate::Variables,
+    scan::located,
+    source::{Source, read_regular, resolve, text_of},
+};
+
+/// Largest `envFile` that is read.
+const MAX_ENV_FILE: u64 = 1024 * 1024;
+
+/// One entry as it stands in its file now.
+pub(crate) struct Found {
+    pub file: ConfigFile,
+    pub stdio: Stdio,
+}
+
+impl Clients {
+    /// Names of the variables that the entry declares now: the keys of its `env`, and those in its `envFile` if that
+    /// can be read. `None` when there is no such entry, or it starts no program.
+    pub fn declared_env(&self, env: &Env<'_>, id: &EntryId) -> Option<BTreeSet<String>> {
+        let found = self.find(env, id)?;
+        let mut names: BTreeSet<String> = found.stdio.env.iter().map(|(name, _)| name.clone()).collect();
+        let set = env_file(self, env, &found).unwrap_or_default();
+        names.extend(set.into_iter().map(|(name, _)| name));
+        Some(names)
+    }
+
+    /// The entry with this id, read from its file.
+    pub(crate) fn find(&self, env: &Env<'_>, id: &EntryId) -> Option<Found> {
+        self.files_of(env, id).into_iter().find_map(|file| {
+            let source = Source::read(&file.path, file.max_bytes).ok()??;
+            let (all, _) = located(&file, &source).ok()?;
+            let Located { server, .. } = all.into_iter().find(|l| l.id == *id)?;
+            match server.shape {
+                Shape::Stdio(stdio) => Some(Found { file, stdio: *stdio }),
+                Shape::Remote | Shape::Odd(_) => None,
+            }
+        })
+    }
+}
+
+/// What the entry's `envFile` sets. `None` when there is none, or it cannot be read.
+pub(crate) fn env_file(clients: &Clients, env: &Env<'_>, found: &Found) -> Option<Vec<(String, String)>> {
+    let name = found.stdio.env_file.as_deref()?;
+    let client = clients.client(&found.file.client)?;
+    let name = Variables::new(client.interpolation, env, found.file.project.as_deref()).expand(name).ok()?;
+    let path = match Path::new(&name) {
+        path if path.is_absolute() => path.to_owned(),
+        path => found.file.project.as_deref().map(PathBuf::from)?.join(path),
+    };
+    let target = resolve(&path).ok()??;
+    let (bytes, _) = read_regular(&path, &target, MAX_ENV_FILE).ok()?;
+    let (_, text) = text_of(&path, &bytes).ok()?;
+    Some(text.lines().filter_map(assignment).collect())
+}
+
+/// `NAME=value`, `export NAME="value"`; comments and everything else are nothing.
+fn assignment(line: &str) -> Option<(String, String)> {
+    let line = line.trim();
+    let line = line.strip_prefix("export ").unwrap_or(line);
+    let (name, value) = line.split_once('=')?;
+    let name = name.trim();
+    let first = name.bytes().next()?;
+    let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    if first.is_ascii_digit() || !name.bytes().all(word) {
+        return None;
+    }
+    let value = value.trim();
+    let unquoted = ['"', '\'']
+        .iter()
+        .find_map(|q| value.strip_prefix(*q).and_then(|v| v.split_once(*q)).map(|(inside, _)| inside))
+        .unwrap_or_else(|| value.split(" #").next().unwrap_or(value).trim_end());
+    Some((name.to_owned(), unquoted.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn env_file_lines() {
+        for (line, want) in [
+            ("A=b", Some(("A", "b"))),
+            ("export A = \"b c\" # d", Some(("A", "b c"))),
+            ("A='x#y'", Some(("A", "x#y"))),
+            ("A=b # c", Some(("A", "b"))),
+            ("A=", Some(("A", ""))),
+            ("# A=b", None),
+            ("1A=b", None),
+            ("A B=c", None),
+            ("=b", None),
+            ("nothing", None),
+        ] {
+            let want = want.map(|(n, v): (&str, &str)| (n.to_owned(), v.to_owned()));
+            assert_eq!(assignment(line), want, "{line}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Original bytes and what was done to which file, in `$XDG_STATE_HOME/firedoor/backups`.
+//!
+//! One record per configuration file, replaced atomically, so that a crash leaves the old or the new one. Restoring
+//! one entry needs none of this: the entry says itself what it replaced.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use firedoor_model::{Digest, EntryId};
+use serde::{Deserialize, Serialize};
+
+use crate::{env::Env, error::FileError, source::MAX_BYTES};
+
+const MAX_RECORD: u64 = 4 * 1024 * 1024;
+const MAX_RECORDS: usize = 10_000;
+/// Backups kept per file, the first one always among them.
+const KEEP: usize = 8;
+
+/// What is known about one configuration file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// The file, links resolved.
+    pub target: PathBuf,
+    /// The name the client knows it by.
+    pub path: PathBuf,
+    pub client: String,
+    /// The project of a project file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Hash of the bytes before our last chain of edits; its backup has the same name.
+    pub original: Digest,
+    /// Hash of what we wrote last.
+    pub wrote: Digest,
+    /// Entries that are protected by what we wrote.
+    pub entries: Vec<EntryId>,
+    /// Every backup of the file, oldest first.
+    pub backups: Vec<Digest>,
+}
+
+/// All records, read once.
+pub(crate) struct Journal {
+    dir: PathBuf,
+    records: Vec<Record>,
+}
+
+impl Journal {
+    /// Reads what there is. A record that cannot be read is left out: restoring works without it.
+    pub fn open(env: &Env<'_>) -> Self {
+        let dir = env.backups();
+        let names = fs::read_dir(&dir).into_iter().flatten().flatten().map(|e| e.path());
+        let mut names: Vec<PathBuf> =
+            names.filter(|p| p.extension().is_some_and(|e| e == "json")).take(MAX_RECORDS).collect();
+        names.sort();
+        let records = names.iter().filter_map(|p| read_record(p)).collect();
+        Self { dir, records }
+    }
+
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The record of one file.
+    pub fn of(&self, target: &Path) -> Option<&Record> {
+        self.records.iter().find(|r| r.target == target)
+    }
+
+    /// The bytes of a backup, if they are still what they were.
+    pub fn original(&self, digest: Digest) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = File::open(backup_path(&self.dir, digest)).ok()?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
+        (Digest::of(&bytes) == digest).then_some(bytes)
+    }
+}
+
+fn read_record(path: &Path) -> Option<Record> {
+    let file =
+        OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK).open(path).ok()?;
+    let mut bytes = Vec::new();
+    file.take(MAX_RECORD).read_to_end(&mut bytes).ok()?;
+    let record: Record = serde_json::from_slice(&bytes).ok()?;
+    // A record counts for the file that its own name is made of.
+    (path.file_stem()?.to_str()? == key(&record.target)).then_some(record)
+}
+
+fn key(target: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt as _;
+    Digest::of(target.as_os_str().as_bytes()).to_string()
+}
+
+fn backup_path(dir: &Path, digest: Digest) -> PathBuf {
+    dir.join(format!("{digest}.orig"))
+}
+
+/// The journal, locked for one configuration file.
+pub(crate) struct Locked {
+    dir: PathBuf,
+    target: PathBuf,
+    /// Held until dropped; the system lets go of it when the process ends.
+    _lock: File,
+}
+
+impl Locked {
+    /// Takes the lock of one file, waiting at most `tries` times 20 ms.
+    pub fn take(env: &Env<'_>, target: &Path, tries: u32) -> Result<Self, FileError> {
+        let dir = env.backups();
+        private_dir(&env.paths.state)?;
+        private_dir(&dir)?;
+        let name = dir.join(format!("{}.lock", key(target)));
+        let io = |e| FileError::io("lock", &name, e);
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(nix::libc::O_NOFOLLOW)
+            .open(&name)
+            .map_err(io)?;
+        for _ in 0..tries {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { dir, target: target.to_owned(), _lock: lock }),
+                Err(fs::TryLockError::WouldBlock) => std::thread::sleep(std::time::Duration::from_millis(20)),
+                Err(fs::TryLockError::Error(e)) => return Err(io(e)),
+            }
+        }
+        Err(FileError::Busy { path: target.to_owned() })
+    }
+
+    /// The record of the file, as it is now.
+    pub fn record(&self) -> Option<Record> {
+        read_record(&self.record_path())
+    }
+
+    fn record_path(&self) -> PathBuf {
+        self.dir.join(format!("{}.json", key(&self.target)))
+    }
+
+    /// Saves bytes under their hash, durably, before anything is edited.
+    pub fn back_up(&self, bytes: &[u8]) -> Result<Digest, FileError> {
+        let digest = Digest::of(bytes);
+        let path = backup_path(&self.dir, digest);
+        if fs::read(&path).is_ok_and(|saved| saved == bytes) {
+            return Ok(digest);
+        }
+        write_private(&self.dir, &path, bytes)
+            .map_err(|e| FileError::io("save a copy of the original in", &path, e))?;
+        Ok(digest)
+    }
+
+    /// Replaces the record and removes backups that are no longer kept.
+    pub fn write(&self, mut record: Record) -> Result<(), FileError> {
+        let path = self.record_path();
+        let mut dropped = Vec::new();
+        while record.backups.len() > KEEP {
+            // The first is the file as it was before Firedoor; the last ones are the recent past.
+            dropped.push(record.backups.remove(1));
+        }
+        let io = |e| FileError::io("write the journal", &path, e);
+        let bytes = serde_json::to_vec_pretty(&record).map_err(|e| io(io::Error::other(e)))?;
+        write_private(&self.dir, &path, &bytes).map_err(io)?;
+        for digest in dropped.iter().filter(|d| !record.backups.contains(d) && record.original != **d) {
+            self.remove_backup(*digest);
+        }
+        Ok(())
+    }
+
+    /// Removes a backup, unless another file's record has the same bytes.
+    fn remove_backup(&self, digest: Digest) {
+        let elsewhere = |p: PathBuf| read_record(&p).is_some_and(|r| r.backups.contains(&digest));
+        let mut all = fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|e| e.path());
+        if !all.any(elsewhere) {
+            // Left behind at worst.
+            let _ = fs::remove_file(backup_path(&self.dir, digest));
+        }
+    }
+}
+
+/// A directory that only the user can enter.
+fn private_dir(dir: &Path) -> Result<(), FileError> {
+    let io = |e| FileError::io("create", dir, e);
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io)?;
+    let meta = fs::metadata(dir).map_err(io)?;
+    if meta.permissions().mode() & 0o077 != 0 {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(io)?;
+    }
+    Ok(())
+}
+
+/// Writes a file of mode 0600 so that after a crash it has its old content or all of the new.
+fn write_private(dir: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(dir)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|e| e.error)?;
+    File::open(dir)?.sync_all()
+}

@@ -1,0 +1,186 @@
+//! What is configured on this machine, and what state it is in.
+
+use std::path::{Path, PathBuf};
+
+use firedoor_model::{EntryId, Untrusted};
+use serde::Serialize;
+
+use crate::{
+    catalog::Clients,
+    discover::{ConfigFile, Located},
+    document::Shape,
+    env::Env,
+    error::{FileError, Problem},
+    secret,
+    source::Source,
+    state::{State, state},
+    wrap::wrapped,
+};
+
+/// Everything found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Scan {
+    /// Clients that have at least one file, in the catalog's order.
+    pub clients: Vec<ClientFound>,
+}
+
+/// One client.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClientFound {
+    /// Id in the catalog, such as `claude-code`.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its files.
+    pub files: Vec<FileFound>,
+}
+
+/// One configuration file.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileFound {
+    /// Where the client looks for it.
+    pub path: PathBuf,
+    /// Its widest scope: `user` or `project:<path>`. A user file can hold `local:<path>` entries as well.
+    pub scope: String,
+    /// Its servers, in the order of the file; empty when there is a problem.
+    pub entries: Vec<EntryFound>,
+    /// What concerns the whole file.
+    pub warnings: Vec<String>,
+    /// Why it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+}
+
+/// One server.
+#[derive(Clone, Debug, Serialize)]
+pub struct EntryFound {
+    /// Unique over client, scope and server.
+    pub id: EntryId,
+    /// The server's own command (of a protected entry: what the shim starts). What looks like a secret is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Untrusted>,
+    /// Its arguments; what looks like a secret is left out.
+    pub args: Vec<Untrusted>,
+    /// Names of the variables that the entry sets.
+    pub env_names: Vec<Untrusted>,
+    /// Protected or not.
+    #[serde(flatten)]
+    pub state: State,
+    /// What the user should know about it.
+    pub warnings: Vec<String>,
+}
+
+/// Stands for a value that looks like a secret.
+pub(crate) const HIDDEN: &str = "(hidden: looks like a secret)";
+
+impl Clients {
+    /// Looks at every file of every client. Never fails: what cannot be read is part of the result.
+    pub fn scan(&self, env: &Env<'_>) -> Scan {
+        let shim = env.shim.as_deref();
+        let clients = self
+            .clients
+            .iter()
+            .zip(self.files(env))
+            .map(|(client, files)| ClientFound {
+                id: client.id.clone(),
+                name: client.name.clone(),
+                files: files.iter().filter_map(|file| self.file_found(file, shim)).collect(),
+            })
+            .filter(|client| !client.files.is_empty())
+            .collect();
+        Scan { clients }
+    }
+
+    fn file_found(&self, file: &ConfigFile, shim: Option<&Path>) -> Option<FileFound> {
+        let mut found = FileFound {
+            path: file.path.clone(),
+            scope: file.scope(),
+            entries: Vec::new(),
+            warnings: Vec::new(),
+            problem: None,
+        };
+        match self.entries_found(file, shim) {
+            Ok(None) => return None,
+            Ok(Some((entries, warnings))) => (found.entries, found.warnings) = (entries, warnings),
+            Err(error) => found.problem = Some(Problem::from(&error)),
+        }
+        Some(found)
+    }
+
+    fn entries_found(
+        &self,
+        file: &ConfigFile,
+        shim: Option<&Path>,
+    ) -> Result<Option<(Vec<EntryFound>, Vec<String>)>, FileError> {
+        let Some(source) = Source::read(&file.path, file.max_bytes)? else { return Ok(None) };
+        let (located, unnamed) = located(file, &source)?;
+        let mut warnings = Vec::new();
+        if unnamed > 0 {
+            warnings.push(format!("{unnamed} servers are left out: their names are too long"));
+        }
+        if file.project.is_some() && in_git_work_tree(&source.target) {
+            warnings.push(
+                "this file lies in a git work tree: a change to it reaches everybody who shares the repository".into(),
+            );
+        }
+        if source.target != source.path && std::fs::symlink_metadata(&source.path).is_ok_and(|m| m.is_symlink()) {
+            warnings.push(format!("it is a symbolic link: what changes is {:?}", source.target));
+        }
+        let entries = located.iter().map(|l| self.entry_found(l, shim)).collect();
+        Ok(Some((entries, warnings)))
+    }
+
+    fn entry_found(&self, located: &Located, shim: Option<&Path>) -> EntryFound {
+        let mut found = EntryFound {
+            id: located.id.clone(),
+            command: None,
+            args: Vec::new(),
+            env_names: Vec::new(),
+            state: state(&located.id, &located.server.shape, &self.wrappers, shim),
+            warnings: Vec::new(),
+        };
+        let Shape::Stdio(stdio) = &located.server.shape else { return found };
+        let all: Vec<&str> = std::iter::once(&stdio.command).chain(stdio.args()).map(|s| s.value.as_str()).collect();
+        // Of a wrapped entry: skip the shim and what is its own, up to the original command.
+        let own = wrapped(stdio).map_or(0, |w| w.command_at + 1);
+        let line = masked(all.get(own..).unwrap_or_default());
+        let mut line = line.into_iter();
+        found.command = line.next();
+        found.args = line.collect();
+        found.env_names = stdio.env.iter().map(|(name, _)| Untrusted::new(name.as_str())).collect();
+        let relative = |c: &Untrusted| c.raw().contains('/') && !c.raw().starts_with(['/', '$', '~']);
+        if found.command.as_ref().is_some_and(relative) {
+            found.warnings.push("its command is relative: what runs depends on where the client is started".into());
+        }
+        found
+    }
+}
+
+fn masked(line: &[&str]) -> Vec<Untrusted> {
+    let mut line: Vec<&str> = line.to_vec();
+    // One at a time: `in_args` names the first, and what is hidden is no longer one.
+    while let Some(at) = secret::in_args(&line) {
+        let Some(arg) = line.get_mut(at) else { break };
+        *arg = HIDDEN;
+        if secret::in_args(&line) == Some(at) {
+            break;
+        }
+    }
+    line.into_iter().map(Untrusted::from).collect()
+}
+
+/// Reads a file's servers.
+pub(crate) fn located(file: &ConfigFile, source: &Source) -> Result<(Vec<Located>, usize), FileError> {
+    let (_, text) = source.text()?;
+    file.servers(text).map_err(|e| FileError::Syntax {
+        path: file.path.clone(),
+        line: e.line,
+        column: e.column,
+        what: e.what,
+    })
+}
+
+fn in_git_work_tree(file: &Path) -> bool {
+    // `.git` is a directory, or a file in a linked work tree.
+    file.ancestors().skip(1).any(|dir| dir.join(".git").exists())
+}

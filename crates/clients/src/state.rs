@@ -1,0 +1,104 @@
+//! What an entry's form says about it: protected, or why not.
+
+use std::path::Path;
+
+use firedoor_model::EntryId;
+use serde::Serialize;
+
+use crate::{
+    catalog::Wrappers,
+    document::{Shape, Stdio},
+    secret,
+    wrap::{SHIM, Wrapped, wrapped},
+};
+
+/// Whether an entry runs through Firedoor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum State {
+    /// The client starts the server itself.
+    Unprotected,
+    /// The client starts the shim, for this entry.
+    Protected,
+    /// It starts a shim, but another one than ours, or in another entry's name (copied or renamed): protecting repairs
+    /// it.
+    Misrouted {
+        /// What is wrong.
+        reason: String,
+    },
+    /// It is left as it is, for now.
+    NotYet {
+        /// Why.
+        reason: String,
+    },
+    /// Another tool stands in front of the server.
+    WrappedByOther {
+        /// Its program.
+        by: String,
+    },
+}
+
+impl State {
+    /// Whether protecting changes the entry.
+    pub fn can_protect(&self) -> bool {
+        matches!(self, Self::Unprotected | Self::Misrouted { .. })
+    }
+
+    /// Whether restoring changes the entry.
+    pub fn can_restore(&self) -> bool {
+        matches!(self, Self::Protected | Self::Misrouted { .. })
+    }
+}
+
+fn not_yet(reason: impl Into<String>) -> State {
+    State::NotYet { reason: reason.into() }
+}
+
+/// Judges one entry.
+pub(crate) fn state(id: &EntryId, shape: &Shape, wrappers: &Wrappers, shim: Option<&Path>) -> State {
+    let stdio = match shape {
+        Shape::Odd(why) => return not_yet(format!("not yet protected: {why}")),
+        Shape::Remote => return not_yet("not yet protected: it is a remote server (url)"),
+        Shape::Stdio(stdio) => stdio,
+    };
+    match wrapped(stdio) {
+        Some(wrapped) => routed(id, stdio, &wrapped, shim),
+        None => direct(id, stdio, wrappers),
+    }
+}
+
+fn routed(id: &EntryId, stdio: &Stdio, wrapped: &Wrapped, shim: Option<&Path>) -> State {
+    let command = Path::new(&stdio.command.value);
+    let reason = match shim {
+        _ if wrapped.id != *id => format!("it runs in the name of {}", wrapped.id),
+        Some(shim) if shim != command => format!("it starts {command:?} instead of {shim:?}"),
+        None if !command.is_absolute() => format!("it starts {command:?}, whatever that is, not an installed {SHIM}"),
+        _ => return State::Protected,
+    };
+    State::Misrouted { reason }
+}
+
+fn direct(id: &EntryId, stdio: &Stdio, wrappers: &Wrappers) -> State {
+    let args: Vec<String> = stdio.args().iter().map(|a| a.value.clone()).collect();
+    // The id becomes an argument, where the client would fill in what looks like a variable.
+    if id.to_string().contains("${") {
+        return not_yet("not yet protected: its name or project contains \"${\", which the client would replace");
+    }
+    if let Some(by) = wrappers.wraps(&stdio.command.value, &args) {
+        return State::WrappedByOther { by };
+    }
+    if crate::catalog::stem(&stdio.command.value) == "cmd" && args.first().is_some_and(|a| a.eq_ignore_ascii_case("/c"))
+    {
+        return not_yet("not yet protected: it runs through the Windows command line (cmd /c)");
+    }
+    if let Some((name, _)) = stdio.env.iter().find(|(name, value)| secret::in_clear(Some(name), value)) {
+        return not_yet(format!("not yet protected: the value of {name:.80?} in its env looks like a secret in clear"));
+    }
+    let line: Vec<&str> =
+        std::iter::once(stdio.command.value.as_str()).chain(args.iter().map(String::as_str)).collect();
+    if let Some(at) = secret::in_args(&line) {
+        let place = if at == 0 { "its command".to_owned() } else { format!("argument {at}") };
+        return not_yet(format!("not yet protected: {place} looks like a secret in clear"));
+    }
+    State::Unprotected
+}

@@ -1,0 +1,200 @@
+//! The edit itself: an entry is put behind the shim, and taken back out, by splicing spans.
+//!
+//! ```json
+//! {"command":"npx","args":["-y","srv"]}
+//! {"command":"/…/firedoor-shim","args":["--entry","cursor/user/srv","--","npx","-y","srv"]}
+//! ```
+//!
+//! Only the value of `command` changes, and a prefix is put into `args`: the original command's own token, so that its
+//! escapes survive. An entry without `args` gets some, with the mark `--no-args`, and loses them again.
+
+use firedoor_model::EntryId;
+
+use crate::{
+    catalog::stem,
+    document::{Span, Stdio, Str},
+};
+
+/// File name of the shim, on every system (`.exe` is ignored).
+pub const SHIM: &str = "firedoor-shim";
+const ENTRY: &str = "--entry";
+const NO_ARGS: &str = "--no-args";
+const END: &str = "--";
+
+/// A splice: the bytes of the span become the text.
+pub(crate) type Edit = (Span, String);
+
+/// What an entry that starts the shim says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrapped {
+    /// Which entry it was when it was written.
+    pub id: EntryId,
+    /// Whether the original had no `args` at all.
+    pub no_args: bool,
+    /// Index of the original command in `args`; what follows are its arguments.
+    pub command_at: usize,
+}
+
+/// Reads a command line; `None` when it does not start the shim. The shim is known by its file name and the form of its
+/// arguments, wherever it lies.
+pub fn is_wrapped<S: AsRef<str>>(command: &str, args: &[S]) -> Option<Wrapped> {
+    if stem(command) != SHIM {
+        return None;
+    }
+    let at = |i: usize| args.get(i).map(AsRef::as_ref);
+    if at(0) != Some(ENTRY) {
+        return None;
+    }
+    let id = at(1)?.parse().ok()?;
+    let no_args = at(2) == Some(NO_ARGS);
+    let end = if no_args { 3 } else { 2 };
+    if at(end) != Some(END) || at(end + 1).is_none() {
+        return None;
+    }
+    Some(Wrapped { id, no_args, command_at: end + 1 })
+}
+
+pub(crate) fn wrapped(stdio: &Stdio) -> Option<Wrapped> {
+    let args: Vec<&str> = stdio.args().iter().map(|a| a.value.as_str()).collect();
+    is_wrapped(&stdio.command.value, &args)
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn slice(text: &str, span: Span) -> &str {
+    text.get(span).unwrap_or_default()
+}
+
+/// The edits that put an entry behind the shim.
+pub(crate) fn wrap(text: &str, stdio: &Stdio, id: &EntryId, shim: &str) -> Vec<Edit> {
+    let command = &stdio.command;
+    let own = |mark: &str| {
+        let (entry, id, end) = (quoted(ENTRY), quoted(&id.to_string()), quoted(END));
+        format!("{entry},{id},{mark}{end},{}", slice(text, command.span.clone()))
+    };
+    let mut edits = vec![(command.span.clone(), quoted(shim))];
+    match &stdio.args {
+        Some((_, span, all)) => {
+            let comma = if all.is_empty() { "" } else { "," };
+            let at = span.start + 1;
+            edits.push((at..at, own("") + comma));
+        }
+        None => {
+            let (gap, colon) = style(text, stdio);
+            let at = command.span.end;
+            let args = own(&(quoted(NO_ARGS) + ","));
+            edits.push((at..at, format!(",{gap}\"args\"{colon}[{args}]")));
+        }
+    }
+    edits
+}
+
+/// White space before the `command` key and around its colon, for a new member in the same style.
+fn style<'t>(text: &'t str, stdio: &Stdio) -> (&'t str, &'t str) {
+    let Some(member) = stdio.members.get(stdio.command_at) else { return ("", ":") };
+    let before = slice(text, 0..member.key.start);
+    let run = &before[before.trim_end_matches([' ', '\t', '\r', '\n']).len()..];
+    // Of blank lines only the last line end is repeated.
+    let gap = match run.rfind('\n') {
+        Some(n) if run[..n].ends_with('\r') => &run[n - 1..],
+        Some(n) => &run[n..],
+        None => run,
+    };
+    let colon = slice(text, member.key.end..member.value.start);
+    (gap, if colon.trim() == ":" { colon } else { ":" })
+}
+
+/// The edits that point a wrapped entry at this shim and this id.
+pub(crate) fn repair(stdio: &Stdio, id: &EntryId, shim: &str) -> Vec<Edit> {
+    let mut edits = vec![(stdio.command.span.clone(), quoted(shim))];
+    if let Some(arg) = stdio.args().get(1) {
+        edits.push((arg.span.clone(), quoted(&id.to_string())));
+    }
+    edits
+}
+
+/// The edits that take an entry back out: the exact inverse of [`wrap`], and still right when the client has written
+/// the file anew in its own style.
+pub(crate) fn unwrap(text: &str, stdio: &Stdio, wrapped: &Wrapped) -> Vec<Edit> {
+    let Some((args_at, span, all)) = &stdio.args else { return Vec::new() };
+    let Some(original) = all.get(wrapped.command_at) else { return Vec::new() };
+    let mut edits = vec![(stdio.command.span.clone(), slice(text, original.span.clone()).to_owned())];
+    let next = all.get(wrapped.command_at + 1);
+    if wrapped.no_args && next.is_none() {
+        edits.extend(without_member(text, stdio, *args_at));
+    } else {
+        edits.push((prefix(text, span, all, original, next), String::new()));
+    }
+    edits
+}
+
+/// The part of the array from its bracket to the comma behind the original command.
+fn prefix(text: &str, array: &Span, all: &[Str], original: &Str, next: Option<&Str>) -> Span {
+    let (open, close) = (array.start + 1, array.end.saturating_sub(1));
+    let first = all.first().map_or(open, |s| s.span.start);
+    let blank = |span: Span| slice(text, span).trim().is_empty();
+    // A comment that somebody has put in front stays.
+    let start = if blank(open..first) { open } else { first };
+    let behind = next.map_or(close, |s| s.span.start);
+    let end = comma(text, original.span.end, behind).map_or(original.span.end, |at| at + 1);
+    // One element per line, none left: "[]", not a bracket on each of two lines. In our own form the gap is empty.
+    if next.is_none() && first > open && start == open && blank(end..close) {
+        return open..close;
+    }
+    start..end
+}
+
+/// The spans to cut so that a member and one comma are gone.
+fn without_member(text: &str, stdio: &Stdio, at: usize) -> Vec<Edit> {
+    let Some(member) = stdio.members.get(at) else { return Vec::new() };
+    let plain = |span: Span| slice(text, span).chars().all(|c| c == ',' || c.is_ascii_whitespace());
+    let cut = |span: Span| (span, String::new());
+    if let Some(before) = at.checked_sub(1).and_then(|i| stdio.members.get(i)) {
+        if plain(before.value.end..member.key.start) {
+            return vec![cut(before.value.end..member.value.end)];
+        }
+        let comma = comma(text, before.value.end, member.key.start).map(|c| cut(c..c + 1));
+        return comma.into_iter().chain([cut(member.key.start..member.value.end)]).collect();
+    }
+    let Some(after) = stdio.members.get(at + 1) else { return vec![cut(member.key.start..member.value.end)] };
+    if plain(member.value.end..after.key.start) {
+        return vec![cut(member.key.start..after.key.start)];
+    }
+    let end = comma(text, member.value.end, after.key.start).map_or(member.value.end, |c| c + 1);
+    vec![cut(member.key.start..end)]
+}
+
+/// The comma between two tokens, past white space and comments.
+fn comma(text: &str, from: usize, to: usize) -> Option<usize> {
+    let mut at = from;
+    while at < to {
+        let rest = slice(text, at..to);
+        let skip = if rest.starts_with(',') {
+            return Some(at);
+        } else if rest.starts_with("//") {
+            rest.find(['\n', '\r']).unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |n| n + 2)
+        } else {
+            rest.chars().next().map_or(1, char::len_utf8)
+        };
+        at += skip;
+    }
+    None
+}
+
+/// Applies edits, which must not overlap.
+pub(crate) fn splice(text: &str, mut edits: Vec<Edit>) -> String {
+    edits.sort_by_key(|(span, _)| (span.start, span.end));
+    let mut out = String::with_capacity(text.len() + edits.iter().map(|(_, new)| new.len()).sum::<usize>());
+    let mut at = 0;
+    for (span, new) in edits {
+        out.push_str(slice(text, at..span.start));
+        out.push_str(&new);
+        at = span.end;
+    }
+    out.push_str(slice(text, at..text.len()));
+    out
+}
