@@ -1,0 +1,209 @@
+"""A scratch home with its own XDG directories, and programs started in it. Standard library only.
+
+Run as root, everything in the scratch home belongs to an unprivileged user and every program is started as that user:
+the sandbox is then met as users meet it, and a mistake of ours cannot touch the machine.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+ROOT = TESTS.parent
+PROGRAMS = ("firedoor", "firedoor-shim")
+UNPRIVILEGED = "nobody"
+
+# How this machine reaches the package registries is the user's own configuration. Everything else is left behind.
+KEPT = (
+    "LANG",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "NO_PROXY",
+    "no_proxy",
+    "npm_config_registry",
+    "npm_config_cafile",
+)
+
+
+class Missing(Exception):
+    """Something has to be built or installed first."""
+
+
+def find_programs():
+    """The directory with our programs: FIREDOOR_BIN_DIR, else the newer of the debug and release builds."""
+    named = os.environ.get("FIREDOOR_BIN_DIR")
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+    places = [pathlib.Path(named)] if named else [target / "debug", target / "release"]
+    found = [place for place in places if all((place / name).is_file() for name in PROGRAMS)]
+    if not found:
+        raise Missing(f"{' and '.join(PROGRAMS)} are not in {' or '.join(map(str, places))}: run make build")
+    return max(found, key=lambda place: (place / PROGRAMS[0]).stat().st_mtime)
+
+
+def reachable(directory):
+    """Whether every user may enter it."""
+    path = pathlib.Path(os.path.realpath(directory))
+    try:
+        return all(part.stat().st_mode & 0o001 for part in (path, *path.parents))
+    except OSError:
+        return False
+
+
+class Scratch:
+    """The home and what is started in it. A context manager: at its end the engine is stopped and the home removed."""
+
+    def __init__(self):
+        programs = find_programs()
+        # Short, because a socket's path has at most 107 bytes (unix(7)).
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="fd-", dir="/tmp"))
+        self.home, self.bin, self.servers = self.root / "home", self.root / "bin", self.root / "servers"
+        self.runtime = self.root / "run"
+        for directory in (self.home, self.bin, self.runtime, self.root / "tmp"):
+            directory.mkdir()
+        self.runtime.chmod(0o700)
+        # Copies: an unprivileged user may not be able to enter the directory they were built in.
+        for name in PROGRAMS:
+            shutil.copy2(programs / name, self.bin / name)
+        shutil.copytree(TESTS / "servers", self.servers, ignore=shutil.ignore_patterns("__pycache__"))
+        self.user = None
+        path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+        if os.geteuid() == 0:
+            self.user = pwd.getpwnam(UNPRIVILEGED)
+            self.root.chmod(0o755)
+            path = [directory for directory in path if reachable(directory)]
+            self.give(self.root)
+        self.env = {name: os.environ[name] for name in KEPT if name in os.environ}
+        self.env |= {
+            "HOME": str(self.home),
+            "PATH": os.pathsep.join([str(self.bin), *path]),
+            "TMPDIR": str(self.root / "tmp"),
+            "XDG_CACHE_HOME": str(self.home / ".cache"),
+            "XDG_CONFIG_HOME": str(self.home / ".config"),
+            "XDG_DATA_HOME": str(self.home / ".local/share"),
+            "XDG_RUNTIME_DIR": str(self.runtime),
+            "XDG_STATE_HOME": str(self.home / ".local/state"),
+        }
+        self.python = self.run("python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))").stdout.strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        self.close()
+
+    def give(self, path):
+        """Hands a tree to the user that programs run as."""
+        if self.user:
+            for place in (path, *path.rglob("*")):
+                os.chown(place, self.user.pw_uid, self.user.pw_gid, follow_symlinks=False)
+
+    def write(self, path, content):
+        """Writes a file below the home, with its directories."""
+        path = self.home / path
+        missing = [parent for parent in path.parents if not parent.exists()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        if self.user:
+            for place in (*missing, path):
+                os.chown(place, self.user.pw_uid, self.user.pw_gid)
+        return path
+
+    def identity(self):
+        """For subprocess: whom to run as."""
+        if not self.user:
+            return {}
+        return {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []}
+
+    def start(self, *command, **options):
+        """Starts a program in the scratch home."""
+        options = {"env": self.env, "cwd": self.home, **self.identity(), **options}
+        return subprocess.Popen([str(word) for word in command], **options)
+
+    def run(self, *command, timeout=60, **options):
+        """Runs a program to its end; its output is text."""
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        with self.start(*command, text=True, **options) as process:
+            try:
+                out, err = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+    def firedoor(self, *arguments, timeout=120):
+        """Runs our command line."""
+        return self.run(self.bin / "firedoor", *arguments, timeout=timeout)
+
+    def json(self, *arguments, codes=(0,), timeout=120):
+        """Runs our command line with --json and reads what it prints."""
+        done = self.firedoor(*arguments, "--json", timeout=timeout)
+        if done.returncode not in codes:
+            raise Missing(f"firedoor {' '.join(arguments)}: exit {done.returncode}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+    def protect_one(self, name, command, *arguments):
+        """Puts one server into a Cursor configuration, protects it, and returns the command line it has now."""
+        entry = {"command": str(command), "args": [str(word) for word in arguments]}
+        config = self.write(".cursor/mcp.json", json.dumps({"mcpServers": {name: entry}}, indent=2) + "\n")
+        done = self.firedoor("protect", "--all", "--yes", "--no-verify")
+        if done.returncode:
+            raise Missing(f"firedoor protect: exit {done.returncode}: {done.stdout}{done.stderr}")
+        now = json.loads(config.read_text())["mcpServers"][name]
+        return [now["command"], *now["args"]]
+
+    def engine_pid(self):
+        """The engine behind the socket, or None."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+            try:
+                peer.connect(str(self.runtime / "firedoor" / "engine.sock"))
+            except OSError:
+                return None
+            # struct ucred of unix(7): pid, uid, gid of the process that listens.
+            pid, _uid, _gid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            return pid
+
+    def close(self):
+        """Stops the engine and removes the home."""
+        pid = self.engine_pid()
+        if pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+            if not until(lambda: not alive(pid), 5):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+def alive(pid):
+    """Whether a process runs. A zombie does not."""
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def until(true, seconds):
+    """Looks again until something is true, at most so many seconds. Returns the last answer."""
+    end = time.monotonic() + seconds
+    while not (answer := true()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return answer
+
+
+def fail(message):
+    """Ends the program with a message."""
+    sys.exit(f"{pathlib.Path(sys.argv[0]).name}: {message}")
