@@ -1,1 +1,227 @@
 //! Detectors: (message, memory of the agent's session) to findings. Pure.
+//!
+//! Architecture invariants: no I/O, no clock (time arrives with each message), no verdicts. Raw messages are read, never
+//! rewritten. Everything is bounded and linear in the size of the message, and regexes never backtrack. No finding holds
+//! text of a message outside its masked evidence.
+
+mod canonical;
+mod credentials;
+mod decode;
+mod definitions;
+mod flow;
+mod fold;
+mod index;
+mod memory;
+mod randomness;
+pub mod record;
+mod result;
+mod sensitive;
+mod sink;
+
+use firedoor_model::{
+    Confidence, EntryId, Evidence, Finding, Millis, Severity,
+    finding::{Role, mask},
+    wire::{Leaf, Leaves, pointer},
+};
+
+pub use definitions::{
+    Definition, DefinitionKind, Definitions, DefinitionsError, MAX_DEFINITIONS, MAX_FIELDS, MAX_NAME, definitions, diff,
+};
+pub use memory::{Label, Limits, Memory};
+pub use sink::Sink;
+
+/// Most findings of one detector for one message. What is beyond adds nothing to a decision.
+pub const MAX_FINDINGS: usize = 16;
+
+/// A data file that ships with Firedoor cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("profiles/detect/{file}: {reason}")]
+pub(crate) struct TableError {
+    file: &'static str,
+    reason: String,
+}
+
+impl TableError {
+    pub(crate) fn new(file: &'static str, reason: &dyn std::fmt::Display) -> Self {
+        Self { file, reason: reason.to_string() }
+    }
+}
+
+/// A request of the client on its way to a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The server.
+    pub entry: &'a EntryId,
+    /// `tools/call`, `prompts/get`, `resources/read`, …
+    pub method: &'a str,
+    /// Tool or prompt name, or the resource's URI.
+    pub subject: &'a str,
+    /// Raw JSON of the arguments, if any.
+    pub arguments: Option<&'a str>,
+    /// Where the arguments go.
+    pub sink: Sink,
+    /// When.
+    pub now: Millis,
+}
+
+/// What must be known about a call when its result arrives. The engine keeps it beside the request's id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallLabel {
+    /// The call named a path whose content is private.
+    pub private: bool,
+    /// Where its arguments went.
+    pub sink: Sink,
+}
+
+/// Where a result, an error, or a request of the server comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The server.
+    pub entry: &'a EntryId,
+    /// The method that is answered, or the server's own.
+    pub method: &'a str,
+    /// What was called; empty where nothing was.
+    pub subject: &'a str,
+    /// The label of the call; the default where there was none.
+    pub label: CallLabel,
+    /// When.
+    pub now: Millis,
+}
+
+/// The compiled tables of all detectors. Made once, shared by all sessions.
+#[derive(Debug)]
+pub struct Inspector {
+    credentials: credentials::Credentials,
+    sensitive: sensitive::SensitivePaths,
+    sinks: sink::SinkWords,
+}
+
+impl Default for Inspector {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Inspector {
+    /// Compiles the tables.
+    pub fn new() -> Self {
+        #[expect(clippy::expect_used, reason = "the tables are part of the program; tests load them")]
+        Self::load().expect("the detection tables that ship with this program are valid")
+    }
+
+    fn load() -> Result<Self, TableError> {
+        Ok(Self {
+            credentials: credentials::Credentials::load(include_str!("../../../profiles/detect/credentials.toml"))?,
+            sensitive: sensitive::SensitivePaths::load(include_str!("../../../profiles/detect/sensitive-paths.toml"))?,
+            sinks: toml::from_str(include_str!("../../../profiles/detect/sinks.toml"))
+                .map_err(|e| TableError::new("sinks.toml", &e))?,
+        })
+    }
+
+    /// Where a tool's arguments go, by its name and, where known, the raw JSON of its definition.
+    pub fn sink(&self, tool: &str, definition: Option<&str>) -> Sink {
+        self.sinks.classify(tool, definition)
+    }
+
+    /// Where a read of a resource goes.
+    pub fn sink_of_uri(&self, uri: &str) -> Sink {
+        sink::SinkWords::classify_uri(uri)
+    }
+
+    /// Whether arguments name a path whose content is private.
+    pub fn sensitive(&self, arguments: &str) -> bool {
+        Leaves::of(arguments).any(|l| self.sensitive.names(&l.text))
+    }
+
+    /// What must be known about the call when its result arrives.
+    pub fn label(&self, call: &Call<'_>) -> CallLabel {
+        let private = call.arguments.is_some_and(|a| self.sensitive(a))
+            || call.method != "tools/call" && self.sensitive.names(call.subject);
+        CallLabel { private, sink: call.sink }
+    }
+
+    /// Judges a call before it reaches the server.
+    pub fn call(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
+        let mut out = flow::inspect(memory, call);
+        out.extend(self.secrets_in_call(memory, call));
+        out
+    }
+
+    /// Credentials in the arguments that came from no tool: from the user, or from what the model knows.
+    fn secrets_in_call(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
+        let mut out: Vec<Finding> = Vec::new();
+        let arguments = call.arguments.unwrap_or_default();
+        let mut check = |text: &[u8], hits: Vec<credentials::Hit<'_>>, place: &dyn Fn() -> String| {
+            for hit in hits {
+                let value = text.get(hit.span.0..hit.span.1).unwrap_or_default();
+                let folded = fold::folded(value);
+                if memory.knows(&folded) {
+                    continue;
+                }
+                memory.give(call.entry, &folded);
+                if out.len() < MAX_FINDINGS {
+                    out.push(Finding {
+                        detector: "call/secret".into(),
+                        severity: Severity::Medium,
+                        confidence: if hit.generic { Confidence::Possible } else { Confidence::Likely },
+                        summary: format!("The arguments hold a credential ({}) that no tool returned.", hit.rule),
+                        evidence: vec![evidence(Role::Sink, Some(call.entry), call.subject, place(), value)],
+                    });
+                }
+            }
+        };
+        if call.method != "tools/call" {
+            let text = call.subject.as_bytes();
+            check(text, self.credentials.scan(text), &|| flow::subject_pointer(call.method).to_owned());
+        }
+        self.credentials_in(arguments, &mut |leaf, text, hits| {
+            check(text, hits, &|| format!("/arguments{}", pointer(arguments, leaf.span.0)));
+        });
+        out
+    }
+
+    /// Walks all strings of `raw` and hands on those with credentials. A value whose member's name says that it is a
+    /// secret is read as the assignment that it is.
+    fn credentials_in<'s>(&'s self, raw: &str, visit: &mut dyn FnMut(&Leaf<'_>, &[u8], Vec<credentials::Hit<'s>>)) {
+        let mut secret_key: Option<String> = None;
+        let mut joined = Vec::new();
+        for leaf in Leaves::of(raw) {
+            let text = leaf.text.as_bytes();
+            if leaf.key {
+                secret_key = self.credentials.names_secret(&leaf.text).then(|| leaf.text.clone().into_owned());
+            }
+            let key = if leaf.key { None } else { secret_key.take() };
+            if text.len() < 8 {
+                continue;
+            }
+            let hits = self.credentials.scan(text);
+            if !hits.is_empty() {
+                visit(&leaf, text, hits);
+            } else if let Some(key) = key {
+                joined.clear();
+                joined.extend_from_slice(key.as_bytes());
+                joined.extend_from_slice(b"=\"");
+                joined.extend_from_slice(text);
+                joined.push(b'"');
+                let hits = self.credentials.scan(&joined);
+                if !hits.is_empty() {
+                    visit(&leaf, &joined, hits);
+                }
+            }
+        }
+    }
+}
+
+/// One place, its text masked.
+fn evidence(role: Role, entry: Option<&EntryId>, tool: &str, pointer: String, secret: &[u8]) -> Evidence {
+    let secret: String = String::from_utf8_lossy(secret).chars().take(200).collect();
+    Evidence {
+        role,
+        entry: entry.cloned(),
+        tool: (!tool.is_empty()).then(|| tool.into()),
+        pointer: pointer.as_str().into(),
+        excerpt: mask(&secret).as_str().into(),
+        transform: None,
+        age_ms: None,
+    }
+}

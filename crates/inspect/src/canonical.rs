@@ -1,0 +1,116 @@
+//! One form for all spellings of the same JSON, so that a pin does not change when a server reorders members.
+
+use firedoor_model::{
+    Digest,
+    wire::{Object, unescape},
+};
+use serde_json::value::RawValue;
+
+/// Deepest nesting in a definition. Each level is read once more by the levels above it, so depth costs time.
+pub(crate) const MAX_DEPTH: usize = 64;
+
+/// The value is nested deeper than [`MAX_DEPTH`], or is not JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooDeep;
+
+/// Digest of `raw` that does not depend on the order of members, on white space outside strings, or on how a string is
+/// escaped. Numbers count as they are written (`1` is not `1.0`), because two readers may disagree about them. Repeated
+/// members all count, in their order.
+pub(crate) fn digest(raw: &str) -> Result<Digest, TooDeep> {
+    let mut out = Vec::with_capacity(raw.len());
+    write(raw.trim(), MAX_DEPTH, &mut out)?;
+    Ok(Digest::of(&out))
+}
+
+fn write(raw: &str, depth: usize, out: &mut Vec<u8>) -> Result<(), TooDeep> {
+    match raw.as_bytes().first() {
+        Some(b'{') => {
+            let inner = depth.checked_sub(1).ok_or(TooDeep)?;
+            let mut members = Object::parse(raw).ok_or(TooDeep)?.0;
+            // Stable: repeated members keep their order, which decides which one a reader takes.
+            members.sort_by(|a, b| a.0.cmp(&b.0));
+            out.push(b'{');
+            for (name, value) in members {
+                string(&name, out);
+                out.push(b':');
+                write(value, inner, out)?;
+                out.push(b',');
+            }
+            out.push(b'}');
+        }
+        Some(b'[') => {
+            let inner = depth.checked_sub(1).ok_or(TooDeep)?;
+            let items: Vec<&RawValue> = serde_json::from_str(raw).map_err(|_| TooDeep)?;
+            out.push(b'[');
+            for item in items {
+                write(item.get(), inner, out)?;
+                out.push(b',');
+            }
+            out.push(b']');
+        }
+        Some(b'"') => match unescape(raw) {
+            Some(text) => string(&text, out),
+            // A lone surrogate has no text of its own: its raw token stands for it. No string's form starts with `!`.
+            None => {
+                out.push(b'!');
+                string(raw, out);
+            }
+        },
+        _ => out.extend_from_slice(raw.as_bytes()),
+    }
+    Ok(())
+}
+
+/// Length and bytes: nothing inside a string can end it.
+fn string(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    out.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(a: &str, b: &str, same: bool) {
+        assert_eq!(digest(a).unwrap() == digest(b).unwrap(), same, "{a} / {b}");
+    }
+
+    #[test]
+    fn what_counts() {
+        check(r#"{"a":1,"b":[1,2]}"#, " { \"b\" : [ 1 , 2 ] ,\n\"a\":1 } ", true);
+        check(r#"{"a":"\u0041"}"#, r#"{"a":"A"}"#, true);
+        check(r#"{"a":{"x":1,"y":2}}"#, r#"{"a":{"y":2,"x":1}}"#, true);
+        check("[1,2]", "[2,1]", false);
+        check("1", "1.0", false);
+        check("123456789012345678901234567890", "123456789012345678901234567891", false);
+        check(r#"{"a":"x"}"#, r#"{"a":"x "}"#, false);
+        check(r#"{"a":1,"a":2}"#, r#"{"a":2,"a":1}"#, false);
+        check(r#"{"a":1}"#, r#"{"a":1,"a":1}"#, false);
+        check(r#""\ud800""#, r#""\\ud800""#, false);
+        check("null", "\"null\"", false);
+        check("[[1],2]", "[1,[2]]", false);
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let nest = |n: usize| format!("{}1{}", "[".repeat(n), "]".repeat(n));
+        assert!(digest(&nest(MAX_DEPTH)).is_ok());
+        assert_eq!(digest(&nest(MAX_DEPTH + 1)), Err(TooDeep));
+        assert_eq!(digest(&nest(100_000)), Err(TooDeep));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn order_never_matters(mut members in proptest::collection::btree_map("[a-z]{1,4}", "[ -~]{0,12}", 0..8)) {
+            let forward = serde_json::to_string(&members).unwrap();
+            let body: Vec<String> = members.iter().rev().map(|(k, v)| {
+                format!("{} : {}", serde_json::to_string(k).unwrap(), serde_json::to_string(v).unwrap())
+            }).collect();
+            let backward = format!("{{ {} }}", body.join(" , "));
+            proptest::prop_assert_eq!(digest(&forward), digest(&backward));
+            members.insert("zzzzz".into(), String::new());
+            proptest::prop_assert_ne!(digest(&forward), digest(&serde_json::to_string(&members).unwrap()));
+        }
+    }
+}

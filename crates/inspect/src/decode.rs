@@ -1,0 +1,404 @@
+//! Encodings that text leaves in. Every step is linear; what a call may cost in all is a [`Budget`].
+
+/// Shortest run of encoded characters that is worth decoding: 16 hex digits or base64 characters hold 8–12 bytes.
+const MIN_RUN: usize = 16;
+/// Lines of wrapped base64 are at least this long (RFC 2045 and PEM use 76 and 64).
+const MIN_WRAPPED: usize = 32;
+
+/// What may still be decoded for one message.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    bytes: usize,
+    parts: usize,
+    /// Something was left undecoded.
+    pub(crate) exhausted: bool,
+}
+
+impl Budget {
+    /// For a message of `size` bytes. Four alignments of base64 within base64 decode to nine times the size, so an honest
+    /// message never gets near this.
+    pub(crate) fn for_size(size: usize) -> Self {
+        Self { bytes: size.saturating_mul(16).saturating_add(64 * 1024), parts: size / 4 + 1024, exhausted: false }
+    }
+
+    fn take(&mut self, bytes: usize) -> bool {
+        if self.parts == 0 || bytes > self.bytes {
+            self.exhausted = true;
+            return false;
+        }
+        self.parts -= 1;
+        self.bytes -= bytes;
+        true
+    }
+}
+
+/// How a part was encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Base64,
+    Base32,
+    Hex,
+    Url,
+    Json,
+    Tags,
+}
+
+impl Encoding {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Base64 => "base64",
+            Self::Base32 => "base32",
+            Self::Hex => "hex",
+            Self::Url => "url",
+            Self::Json => "json",
+            Self::Tags => "unicode-tags",
+        }
+    }
+
+    /// Whether a person cannot read the encoded form. URL and JSON escapes are what honest programs must use.
+    pub(crate) fn opaque(self) -> bool {
+        !matches!(self, Self::Url | Self::Json)
+    }
+}
+
+/// Decodes every part of `text` that could be encoded, once, and hands each on.
+pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+    let mut buffer = Vec::new();
+    if text.contains(&b'%') && budget.take(text.len()) && percent(text, &mut buffer) {
+        visit(&buffer, Encoding::Url, budget);
+    }
+    if text.contains(&b'\\') && budget.take(text.len()) {
+        buffer.clear();
+        json_escapes(text, &mut buffer);
+        visit(&buffer, Encoding::Json, budget);
+    }
+    // Tag characters U+E0000–U+E007F are F3 A0 80 xx and F3 A0 81 xx in UTF-8.
+    if text.windows(3).any(|w| matches!(w, [0xF3, 0xA0, 0x80 | 0x81])) && budget.take(text.len()) {
+        buffer.clear();
+        tags(text, &mut buffer);
+        visit(&buffer, Encoding::Tags, budget);
+    }
+    hex_runs(text, budget, visit);
+    base_runs(text, budget, visit);
+}
+
+/// Percent escapes (RFC 3986); false when there is none. `+` is a space in form data; both are dropped when folded.
+pub(crate) fn percent(text: &[u8], out: &mut Vec<u8>) -> bool {
+    out.clear();
+    let mut any = false;
+    let mut rest = text;
+    while let Some((&b, tail)) = rest.split_first() {
+        if b == b'%'
+            && let [h, l, tail @ ..] = tail
+            && let (Some(h), Some(l)) = (nibble(*h), nibble(*l))
+        {
+            out.push(h << 4 | l);
+            any = true;
+            rest = tail;
+            continue;
+        }
+        out.push(b);
+        rest = tail;
+    }
+    any
+}
+
+/// The escapes of JSON and of most programming languages, leniently.
+fn json_escapes(text: &[u8], out: &mut Vec<u8>) {
+    let mut rest = text;
+    while let Some((&b, tail)) = rest.split_first() {
+        rest = tail;
+        if b != b'\\' {
+            out.push(b);
+            continue;
+        }
+        match tail {
+            [b'u', hex @ ..] if unit(hex).is_some() => {
+                let mut tail = hex.get(4..).unwrap_or_default();
+                let mut code = unit(hex).unwrap_or_default();
+                if (0xD800..0xDC00).contains(&code)
+                    && let [b'\\', b'u', low @ ..] = tail
+                    && let Some(low_code @ 0xDC00..0xE000) = unit(low)
+                {
+                    code = 0x10000 + ((code - 0xD800) << 10) + (low_code - 0xDC00);
+                    tail = low.get(4..).unwrap_or_default();
+                }
+                let c = char::from_u32(code).unwrap_or('\u{FFFD}');
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                rest = tail;
+            }
+            [b'x', h, l, tail @ ..] if nibble(*h).is_some() && nibble(*l).is_some() => {
+                out.push(nibble(*h).unwrap_or_default() << 4 | nibble(*l).unwrap_or_default());
+                rest = tail;
+            }
+            [b'n' | b'r' | b't' | b'b' | b'f', tail @ ..] => {
+                out.push(b' ');
+                rest = tail;
+            }
+            [c, tail @ ..] => {
+                out.push(*c);
+                rest = tail;
+            }
+            [] => {}
+        }
+    }
+}
+
+fn unit(hex: &[u8]) -> Option<u32> {
+    let [a, b, c, d, ..] = hex else { return None };
+    let mut code = 0;
+    for digit in [a, b, c, d] {
+        code = code << 4 | u32::from(nibble(*digit)?);
+    }
+    Some(code)
+}
+
+fn tags(text: &[u8], out: &mut Vec<u8>) {
+    let mut rest = text;
+    while let Some((&b, tail)) = rest.split_first() {
+        match rest {
+            [0xF3, 0xA0, 0x80, low @ 0xA0..=0xBF, tail @ ..] => {
+                out.push(low - 0x80);
+                rest = tail;
+            }
+            [0xF3, 0xA0, 0x81, low @ 0x80..=0xBE, tail @ ..] => {
+                out.push(low - 0x40);
+                rest = tail;
+            }
+            _ => {
+                out.push(b);
+                rest = tail;
+            }
+        }
+    }
+}
+
+fn nibble(b: u8) -> Option<u8> {
+    match b {
+        b'0'..=b'9' => Some(b - b'0'),
+        b'a'..=b'f' => Some(b - b'a' + 10),
+        b'A'..=b'F' => Some(b - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// Runs of hex digits, also with separators, `0x` or `\x` between the pairs, at both alignments.
+fn hex_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+    let mut digits: Vec<u8> = Vec::new();
+    let mut gap = 0;
+    let mut at = 0;
+    loop {
+        let b = text.get(at).copied();
+        match (b, b.and_then(nibble)) {
+            // The zero of `0x` is not a digit.
+            (Some(b'0'), _) if matches!(text.get(at + 1), Some(b'x' | b'X')) => {
+                gap += 1;
+                at += 2;
+            }
+            (_, Some(digit)) => {
+                digits.push(digit);
+                gap = 0;
+                at += 1;
+            }
+            (Some(b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'%' | b'\n' | b'\r' | b'_' | b'.'), _)
+                if gap < 3 && !digits.is_empty() =>
+            {
+                gap += 1;
+                at += 1;
+            }
+            _ => {
+                if digits.len() >= MIN_RUN {
+                    for start in 0..2 {
+                        let pairs = digits.get(start..).unwrap_or_default().chunks_exact(2);
+                        if !budget.take(digits.len() / 2) {
+                            return;
+                        }
+                        let bytes: Vec<u8> = pairs.map(|p| p.iter().fold(0, |a, d| a << 4 | d)).collect();
+                        visit(&bytes, Encoding::Hex, budget);
+                    }
+                }
+                digits.clear();
+                gap = 0;
+                if b.is_none() {
+                    return;
+                }
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Runs of base64 (both alphabets) and base32 characters, also over line ends, at every alignment.
+fn base_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+    let mut run: Vec<u8> = Vec::new();
+    let mut line = 0;
+    let mut at = 0;
+    loop {
+        let b = text.get(at).copied();
+        match b {
+            Some(b @ (b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/')) => {
+                run.push(b);
+                line += 1;
+            }
+            Some(b'-') => {
+                run.push(b'+');
+                line += 1;
+            }
+            Some(b'_') => {
+                run.push(b'/');
+                line += 1;
+            }
+            // A line end inside wrapped base64.
+            Some(b'\n') if line >= MIN_WRAPPED => line = 0,
+            Some(b'\r') if line >= MIN_WRAPPED => {}
+            _ => {
+                if run.len() >= MIN_RUN {
+                    base_run(&run, budget, visit);
+                }
+                run.clear();
+                line = 0;
+                if b.is_none() {
+                    return;
+                }
+            }
+        }
+        at += 1;
+    }
+}
+
+fn base_run(run: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+    let mut out = Vec::new();
+    // Text before the run may have added up to three characters to it.
+    for start in 0..4 {
+        let part = run.get(start..).unwrap_or_default();
+        if !budget.take(part.len()) {
+            return;
+        }
+        unpack(part, 6, base64_value, &mut out);
+        visit(&out, Encoding::Base64, budget);
+    }
+    if run.iter().all(|b| base32_value(*b).is_some()) {
+        for start in 0..8 {
+            let part = run.get(start..).unwrap_or_default();
+            if !budget.take(part.len()) {
+                return;
+            }
+            unpack(part, 5, base32_value, &mut out);
+            visit(&out, Encoding::Base32, budget);
+        }
+    }
+}
+
+/// Concatenates `width` bits per character and drops the bits left over. A library decoder refuses what a sloppy or
+/// hostile encoder leaves in those bits; here that must not hide anything.
+fn unpack(run: &[u8], width: u32, value: fn(u8) -> Option<u32>, out: &mut Vec<u8>) {
+    out.clear();
+    out.reserve(run.len());
+    let (mut bits, mut count) = (0u32, 0);
+    for v in run.iter().filter_map(|b| value(*b)) {
+        bits = bits << width | v;
+        count += width;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+}
+
+fn base64_value(b: u8) -> Option<u32> {
+    Some(u32::from(match b {
+        b'A'..=b'Z' => b - b'A',
+        b'a'..=b'z' => b - b'a' + 26,
+        b'0'..=b'9' => b - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    }))
+}
+
+fn base32_value(b: u8) -> Option<u32> {
+    Some(u32::from(match b.to_ascii_uppercase() {
+        b @ b'A'..=b'Z' => b - b'A',
+        b @ b'2'..=b'7' => b - b'2' + 26,
+        _ => return None,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use data_encoding::{BASE32_NOPAD, BASE64, BASE64URL_NOPAD, HEXLOWER, HEXUPPER};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every decoded part of a text.
+    fn parts(text: &[u8]) -> Vec<(Vec<u8>, Encoding)> {
+        let mut out = Vec::new();
+        let mut budget = Budget::for_size(text.len());
+        each(text, &mut budget, &mut |bytes, how, _| out.push((bytes.to_vec(), how)));
+        assert!(!budget.exhausted);
+        out
+    }
+
+    fn finds(text: &str, plain: &[u8], how: Encoding) -> bool {
+        parts(text.as_bytes()).iter().any(|(b, h)| *h == how && b.windows(plain.len()).any(|w| w == plain))
+    }
+
+    #[test]
+    fn encodings() {
+        for (text, plain, how) in [
+            ("q=dGhlIHF1aWNrIGJyb3du!", "the quick brown", Encoding::Base64),
+            ("ORUGKIDROVUWG2ZAMJZG653O", "the quick brown", Encoding::Base32),
+            ("74 68 65 20 71 75 69 63 6B", "the quick", Encoding::Hex),
+            ("0x74,0x68,0x65,0x20,0x71,0x75,0x69,0x63,0x6b", "the quick", Encoding::Hex),
+            (r"\x74\x68\x65\x20\x71\x75\x69\x63\x6b", "the quick", Encoding::Hex),
+            ("a%74he%20q%zz", "athe q%zz", Encoding::Url),
+            (r#"{\"a\":\"b\u0041\ud83d\ude00\n\"}"#, "\"bA😀 \"", Encoding::Json),
+            (r"\x41\xzz\", "Axzz", Encoding::Json),
+            ("\u{E0074}\u{E0068}x", "thx", Encoding::Tags),
+        ] {
+            assert!(finds(text, plain.as_bytes(), how), "{text}: {:?}", parts(text.as_bytes()));
+        }
+        assert!(parts(b"ordinary words stay as they are").is_empty());
+    }
+
+    #[test]
+    fn budgets_end() {
+        let text = "A".repeat(10_000);
+        let mut budget = Budget { bytes: 15_000, parts: 100, exhausted: false };
+        let mut seen = 0;
+        each(text.as_bytes(), &mut budget, &mut |b, _, _| seen += b.len());
+        assert!(budget.exhausted && seen < 15_000);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_is_found(
+            plain in proptest::collection::vec(any::<u8>(), 16..120),
+            before in "[ a-zA-Z0-9=:\"]{0,9}",
+            after in "[ .\"&]{0,3}",
+            wrap in 40usize..80,
+        ) {
+            let b64 = BASE64.encode(&plain);
+            let lines: Vec<&str> = b64.as_bytes().chunks(wrap).map(|c| std::str::from_utf8(c).unwrap()).collect();
+            let find = |encoded: &str, how| finds(&format!("{before}{encoded}{after}"), &plain[3..plain.len() - 1], how);
+            prop_assert!(find(&b64, Encoding::Base64));
+            let wrapped = format!("{before} {}{after}", lines.join("\r\n"));
+            prop_assert!(finds(&wrapped, &plain, Encoding::Base64));
+            prop_assert!(find(&BASE64URL_NOPAD.encode(&plain), Encoding::Base64));
+            let spaced: Vec<String> = plain.iter().map(|b| format!("{b:02x}")).collect();
+            prop_assert!(find(&HEXUPPER.encode(&plain), Encoding::Hex));
+            prop_assert!(find(&HEXLOWER.encode(&plain), Encoding::Hex));
+            prop_assert!(find(&spaced.join(":"), Encoding::Hex));
+            let url: String = plain.iter().map(|b| format!("%{b:02X}")).collect();
+            prop_assert!(find(&url, Encoding::Url));
+            prop_assert!(finds(&BASE32_NOPAD.encode(&plain), &plain, Encoding::Base32));
+        }
+
+        #[test]
+        fn never_panics(text in proptest::collection::vec(any::<u8>(), 0..300), escapes in r"[\\ux%0-9a-fA-F]{0,60}") {
+            parts(&text);
+            parts(escapes.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! What entered through one tool and leaves through another.
+
+use std::borrow::Cow;
+
+use firedoor_model::{
+    Confidence, EntryId, Evidence, Finding, Millis, Severity, Untrusted,
+    finding::{Role, mask},
+    wire::{Leaves, pointer},
+};
+
+use crate::{
+    Call, MAX_FINDINGS, Sink, decode,
+    decode::{Budget, Encoding},
+    fold,
+    memory::{Item, Label, Memory},
+};
+
+/// Informative bytes of private or ordinary text that must be common. With windows of 16 at every 8th byte such a run is
+/// always found in private text; in ordinary text (every 16th) a run of 32 is too.
+const MIN_PASSAGE: usize = 32;
+/// Bytes of a secret that count as a part of it.
+const MIN_PART: usize = 8;
+/// Encodings that are undone one after the other.
+const MAX_DEPTH: usize = 2;
+
+/// One string that leaves.
+struct Outgoing<'a> {
+    text: Cow<'a, str>,
+    /// Offset in the arguments; `None` for the subject.
+    offset: Option<usize>,
+    key: bool,
+}
+
+/// A run of remembered text in what leaves.
+struct Match {
+    item: u32,
+    /// In the item's folded text.
+    start: usize,
+    end: usize,
+    /// Which outgoing string.
+    leaf: usize,
+    transform: Option<Cow<'static, str>>,
+}
+
+/// Findings of one call.
+pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
+    let ordinary = !memory.index(Label::Ordinary).is_empty();
+    if memory.is_clean() && !ordinary {
+        return Vec::new();
+    }
+    let leaves = outgoing(call);
+    let size: usize = leaves.iter().map(|l| l.text.len()).sum();
+    let mut matches: Vec<Match> = Vec::new();
+    // All values as one text, then all keys: a secret that was cut over several members is whole again.
+    for keys in [false, true] {
+        let mut text = Vec::with_capacity(size);
+        let mut starts = Vec::new();
+        for (i, leaf) in leaves.iter().enumerate().filter(|(_, l)| l.key == keys) {
+            starts.push((text.len(), i));
+            fold::fold(leaf.text.as_bytes(), &mut text);
+        }
+        let leaf_at = |at: usize| {
+            let next = starts.partition_point(|(start, _)| *start <= at);
+            starts.get(next.saturating_sub(1)).map_or(0, |(_, leaf)| *leaf)
+        };
+        runs(memory, &text, false, &mut |item, start, end, at| {
+            let leaf = leaf_at(at);
+            matches.push(Match { item, start, end, leaf, transform: None });
+        });
+    }
+    let mut budget = Budget::for_size(size);
+    for (i, leaf) in leaves.iter().enumerate() {
+        let mut chain = Vec::new();
+        encoded(memory, leaf.text.as_bytes(), i, &mut chain, &mut budget, &mut matches);
+    }
+    let mut out = judge(memory, call, &leaves, matches);
+    if budget.exhausted {
+        out.push(Finding {
+            detector: "flow/unchecked".into(),
+            severity: Severity::Medium,
+            confidence: Confidence::Likely,
+            summary: "The arguments hold more encoded parts than can be checked.".into(),
+            evidence: Vec::new(),
+        });
+    }
+    out
+}
+
+fn outgoing<'a>(call: &Call<'a>) -> Vec<Outgoing<'a>> {
+    let mut out = Vec::new();
+    // A tool's name is the server's; a resource's URI is what the agent says.
+    if call.method != "tools/call" {
+        out.push(Outgoing { text: Cow::Borrowed(call.subject), offset: None, key: false });
+    }
+    let leaves = Leaves::of(call.arguments.unwrap_or_default());
+    out.extend(leaves.map(|l| Outgoing { offset: Some(l.span.0), key: l.key, text: l.text }));
+    out
+}
+
+/// Undoes encodings, to [`MAX_DEPTH`] of them.
+fn encoded(
+    memory: &Memory,
+    text: &[u8],
+    leaf: usize,
+    chain: &mut Vec<Encoding>,
+    budget: &mut Budget,
+    out: &mut Vec<Match>,
+) {
+    decode::each(text, budget, &mut |bytes, how, budget| {
+        chain.push(how);
+        let opaque = chain.iter().any(|e| e.opaque());
+        let plain = fold::folded(bytes);
+        runs(memory, &plain, opaque, &mut |item, start, end, _| {
+            let names: Vec<&str> = chain.iter().map(|e| e.name()).collect();
+            let transform = Some(Cow::Owned(names.join("+")));
+            out.push(Match { item, start, end, leaf, transform });
+        });
+        if chain.len() < MAX_DEPTH {
+            encoded(memory, bytes, leaf, chain, budget, out);
+        }
+        chain.pop();
+    });
+}
+
+/// Every run of `text` that is remembered: `visit(item, start in item, end in item, start in text)`.
+fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn FnMut(u32, usize, usize, usize)) {
+    for label in [Label::Secret, Label::Private, Label::Ordinary] {
+        if label == Label::Ordinary && !opaque {
+            continue;
+        }
+        let index = memory.index(label);
+        let shortest = if label == Label::Secret { MIN_PART } else { MIN_PASSAGE };
+        // Nothing before this place is looked at again, so that all runs together cost no more than the text.
+        let mut floor = 0;
+        index.find(text, |end, (id, at)| {
+            let Some(item) = memory.item(id) else { return };
+            let width = if label == Label::Secret { 8 } else { 16 };
+            let start = end.saturating_sub(width);
+            if start < floor {
+                return;
+            }
+            let at = at as usize;
+            let left = common(item.folded.iter().take(at).rev(), text.iter().take(start).skip(floor).rev());
+            let right = common(item.folded.iter().skip(at + width), text.iter().skip(end));
+            let (from, to) = (at - left, at + width + right);
+            if to - from >= shortest {
+                floor = end + right;
+                visit(id, from, to, start - left);
+            }
+        });
+    }
+}
+
+fn common<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -> usize {
+    a.zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// How sure it is that data of `item` reaches somebody new, if it does.
+fn reach(item: &Item, call: &Call<'_>) -> Option<Confidence> {
+    let origin = &item.origin;
+    if &origin.entry != call.entry {
+        return Some(if call.sink == Sink::Local { Confidence::Likely } else { Confidence::Certain });
+    }
+    match (call.sink, origin.private, origin.sink) {
+        (Sink::External, false, Sink::External) => Some(Confidence::Possible),
+        (Sink::External, false, Sink::Unknown) => Some(Confidence::Likely),
+        (Sink::External, _, _) => Some(Confidence::Certain),
+        _ => None,
+    }
+}
+
+/// What is found about one remembered text, the best of its matches.
+struct Best {
+    group: u32,
+    matched: Match,
+    confidence: Confidence,
+    whole: bool,
+}
+
+fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches: Vec<Match>) -> Vec<Finding> {
+    let mut best: Vec<Best> = Vec::new();
+    for matched in matches {
+        let Some(item) = memory.item(matched.item) else { continue };
+        let Some(limit) = reach(item, call) else { continue };
+        let (group, length) = (item.group, item.folded.len());
+        let run = matched.end - matched.start;
+        let whole = run == length;
+        let confidence = match item.label {
+            Label::Secret if whole => {
+                if item.exact
+                    && !leaves.get(matched.leaf).is_some_and(|l| contains(l.text.as_bytes(), &item.raw))
+                    && matched.transform.is_none()
+                {
+                    continue;
+                }
+                limit
+            }
+            Label::Secret if item.exact => continue,
+            Label::Secret => {
+                let left = memory.part_left(matched.item, matched.start, matched.end);
+                if !(run >= 12 && (run * 5 >= length * 2 || run >= 64) || left >= 0.6) {
+                    continue;
+                }
+                limit.min(Confidence::Likely)
+            }
+            Label::Private | Label::Ordinary => {
+                let passage = item.folded.get(matched.start..matched.end).unwrap_or_default();
+                if fold::distinct(passage) < 8 {
+                    continue;
+                }
+                limit.min(Confidence::Likely)
+            }
+        };
+        match best.iter().position(|b| b.group == group).and_then(|at| best.get_mut(at)) {
+            Some(b) if (b.whole, b.confidence) >= (whole, confidence) => {}
+            Some(b) => *b = Best { group, matched, confidence, whole },
+            None => {
+                if best.len() < MAX_FINDINGS {
+                    best.push(Best { group, matched, confidence, whole });
+                }
+            }
+        }
+    }
+    best.iter().filter_map(|b| finding(memory, call, leaves, b)).collect()
+}
+
+fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Best) -> Option<Finding> {
+    let item = memory.item(best.matched.item)?;
+    let leaf = leaves.get(best.matched.leaf)?;
+    let (detector, summary) = match (item.label, best.whole) {
+        (Label::Secret, true) => ("flow/secret", "A credential that one tool returned would leave through another."),
+        (Label::Secret, false) => {
+            ("flow/secret", "A part of a credential that one tool returned would leave through another.")
+        }
+        (Label::Private, _) => ("flow/private", "Text from a private file would leave through another tool."),
+        (Label::Ordinary, _) => {
+            ("flow/encoded", "Text that one tool returned would leave through another in encoded form.")
+        }
+    };
+    let run = item.folded.get(best.matched.start..best.matched.end).unwrap_or_default();
+    let shown = if item.raw.is_empty() { run } else { &item.raw };
+    let shown = mask(&String::from_utf8_lossy(shown));
+    let mut transform: Vec<Cow<'static, str>> = best.matched.transform.clone().into_iter().collect();
+    transform.extend(item.form.map(Cow::Borrowed));
+    if transform.is_empty() && item.label == Label::Secret && !contains(leaf.text.as_bytes(), &item.raw) {
+        transform.push(if best.whole { "reformatted" } else { "part" }.into());
+    }
+    let place = match leaf.offset {
+        Some(offset) => format!("/arguments{}", pointer(call.arguments.unwrap_or_default(), offset)),
+        None => subject_pointer(call.method).to_owned(),
+    };
+    let transform = (!transform.is_empty()).then(|| Cow::Owned(transform.join("+")));
+    let source = end(Role::Source, &item.origin.entry, item.origin.tool.clone(), &item.pointer, &shown);
+    let sink = end(Role::Sink, call.entry, call.subject.into(), &place, &shown);
+    Some(Finding {
+        detector: detector.into(),
+        severity: Severity::High,
+        confidence: best.confidence,
+        summary: summary.into(),
+        evidence: vec![
+            Evidence { age_ms: Some(age(call.now, item.origin.at)), ..source },
+            Evidence { transform, ..sink },
+        ],
+    })
+}
+
+/// Where a request names what it asks for.
+pub(crate) fn subject_pointer(method: &str) -> &'static str {
+    if method.starts_with("resources/") { "/uri" } else { "/name" }
+}
+
+fn age(now: Millis, at: Millis) -> u64 {
+    now.since(at)
+}
+
+fn end(role: Role, entry: &EntryId, tool: Untrusted, pointer: &str, excerpt: &str) -> Evidence {
+    Evidence {
+        role,
+        entry: Some(entry.clone()),
+        tool: Some(tool),
+        pointer: pointer.into(),
+        excerpt: excerpt.into(),
+        transform: None,
+        age_ms: None,
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    !part.is_empty() && memchr::memmem::find(text, part).is_some()
+}

@@ -1,0 +1,47 @@
+//! Text without what is easily changed on the way: upper case, white space, punctuation.
+
+/// Appends the folded form: ASCII letters in lower case, ASCII digits, and every byte of other characters.
+pub(crate) fn fold(text: &[u8], out: &mut Vec<u8>) {
+    out.reserve(text.len());
+    for &b in text {
+        if b.is_ascii_alphanumeric() || b >= 0x80 {
+            out.push(b.to_ascii_lowercase());
+        }
+    }
+}
+
+/// The folded form.
+pub(crate) fn folded(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    fold(text, &mut out);
+    out
+}
+
+/// Number of different bytes: a long run of one character is no information.
+pub(crate) fn distinct(text: &[u8]) -> u32 {
+    let mut seen = [0u64; 4];
+    for b in text {
+        if let Some(word) = seen.get_mut(usize::from(b >> 6)) {
+            *word |= 1 << (b & 63);
+        }
+    }
+    seen.iter().map(|w| w.count_ones()).sum()
+}
+
+/// Letters moved by 13 places, digits kept.
+pub(crate) fn rot13(text: &[u8]) -> Vec<u8> {
+    let turn = |b: u8| if b.is_ascii_lowercase() { (b - b'a' + 13) % 26 + b'a' } else { b };
+    text.iter().map(|b| turn(*b)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding() {
+        assert_eq!(folded("A-b C\n1é".as_bytes()), "abc1é".as_bytes());
+        assert_eq!(distinct(b"aabbc"), 3);
+        assert_eq!(rot13(&rot13(b"abcxyz019")), b"abcxyz019");
+    }
+}

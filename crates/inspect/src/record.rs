@@ -1,0 +1,315 @@
+//! Loose records for `firedoor inspect`: each is judged alone, with a memory of its own.
+//!
+//! A record is one JSON object: `{"id", "kind", "text" | "payload"}`.
+//!
+//! | kind | read from |
+//! |---|---|
+//! | `tool_result`, `prompt`, `secret` | `text`: what a tool returned |
+//! | `tool_description` | `payload`: an element of `tools/list`; else `text` |
+//! | `call` | `payload`: `{server, tool, arguments}`; else `text`: the arguments |
+//! | `flow` | `payload`: `{sources: [{server, tool, arguments?, result}], sink: {server, tool, arguments}}` or `sinks: […]` |
+//! | `session` | `payload`: `{steps: [{server, tool, arguments, result}]}` |
+
+use std::borrow::Cow;
+
+use firedoor_model::{EntryId, Finding, Millis};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{Call, CallLabel, DefinitionKind, Inspector, Memory, Source};
+
+/// Longest record, in bytes.
+pub const MAX_RECORD: usize = 64 * 1024 * 1024;
+/// Most sources, sinks or steps of one record.
+const MAX_STEPS: usize = 1024;
+/// Milliseconds between two steps of a record; records carry no times of their own.
+const STEP: u64 = 1000;
+
+/// What was found in a record. The verdict is added by policy.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The record's id.
+    pub id: String,
+    /// The findings.
+    pub findings: Vec<Finding>,
+}
+
+/// Why a record could not be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Not JSON, or not of this form. The position is serde_json's; no text of the record is shown.
+    #[error("the record is not of the form {{\"id\",\"kind\",\"text\"|\"payload\"}} (line {line}, column {column})")]
+    Form {
+        /// Line in the record.
+        line: usize,
+        /// Column in the line.
+        column: usize,
+    },
+    /// A kind that is not known.
+    #[error("the record's kind is not known: use tool_description, tool_result, prompt, secret, call, flow or session")]
+    Kind,
+    /// Neither `text` nor a `payload` that the kind can use.
+    #[error("the record has no {0} that its kind needs")]
+    Missing(&'static str),
+    /// Longer than [`MAX_RECORD`], or more than 1024 sources, sinks or steps.
+    #[error("the record is too large: at most {MAX_RECORD} bytes and {MAX_STEPS} sources, sinks or steps")]
+    TooLarge,
+}
+
+impl From<serde_json::Error> for RecordError {
+    fn from(e: serde_json::Error) -> Self {
+        Self::Form { line: e.line(), column: e.column() }
+    }
+}
+
+#[derive(Deserialize)]
+struct Record<'a> {
+    id: String,
+    kind: String,
+    #[serde(borrow, default)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    payload: Option<&'a RawValue>,
+}
+
+/// One end of a flow.
+#[derive(Default, Deserialize)]
+struct Step<'a> {
+    #[serde(default)]
+    server: String,
+    #[serde(default)]
+    tool: String,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    /// `env`: a variable of the environment, `key` and `value`.
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(default)]
+    key: String,
+    #[serde(borrow, default)]
+    value: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct FlowRecord<'a> {
+    #[serde(borrow, default)]
+    sources: Vec<Step<'a>>,
+    #[serde(borrow, default)]
+    sink: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    sinks: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct SessionRecord<'a> {
+    #[serde(borrow)]
+    steps: Vec<Step<'a>>,
+}
+
+/// Judges one record alone: no rules, no pins, nothing remembered from the record before.
+pub fn inspect_record(inspector: &Inspector, line: &str) -> Result<Report, RecordError> {
+    if line.len() > MAX_RECORD {
+        return Err(RecordError::TooLarge);
+    }
+    let record: Record<'_> = serde_json::from_str(line)?;
+    let mut replay = Replay { inspector, memory: Memory::default(), now: Millis(0), findings: Vec::new() };
+    let object = |raw: &&RawValue| raw.get().starts_with('{');
+    match record.kind.as_str() {
+        "tool_result" | "prompt" | "secret" => {
+            let text = record.text.or(record.payload).ok_or(RecordError::Missing("text"))?;
+            replay.result(&Step::default(), CallLabel::default(), text.get())?;
+        }
+        "tool_description" => match record.payload.filter(object) {
+            Some(payload) => replay.definition(payload.get())?,
+            None => {
+                let text = record.text.ok_or(RecordError::Missing("payload or text"))?;
+                replay.result(&Step::default(), CallLabel::default(), text.get())?;
+            }
+        },
+        "call" => {
+            let step: Step<'_> = match record.payload.filter(object) {
+                Some(payload) => serde_json::from_str(payload.get())?,
+                None => Step {
+                    arguments: Some(record.text.ok_or(RecordError::Missing("payload or text"))?),
+                    ..Step::default()
+                },
+            };
+            replay.call(&step)?;
+        }
+        "flow" => {
+            let payload = record.payload.ok_or(RecordError::Missing("payload"))?;
+            let flow: FlowRecord<'_> = serde_json::from_str(payload.get())?;
+            replay.flow(flow)?;
+        }
+        "session" => {
+            let payload = record.payload.ok_or(RecordError::Missing("payload"))?;
+            let session: SessionRecord<'_> = serde_json::from_str(payload.get())?;
+            replay.bounded(session.steps.len())?;
+            for step in &session.steps {
+                let label = replay.call(step)?;
+                if let Some(result) = step.result {
+                    replay.result(step, label, result.get())?;
+                }
+            }
+        }
+        _ => return Err(RecordError::Kind),
+    }
+    Ok(Report { id: record.id, findings: replay.findings })
+}
+
+struct Replay<'i> {
+    inspector: &'i Inspector,
+    memory: Memory,
+    now: Millis,
+    findings: Vec<Finding>,
+}
+
+impl Replay<'_> {
+    fn bounded(&self, steps: usize) -> Result<(), RecordError> {
+        if steps > MAX_STEPS { Err(RecordError::TooLarge) } else { Ok(()) }
+    }
+
+    fn flow(&mut self, flow: FlowRecord<'_>) -> Result<(), RecordError> {
+        self.bounded(flow.sources.len().max(flow.sinks.len()))?;
+        for source in &flow.sources {
+            if source.kind == "env" {
+                self.environment(source)?;
+            } else if let Some(result) = source.result {
+                // What a source was asked for says whether its answer is private; the asking itself is not judged.
+                let label = self.label(source)?;
+                self.result(source, label, result.get())?;
+            }
+        }
+        for sink in flow.sink.into_iter().chain(flow.sinks) {
+            let step = if sink.get().starts_with('{') {
+                serde_json::from_str(sink.get())?
+            } else {
+                Step { arguments: Some(sink), ..Step::default() }
+            };
+            self.call(&step)?;
+        }
+        Ok(())
+    }
+
+    /// A variable of a server's environment is private by its nature.
+    fn environment(&mut self, source: &Step<'_>) -> Result<(), RecordError> {
+        let value: Cow<'_, str> = match source.value {
+            Some(value) => serde_json::from_str(value.get())?,
+            None => return Err(RecordError::Missing("value")),
+        };
+        let text = serde_json::to_string(&format!("{}={value}", source.key))?;
+        let step = Step { server: "environment".into(), tool: source.key.clone(), ..Step::default() };
+        self.result(&step, CallLabel { private: true, ..CallLabel::default() }, &text)
+    }
+
+    fn definition(&mut self, payload: &str) -> Result<(), RecordError> {
+        let list = format!("{{\"tools\":[{payload}]}}");
+        // A record may hold any part of a definition; what has no name has nothing to pin.
+        if let Ok(found) = crate::definitions(DefinitionKind::Tool, &list) {
+            self.findings.extend(found.findings);
+        }
+        self.result(&Step::default(), CallLabel::default(), payload)
+    }
+
+    fn label(&self, step: &Step<'_>) -> Result<CallLabel, RecordError> {
+        let entry = entry(&step.server)?;
+        Ok(self.inspector.label(&self.view(step, &entry)))
+    }
+
+    fn view<'a>(&self, step: &'a Step<'_>, entry: &'a EntryId) -> Call<'a> {
+        Call {
+            entry,
+            method: "tools/call",
+            subject: &step.tool,
+            arguments: step.arguments.map(RawValue::get),
+            sink: self.inspector.sink(&step.tool, None),
+            now: self.now,
+        }
+    }
+
+    fn call(&mut self, step: &Step<'_>) -> Result<CallLabel, RecordError> {
+        let entry = entry(&step.server)?;
+        self.now = self.now.plus(STEP);
+        let call = self.view(step, &entry);
+        let found = self.inspector.call(&mut self.memory, &call);
+        self.findings.extend(found);
+        Ok(self.inspector.label(&call))
+    }
+
+    fn result(&mut self, step: &Step<'_>, label: CallLabel, result: &str) -> Result<(), RecordError> {
+        let entry = entry(&step.server)?;
+        self.now = self.now.plus(STEP);
+        let source = Source { entry: &entry, method: "tools/call", subject: &step.tool, label, now: self.now };
+        let found = self.inspector.result(&mut self.memory, &source, result);
+        self.findings.extend(found);
+        Ok(())
+    }
+}
+
+/// Records name servers, not entries.
+fn entry(server: &str) -> Result<EntryId, RecordError> {
+    EntryId::new("inspect", "record", server).map_err(|_| RecordError::Missing("server name of at most 4000 bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Detectors that fire on a record.
+    fn detectors(line: &str) -> Vec<String> {
+        let report = inspect_record(&Inspector::new(), line).unwrap();
+        report.findings.iter().map(|f| f.detector.to_string()).collect()
+    }
+
+    #[test]
+    fn kinds() {
+        let token = format!("gh{}_{}", "p", "a8Kd92LmQx7Zt4Vb1Nc6Yw3Rf5Hs0Jg2Pe9U");
+        for (record, want) in [
+            (r#"{"id":"1","kind":"tool_result","text":"plain"}"#.to_owned(), vec![]),
+            (format!(r#"{{"id":"1","kind":"secret","text":"{token}"}}"#), vec!["result/secret"]),
+            (
+                format!(
+                    r#"{{"id":"1","kind":"tool_description","payload":{{"name":"t","description":"use {token}"}}}}"#
+                ),
+                vec!["result/secret"],
+            ),
+            (r#"{"id":"1","kind":"tool_description","text":"plain"}"#.to_owned(), vec![]),
+            (format!(r#"{{"id":"1","kind":"call","payload":{{"arguments":{{"a":"{token}"}}}}}}"#), vec!["call/secret"]),
+            (format!(r#"{{"id":"1","kind":"call","text":"{token}"}}"#), vec!["call/secret"]),
+            (
+                format!(
+                    r#"{{"id":"1","kind":"flow","payload":{{"sources":[{{"server":"a","tool":"read","result":"{token}"}}],"sink":{{"server":"b","tool":"send","arguments":{{"x":"{token}"}}}}}}}}"#
+                ),
+                vec!["result/secret", "flow/secret"],
+            ),
+            (
+                format!(
+                    r#"{{"id":"1","kind":"session","payload":{{"steps":[{{"server":"a","tool":"read","result":"{token}"}},{{"server":"b","tool":"send","arguments":{{"x":"{token}"}}}}]}}}}"#
+                ),
+                vec!["result/secret", "flow/secret"],
+            ),
+        ] {
+            assert_eq!(detectors(&record), want, "{record}");
+        }
+    }
+
+    #[test]
+    fn bad_records_are_refused() {
+        let check = |line: &str, want: &str| {
+            let error = inspect_record(&Inspector::new(), line).unwrap_err();
+            assert!(error.to_string().contains(want), "{line}: {error}");
+            assert!(!error.to_string().contains("hunter"), "{error}");
+        };
+        check("not json", "not of the form");
+        check(r#"{"kind":"secret","text":"hunter"}"#, "not of the form");
+        check(r#"{"id":"1","kind":"hunter","text":"x"}"#, "kind is not known");
+        check(r#"{"id":"1","kind":"secret"}"#, "no text");
+        check(r#"{"id":"1","kind":"flow","text":"x"}"#, "no payload");
+        check(r#"{"id":"1","kind":"flow","payload":{"sources":[{"type":"env","key":"a"}]}}"#, "no value");
+        check(r#"{"id":"1","kind":"call","payload":{"server":5}}"#, "not of the form");
+        let steps = vec!["{}"; MAX_STEPS + 1].join(",");
+        check(&format!(r#"{{"id":"1","kind":"session","payload":{{"steps":[{steps}]}}}}"#), "too large");
+    }
+}

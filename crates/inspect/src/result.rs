@@ -1,0 +1,87 @@
+//! What enters the agent's context: results, errors, prompts, resources, and requests of the server.
+
+use std::sync::Arc;
+
+use firedoor_model::{
+    Confidence, Finding, Severity,
+    finding::Role,
+    wire::{Leaf, Leaves, pointer},
+};
+
+use crate::{
+    Inspector, MAX_FINDINGS, Source, evidence, fold,
+    memory::{Label, Memory, Origin},
+};
+
+/// Shortest text that is remembered, folded. Anything shorter cannot match again.
+const MIN_TEXT: usize = 32;
+/// Longest text of one leaf that is remembered as ordinary.
+const MAX_ORDINARY: usize = 64 * 1024;
+
+/// Pointers of one message. Each costs a walk, so all walks together are bounded by the message's size.
+struct Pointers<'a> {
+    raw: &'a str,
+    budget: usize,
+}
+
+impl Pointers<'_> {
+    fn of(&mut self, leaf: &Leaf<'_>) -> Arc<str> {
+        let cost = leaf.span.0 + 1;
+        // The pointer of the whole message (RFC 6901: the empty string) is true for every place in it.
+        if cost > self.budget {
+            return "".into();
+        }
+        self.budget -= cost;
+        pointer(self.raw, leaf.span.0).into()
+    }
+}
+
+impl Inspector {
+    /// Judges what a server sends, and remembers it.
+    pub fn result(&self, memory: &mut Memory, source: &Source<'_>, result: &str) -> Vec<Finding> {
+        let origin = Arc::new(Origin {
+            entry: source.entry.clone(),
+            tool: source.subject.into(),
+            at: source.now,
+            sink: source.label.sink,
+            private: source.label.private,
+        });
+        let mut pointers = Pointers { raw: result, budget: result.len().saturating_mul(4).saturating_add(4096) };
+        let mut out: Vec<Finding> = Vec::new();
+        self.credentials_in(result, &mut |leaf, text, hits| {
+            for hit in hits {
+                let value = text.get(hit.span.0..hit.span.1).unwrap_or_default();
+                let place = pointers.of(leaf);
+                // A server may answer with the key that it was given.
+                if !memory.gave(source.entry, &fold::folded(value)) {
+                    memory.remember_secret(&origin, value, Arc::clone(&place), hit.generic);
+                }
+                if out.len() < MAX_FINDINGS {
+                    out.push(Finding {
+                        detector: "result/secret".into(),
+                        severity: Severity::Low,
+                        confidence: if hit.generic { Confidence::Possible } else { Confidence::Likely },
+                        summary: format!("The result holds a credential ({}).", hit.rule),
+                        evidence: vec![evidence(
+                            Role::Place,
+                            Some(source.entry),
+                            source.subject,
+                            place.to_string(),
+                            value,
+                        )],
+                    });
+                }
+            }
+        });
+        let label = if source.label.private { Label::Private } else { Label::Ordinary };
+        let limit = if source.label.private { usize::MAX } else { MAX_ORDINARY };
+        for leaf in Leaves::of(result).filter(|l| l.text.len() >= MIN_TEXT) {
+            let text = leaf.text.as_bytes();
+            let folded = fold::folded(text.get(..limit.min(text.len())).unwrap_or_default());
+            if folded.len() >= MIN_TEXT {
+                memory.remember_text(&origin, label, folded, pointers.of(&leaf));
+            }
+        }
+        out
+    }
+}

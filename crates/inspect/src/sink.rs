@@ -1,0 +1,126 @@
+//! Does a tool send its arguments out of this machine?
+
+use firedoor_model::wire::Object;
+use serde::Deserialize;
+
+/// Where a call's arguments go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sink {
+    /// They stay on this machine.
+    Local,
+    /// They leave it.
+    External,
+    /// Not known; judged as if they left.
+    #[default]
+    Unknown,
+}
+
+/// The words of `profiles/detect/sinks.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SinkWords {
+    external: Vec<String>,
+    weak: Vec<String>,
+    local: Vec<String>,
+    parameters: Vec<String>,
+}
+
+impl SinkWords {
+    /// Judges by the tool's name and, where it is known, its definition (an element of `tools/list`). What the server
+    /// says about itself can only make a tool external, never local, where a word contradicts it.
+    pub(crate) fn classify(&self, name: &str, definition: Option<&str>) -> Sink {
+        let words = words(name);
+        let any = |list: &[String]| words.iter().any(|w| list.iter().any(|l| l == w));
+        let definition = definition.and_then(Object::parse);
+        let open_world = definition
+            .as_ref()
+            .and_then(|d| d.get("annotations"))
+            .and_then(Object::parse)
+            .and_then(|a| a.get("openWorldHint").map(|v| v == "true"));
+        if open_world == Some(true) || any(&self.external) {
+            return Sink::External;
+        }
+        let properties = definition
+            .as_ref()
+            .and_then(|d| d.get("inputSchema"))
+            .and_then(Object::parse)
+            .and_then(|s| s.get("properties").and_then(Object::parse));
+        let takes_address = properties.is_some_and(|p| {
+            p.0.iter().take(256).any(|(n, _)| {
+                let n = n.to_ascii_lowercase();
+                self.parameters.contains(&n)
+            })
+        });
+        let local = any(&self.local);
+        if takes_address || (any(&self.weak) && !local) {
+            return Sink::External;
+        }
+        if local || open_world == Some(false) { Sink::Local } else { Sink::Unknown }
+    }
+
+    /// A resource is local when its URI's scheme is.
+    pub(crate) fn classify_uri(uri: &str) -> Sink {
+        match uri.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase()).as_deref() {
+            Some("file") => Sink::Local,
+            Some("http" | "https" | "ws" | "wss" | "ftp" | "mailto") => Sink::External,
+            _ => Sink::Unknown,
+        }
+    }
+}
+
+/// The words of an identifier in lower case, at most 16.
+fn words(name: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let mut lower_before = false;
+    for c in name.chars().take(256) {
+        if !c.is_alphanumeric() || (c.is_uppercase() && lower_before) {
+            if !word.is_empty() && out.len() < 16 {
+                out.push(std::mem::take(&mut word));
+            }
+            word.clear();
+        }
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        }
+        lower_before = c.is_lowercase();
+    }
+    if !word.is_empty() {
+        out.push(word);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Inspector;
+
+    #[test]
+    fn tools_are_told_apart() {
+        let inspector = Inspector::new();
+        for (name, definition, want) in [
+            ("send_email", None, Sink::External),
+            ("sendMessage", None, Sink::External),
+            ("http_post", None, Sink::External),
+            ("create_issue", None, Sink::External),
+            ("search", None, Sink::External),
+            ("search_files", None, Sink::Local),
+            ("read_file", None, Sink::Local),
+            ("writeFile", None, Sink::Local),
+            ("add", None, Sink::Unknown),
+            ("add", Some(r#"{"annotations":{"openWorldHint":true}}"#), Sink::External),
+            ("add", Some(r#"{"annotations":{"openWorldHint":false}}"#), Sink::Local),
+            ("post_it", Some(r#"{"annotations":{"openWorldHint":false}}"#), Sink::External),
+            ("load", Some(r#"{"inputSchema":{"properties":{"URL":{}}}}"#), Sink::External),
+            ("load", Some(r#"{"inputSchema":{"properties":{"x":{}}}}"#), Sink::Unknown),
+            ("load", Some("not json"), Sink::Unknown),
+            ("", None, Sink::Unknown),
+        ] {
+            assert_eq!(inspector.sink(name, definition), want, "{name} {definition:?}");
+        }
+        assert_eq!(SinkWords::classify_uri("file:///x"), Sink::Local);
+        assert_eq!(SinkWords::classify_uri("HTTPS://x"), Sink::External);
+        assert_eq!(SinkWords::classify_uri("notes:x"), Sink::Unknown);
+    }
+}
