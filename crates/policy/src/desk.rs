@@ -1,0 +1,373 @@
+//! The question state machine: what is held, what was asked, and what an answer leaves behind.
+//!
+//! A held call has 45 s; then it is refused as "awaiting an answer". Its question lives 10 min: a late Allow gives a
+//! permit for exactly that call, once. The caller passes the time in and acts on what comes out; it must feed `tick`
+//! when [`Desk::next_deadline`] has come. A clock that goes backwards ends holds, questions and permits early.
+
+mod answer;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use firedoor_model::{
+    EntryId, Finding, Millis, Untrusted,
+    question::{Question, Ref},
+};
+
+use crate::{
+    decision::{Decision, Input, Reason, Subject},
+    judge::judge,
+    refs::Refs,
+    session::{Intent, SessionId, SessionRules},
+};
+
+pub use answer::{AnswerError, Answered, Settled, Standing};
+
+/// Longest time a call is held, in milliseconds: clients give up at 60 s.
+pub const HOLD_MS: u64 = 45_000;
+/// How long a question can be answered, and how long a permit is good for, in milliseconds.
+pub const OPEN_MS: u64 = 600_000;
+/// Most open questions. A further one is refused and recorded.
+pub const MAX_OPEN: usize = 64;
+/// Most calls held on one question.
+pub const MAX_HELD: usize = 64;
+/// Questions of one server left unanswered in one session, after which it is not asked about any more.
+const PATIENCE: u32 = 3;
+/// Closed questions remembered, to tell a late answer what became of them.
+const MAX_CLOSED: usize = 1024;
+
+/// A held message. Numbers are the engine's and are never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HeldId(pub u64);
+
+/// A call that needs an answer.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The held message.
+    pub held: HeldId,
+    /// The agent's session.
+    pub session: SessionId,
+    /// The agent, for showing.
+    pub client: Untrusted,
+    /// What the call is about.
+    pub subject: Subject,
+    /// The findings that are asked about ([`Decision::asks`]).
+    pub findings: Vec<Finding>,
+    /// The arguments with secrets masked, for showing.
+    pub arguments: Untrusted,
+}
+
+/// What became of a call that needs an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// A new question: show it.
+    Opened {
+        /// How to refer to it.
+        reference: Ref,
+        /// Until when the call is held.
+        held_until: Millis,
+    },
+    /// The same call is asked about already; it is held with the others and the answer counts for all.
+    Joined {
+        /// The open question.
+        reference: Ref,
+        /// Until when this call is held.
+        held_until: Millis,
+    },
+    /// Too many are open: refuse ([`crate::Refusal::Overflow`]) and record.
+    Overflow {
+        /// For the refusal and the record.
+        reference: Ref,
+    },
+    /// This server's questions went unanswered: refuse ([`crate::Refusal::Quiet`]) and record.
+    Quiet {
+        /// For the refusal and the record.
+        reference: Ref,
+    },
+}
+
+/// What time, or the agent, did to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// These calls were held long enough: refuse them ([`crate::Refusal::Awaiting`]). The question stays open.
+    HoldExpired {
+        /// The question.
+        reference: Ref,
+        /// The calls.
+        held: Vec<HeldId>,
+    },
+    /// Nobody answered. Any calls still held are refused.
+    Expired {
+        /// The question.
+        reference: Ref,
+        /// The calls still held, if any.
+        held: Vec<HeldId>,
+    },
+    /// The agent gave up or went away: the question is gone, and nothing waits for it.
+    Withdrawn {
+        /// The question.
+        reference: Ref,
+    },
+    /// From now on this server is not asked about any more in this session: what would be asked is refused.
+    Quieted {
+        /// The agent's session.
+        session: SessionId,
+        /// The server.
+        entry: EntryId,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closed {
+    Answered,
+    Expired,
+    Withdrawn,
+}
+
+struct Held {
+    id: HeldId,
+    from: Millis,
+    until: Millis,
+}
+
+struct Open {
+    question: Question,
+    session: SessionId,
+    subject: Subject,
+    intents: Vec<Intent>,
+    held: Vec<Held>,
+    shown: bool,
+    postponed: bool,
+}
+
+/// Whether `deadline` has come. A clock before `from` was set back: the deadline counts as come.
+fn over(now: Millis, from: Millis, deadline: Millis) -> bool {
+    now >= deadline || now < from
+}
+
+/// The open questions of one engine and what answers left behind.
+pub struct Desk {
+    refs: Refs,
+    open: BTreeMap<Ref, Open>,
+    closed: VecDeque<(Ref, Closed)>,
+    sessions: BTreeMap<SessionId, SessionRules>,
+    unanswered: BTreeMap<(SessionId, EntryId), u32>,
+    nothing: SessionRules,
+}
+
+impl Desk {
+    /// A desk without questions. `seed` comes from the system's random source, afresh for every run of the engine.
+    pub fn new(seed: [u8; 32]) -> Self {
+        Self {
+            refs: Refs::new(seed),
+            open: BTreeMap::new(),
+            closed: VecDeque::new(),
+            sessions: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
+            nothing: SessionRules::default(),
+        }
+    }
+
+    /// A reference for a decision that is no question, such as a block.
+    pub fn reference(&mut self) -> Ref {
+        let (open, closed) = (&self.open, &self.closed);
+        self.refs.next(|r| open.contains_key(r) || closed.iter().any(|(known, _)| known == r))
+    }
+
+    /// Judges a message in its session, and spends the permit if that is what lets it through.
+    pub fn judge(&mut self, session: SessionId, input: &Input<'_>) -> Decision {
+        let decision = judge(input, self.rules_of(session));
+        if matches!(decision.reason, Reason::Permit { .. })
+            && let Some(rules) = self.sessions.get_mut(&session)
+        {
+            rules.redeem(&input.subject.call, input.now);
+        }
+        decision
+    }
+
+    /// What was allowed and refused for the rest of a session.
+    pub fn rules_of(&self, session: SessionId) -> &SessionRules {
+        self.sessions.get(&session).unwrap_or(&self.nothing)
+    }
+
+    /// Asks about a call, or joins it to the question that asks the same already. Calls are the same when session,
+    /// call, identities, detectors and both ends of every flow are: an answer never covers evidence that it was not
+    /// given on.
+    pub fn open(&mut self, ask: Ask, now: Millis) -> Opening {
+        let Ask { held, session, client, subject, findings, arguments } = ask;
+        let intents = Intent::all(&subject, &findings);
+        let hold = |until: Millis| Held { id: held, from: now, until: until.min(now.plus(HOLD_MS)) };
+
+        let same = self.open.values_mut().find(|open| {
+            open.session == session
+                && open.subject == subject
+                && open.intents == intents
+                && gravest(&open.question.findings) >= gravest(&findings)
+                && !over(now, open.question.asked, open.question.open_until)
+        });
+        if let Some(open) = same {
+            let reference = open.question.id.clone();
+            if open.held.len() >= MAX_HELD {
+                return Opening::Overflow { reference };
+            }
+            let held = hold(open.question.open_until);
+            let held_until = held.until;
+            open.question.held_until = open.question.held_until.max(held_until);
+            open.held.push(held);
+            return Opening::Joined { reference, held_until };
+        }
+        let reference = self.reference();
+        if self.is_quiet(session, &subject.entry) {
+            return Opening::Quiet { reference };
+        }
+        if self.open.len() >= MAX_OPEN {
+            return Opening::Overflow { reference };
+        }
+        let open_until = now.plus(OPEN_MS);
+        let held = hold(open_until);
+        let held_until = held.until;
+        let question = Question {
+            id: reference.clone(),
+            entry: subject.entry.clone(),
+            client,
+            tool: subject.tool.clone().unwrap_or_else(|| Untrusted::new("")),
+            findings,
+            arguments,
+            call: subject.call,
+            asked: now,
+            held_until,
+            open_until,
+        };
+        let open = Open { question, session, subject, intents, held: vec![held], shown: false, postponed: false };
+        self.open.insert(reference.clone(), open);
+        Opening::Opened { reference, held_until }
+    }
+
+    /// The open questions, oldest first.
+    pub fn questions(&self) -> Vec<&Question> {
+        let mut questions: Vec<_> = self.open.values().map(|open| &open.question).collect();
+        questions.sort_by_key(|q| (q.asked, &q.id));
+        questions
+    }
+
+    /// One open question, and what it is about.
+    pub fn question(&self, reference: &Ref) -> Option<(&Question, &Subject)> {
+        self.open.get(reference).map(|open| (&open.question, &open.subject))
+    }
+
+    /// Notes that a person has been shown a question. From now on it outlives its calls.
+    pub fn shown(&mut self, reference: &Ref) {
+        if let Some(open) = self.open.get_mut(reference) {
+            open.shown = true;
+        }
+    }
+
+    /// Notes that the user closed the prompt without an answer. The question stays open until its end.
+    pub fn later(&mut self, reference: &Ref) -> Option<Event> {
+        let open = self.open.get_mut(reference)?;
+        open.shown = true;
+        if std::mem::replace(&mut open.postponed, true) {
+            return None;
+        }
+        let key = (open.session, open.subject.entry.clone());
+        self.lose_patience(key)
+    }
+
+    /// The agent cancelled a held call, or its connection closed.
+    ///
+    /// A question on which nothing is held any more is withdrawn if nobody was shown it. One that was shown stays
+    /// answerable, because clients cancel by themselves when their own time is up, and a late Allow is still of use.
+    pub fn cancel(&mut self, held: HeldId) -> Option<Event> {
+        let open = self.open.values_mut().find(|open| open.held.iter().any(|h| h.id == held))?;
+        open.held.retain(|h| h.id != held);
+        if !open.held.is_empty() || open.shown {
+            return None;
+        }
+        let reference = open.question.id.clone();
+        self.close(&reference, Closed::Withdrawn);
+        Some(Event::Withdrawn { reference })
+    }
+
+    /// When `tick` has something to do next.
+    pub fn next_deadline(&self) -> Option<Millis> {
+        self.open.values().flat_map(|open| open.held.iter().map(|h| h.until).chain([open.question.open_until])).min()
+    }
+
+    /// Lets time pass.
+    pub fn tick(&mut self, now: Millis) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut expired = Vec::new();
+        for (reference, open) in &mut self.open {
+            if over(now, open.question.asked, open.question.open_until) {
+                expired.push(reference.clone());
+                continue;
+            }
+            let (done, held) = std::mem::take(&mut open.held).into_iter().partition(|h| over(now, h.from, h.until));
+            open.held = held;
+            let done: Vec<Held> = done;
+            if !done.is_empty() {
+                let held = done.into_iter().map(|h| h.id).collect();
+                events.push(Event::HoldExpired { reference: reference.clone(), held });
+            }
+        }
+        for reference in expired {
+            let Some(open) = self.close(&reference, Closed::Expired) else { continue };
+            events.push(Event::Expired { reference, held: open.held.iter().map(|h| h.id).collect() });
+            if !open.postponed {
+                events.extend(self.lose_patience((open.session, open.subject.entry)));
+            }
+        }
+        for rules in self.sessions.values_mut() {
+            rules.permits.retain(|p| !over(now, p.from, p.until));
+        }
+        events
+    }
+
+    /// Forgets a session: its questions, permits, and what was allowed or refused in it.
+    pub fn session_ended(&mut self, session: SessionId) -> Vec<Event> {
+        self.sessions.remove(&session);
+        self.unanswered.retain(|(of, _), _| *of != session);
+        let gone: BTreeSet<Ref> =
+            self.open.iter().filter(|(_, open)| open.session == session).map(|(r, _)| r.clone()).collect();
+        gone.into_iter()
+            .map(|reference| {
+                self.close(&reference, Closed::Withdrawn);
+                Event::Withdrawn { reference }
+            })
+            .collect()
+    }
+
+    /// Whether questions about this server are no longer asked in this session.
+    pub fn is_quiet(&self, session: SessionId, entry: &EntryId) -> bool {
+        self.unanswered.get(&(session, entry.clone())).is_some_and(|n| *n >= PATIENCE)
+    }
+
+    /// Asks about this server again. False when it was not quiet.
+    pub fn listen_again(&mut self, session: SessionId, entry: &EntryId) -> bool {
+        let quiet = self.is_quiet(session, entry);
+        self.unanswered.remove(&(session, entry.clone()));
+        quiet
+    }
+
+    fn lose_patience(&mut self, key: (SessionId, EntryId)) -> Option<Event> {
+        let (session, entry) = key.clone();
+        let count = self.unanswered.entry(key).or_default();
+        *count = count.saturating_add(1);
+        (*count == PATIENCE).then_some(Event::Quieted { session, entry })
+    }
+
+    fn close(&mut self, reference: &Ref, how: Closed) -> Option<Open> {
+        let open = self.open.remove(reference)?;
+        self.closed.push_back((reference.clone(), how));
+        if self.closed.len() > MAX_CLOSED {
+            self.closed.pop_front();
+        }
+        Some(open)
+    }
+}
+
+fn gravest(findings: &[Finding]) -> Option<(firedoor_model::Severity, firedoor_model::Confidence)> {
+    findings.iter().map(|f| (f.severity, f.confidence)).max()
+}
+
+#[cfg(test)]
+mod tests;

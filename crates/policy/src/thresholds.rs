@@ -1,0 +1,61 @@
+//! From which confidence on a detector may interrupt.
+
+use firedoor_model::Confidence;
+
+/// What findings of a detector may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// Ask from this confidence on; block when critical and certain.
+    Interrupt(Confidence),
+    /// Only be recorded. They matter to other detectors.
+    Record,
+    /// Put the tool into quarantine, in every mode.
+    Quarantine,
+}
+
+/// Detectors, or families of them (with a slash at the end), and what their findings may do. The longest name wins.
+const TABLE: &[(&str, Threshold)] = &[
+    // Usually right is good enough for a question.
+    ("", Threshold::Interrupt(Confidence::Likely)),
+    // A secret in an argument alone is what many tools are for (logging in). Where it came from is judged by `flow/`.
+    ("call/secret", Threshold::Record),
+    // A changed hash is a fact, and the user must see the difference before the tool runs again.
+    ("definition/changed", Threshold::Quarantine),
+];
+
+/// What findings of this detector may do.
+pub fn threshold(detector: &str) -> Threshold {
+    let named = TABLE.iter().filter(|(name, _)| name.is_empty() || names(name, detector));
+    named.max_by_key(|(name, _)| name.len()).map_or(Threshold::Interrupt(Confidence::Possible), |(_, t)| *t)
+}
+
+/// Whether `pattern` is this detector, or a family that it belongs to.
+pub(crate) fn names(pattern: &str, detector: &str) -> bool {
+    pattern == detector || (pattern.ends_with('/') && pattern.len() > 1 && detector.starts_with(pattern))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_name_wins() {
+        for (detector, want) in [
+            ("flow/secret", Threshold::Interrupt(Confidence::Likely)),
+            ("call/secret", Threshold::Record),
+            ("call/secret-path", Threshold::Interrupt(Confidence::Likely)),
+            ("definition/changed", Threshold::Quarantine),
+            ("never/heard-of", Threshold::Interrupt(Confidence::Likely)),
+        ] {
+            assert_eq!(threshold(detector), want, "{detector}");
+        }
+    }
+
+    #[test]
+    fn families() {
+        assert!(names("flow/", "flow/secret"));
+        assert!(!names("flow", "flow/secret"));
+        assert!(!names("/", "flow/secret"));
+        assert!(!names("", "flow/secret"));
+    }
+}
