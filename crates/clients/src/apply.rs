@@ -6,6 +6,7 @@ use firedoor_model::EntryId;
 
 use crate::{
     catalog::Clients,
+    client_lock::ClientLock,
     discover::ConfigFile,
     env::Env,
     error::FileError,
@@ -19,6 +20,8 @@ use crate::{
 const TRIES: u32 = 5;
 /// Attempts at our own lock, 20 ms apart.
 const LOCK_TRIES: u32 = 250;
+/// The same for the client's lock, which it holds for milliseconds.
+const CLIENT_LOCK_TRIES: u32 = 50;
 
 /// What became of one file.
 #[derive(Debug)]
@@ -79,6 +82,9 @@ impl Clients {
             if attempt > 0 {
                 std::thread::sleep(Duration::from_millis(20 << attempt));
             }
+            let Some(_theirs) = ClientLock::take(&file.path, file.lock_suffix.as_deref(), CLIENT_LOCK_TRIES) else {
+                continue;
+            };
             source = Source::read(&file.path, file.max_bytes)?.ok_or_else(gone)?;
             if source.target != target {
                 // The link points elsewhere now, and our lock is for the old target.

@@ -42,6 +42,8 @@ pub(crate) struct Location {
     /// Keys from the root to the map of servers; `*` matches every key and names the project.
     pub servers: Vec<String>,
     pub max_bytes: u64,
+    /// What the client appends to the file's name for its own lock directory.
+    pub lock_suffix: Option<String>,
 }
 
 /// The three kinds of scope, widest first.

@@ -25,6 +25,8 @@ pub(crate) struct ConfigFile {
     pub path: PathBuf,
     pub syntax: Syntax,
     pub max_bytes: u64,
+    /// See [`Location::lock_suffix`].
+    pub lock_suffix: Option<String>,
     /// Scope and path of every map of servers.
     pub maps: Vec<(ScopeKind, Vec<String>)>,
     /// The project that a project file belongs to.
@@ -74,6 +76,7 @@ impl ConfigFile {
             path,
             syntax: first.syntax,
             max_bytes: first.max_bytes,
+            lock_suffix: first.lock_suffix.clone(),
             maps: locations.iter().map(|l| (l.scope, l.servers.clone())).collect(),
             project,
         })

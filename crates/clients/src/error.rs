@@ -73,6 +73,12 @@ pub enum FileError {
         /// Its owner.
         uid: u32,
     },
+    /// Marked as not to be written.
+    #[error("{path:?} is read-only: make it writable (chmod u+w), or change it where it is generated")]
+    ReadOnly {
+        /// Which file.
+        path: PathBuf,
+    },
     /// Refused by the system.
     #[error("cannot {doing} {path:?}: {source}{remedy}")]
     Io {

@@ -15,6 +15,7 @@
 
 mod apply;
 mod catalog;
+mod client_lock;
 mod declared;
 mod discover;
 mod document;
@@ -29,13 +30,14 @@ mod secret;
 mod select;
 mod source;
 mod state;
+pub mod verify;
 mod wrap;
 
 pub use apply::{Applied, FileResult};
 pub use catalog::{CatalogError, Clients};
 pub use env::Env;
 pub use error::{FileError, Problem};
-pub use plan::{FilePlan, Plan, PlanError, Skipped};
+pub use plan::{FilePlan, FileProblem, Plan, PlanError, Skipped};
 pub use scan::{ClientFound, EntryFound, FileFound, Scan};
 pub use select::{SelectError, Selection, select};
 pub use state::State;

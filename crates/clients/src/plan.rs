@@ -166,7 +166,6 @@ impl Clients {
         Ok(Rewritten { bytes, changed, skipped, protected, whole })
     }
 
-    #[expect(clippy::type_complexity, reason = "text, changed, skipped: named where it is taken apart")]
     fn protected(
         &self,
         file: &ConfigFile,
@@ -288,7 +287,7 @@ fn masked(text: &str, syntax: Syntax) -> String {
     // A text that cannot be parsed does not get here; if it did, nothing of it would be shown.
     let seen = document::strings(text, syntax, |key, span, value| {
         let flag = before.as_ref().filter(|(k, _)| k.as_deref() == key).map(|(_, v)| v.as_str());
-        if secret::in_clear(key, value) || flag.is_some_and(|f| secret::in_args(&[f, value]) == Some(1)) {
+        if secret::in_clear(key, value) || secret::arg_in_clear(&[flag.unwrap_or_default(), value], 1) {
             edits.push((span, format!("\"{HIDDEN}\"")));
         }
         before = Some((key.map(str::to_owned), value.to_owned()));

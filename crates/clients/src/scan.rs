@@ -99,22 +99,24 @@ impl Clients {
             warnings: Vec::new(),
             problem: None,
         };
-        match self.entries_found(file, shim) {
+        let filled = match Source::read(&file.path, file.max_bytes) {
             Ok(None) => return None,
-            Ok(Some((entries, warnings))) => (found.entries, found.warnings) = (entries, warnings),
-            Err(error) => found.problem = Some(Problem::from(&error)),
-        }
+            Ok(Some(source)) => self.fill(&mut found, file, &source, shim),
+            Err(error) => Err(error),
+        };
+        found.problem = filled.err().as_ref().map(Problem::from);
         Some(found)
     }
 
-    fn entries_found(
+    fn fill(
         &self,
+        found: &mut FileFound,
         file: &ConfigFile,
+        source: &Source,
         shim: Option<&Path>,
-    ) -> Result<Option<(Vec<EntryFound>, Vec<String>)>, FileError> {
-        let Some(source) = Source::read(&file.path, file.max_bytes)? else { return Ok(None) };
-        let (located, unnamed) = located(file, &source)?;
-        let mut warnings = Vec::new();
+    ) -> Result<(), FileError> {
+        let (located, unnamed) = located(file, source)?;
+        let warnings = &mut found.warnings;
         if unnamed > 0 {
             warnings.push(format!("{unnamed} servers are left out: their names are too long"));
         }
@@ -126,8 +128,8 @@ impl Clients {
         if source.target != source.path && std::fs::symlink_metadata(&source.path).is_ok_and(|m| m.is_symlink()) {
             warnings.push(format!("it is a symbolic link: what changes is {:?}", source.target));
         }
-        let entries = located.iter().map(|l| self.entry_found(l, shim)).collect();
-        Ok(Some((entries, warnings)))
+        found.entries = located.iter().map(|l| self.entry_found(l, shim)).collect();
+        Ok(())
     }
 
     fn entry_found(&self, located: &Located, shim: Option<&Path>) -> EntryFound {
@@ -157,16 +159,8 @@ impl Clients {
 }
 
 fn masked(line: &[&str]) -> Vec<Untrusted> {
-    let mut line: Vec<&str> = line.to_vec();
-    // One at a time: `in_args` names the first, and what is hidden is no longer one.
-    while let Some(at) = secret::in_args(&line) {
-        let Some(arg) = line.get_mut(at) else { break };
-        *arg = HIDDEN;
-        if secret::in_args(&line) == Some(at) {
-            break;
-        }
-    }
-    line.into_iter().map(Untrusted::from).collect()
+    let shown = |(at, arg): (usize, &&str)| if secret::arg_in_clear(line, at) { HIDDEN } else { arg }.into();
+    line.iter().enumerate().map(shown).collect()
 }
 
 /// Reads a file's servers.

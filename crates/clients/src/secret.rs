@@ -88,20 +88,23 @@ pub(crate) fn in_clear(name: Option<&str>, value: &str) -> bool {
         || (name.is_some() && random(literal))
 }
 
-/// Whether one of the arguments is, or carries, a credential: `--token=X`, `--token X`, `-H "Authorization: X"`.
+/// The first argument that is, or carries, a credential: `--token=X`, `--token X`, `-H "Authorization: X"`.
 pub(crate) fn in_args<S: AsRef<str>>(args: &[S]) -> Option<usize> {
-    args.iter().enumerate().position(|(i, arg)| {
-        let arg = arg.as_ref();
-        let before = i.checked_sub(1).and_then(|i| args.get(i)).map(AsRef::as_ref);
-        if let Some((flag, value)) = arg.split_once('=')
-            && credential_name(flag)
-            && in_clear(Some(flag), value)
-        {
-            return true;
-        }
-        let flag = before.filter(|b| b.starts_with('-') && !b.contains('=') && credential_name(b));
-        in_clear(None, arg) || flag.is_some_and(|f| !arg.starts_with('-') && in_clear(Some(f), arg))
-    })
+    (0..args.len()).find(|at| arg_in_clear(args, *at))
+}
+
+/// Whether the argument at this place is, or carries, a credential.
+pub(crate) fn arg_in_clear<S: AsRef<str>>(args: &[S], at: usize) -> bool {
+    let Some(arg) = args.get(at).map(AsRef::as_ref) else { return false };
+    if let Some((flag, value)) = arg.split_once('=')
+        && credential_name(flag)
+        && in_clear(Some(flag), value)
+    {
+        return true;
+    }
+    let before = at.checked_sub(1).and_then(|i| args.get(i)).map(AsRef::as_ref);
+    let flag = before.filter(|b| b.starts_with('-') && !b.contains('=') && credential_name(b));
+    in_clear(None, arg) || flag.is_some_and(|f| !arg.starts_with('-') && in_clear(Some(f), arg))
 }
 
 /// The value with every `${…}` taken out, but for defaults.

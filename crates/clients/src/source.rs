@@ -116,6 +116,10 @@ pub(crate) fn replaceable(path: &Path, meta: &fs::Metadata) -> Result<(), FileEr
     if !me.is_root() && meta.uid() != me.as_raw() {
         return Err(FileError::Foreign { path: path.to_owned(), uid: meta.uid() });
     }
+    // A rename would not ask: somebody has said that this file is not to be written.
+    if meta.mode() & 0o200 == 0 {
+        return Err(FileError::ReadOnly { path: path.to_owned() });
+    }
     if meta.nlink() > 1 {
         return Err(FileError::HardLinks { path: path.to_owned(), links: meta.nlink() });
     }

@@ -1,0 +1,246 @@
+//! Proof that a server still answers: it is started as its client would start it, once directly and once through the
+//! shim, and what both list is compared.
+
+mod session;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use firedoor_model::{Digest, EntryId, Untrusted};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    catalog::Clients,
+    declared::{Found, env_file},
+    env::Env,
+    interpolate::Variables,
+    wrap::wrapped,
+};
+
+/// How a server is started. Holds its environment with its secrets: not shown, not stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// The program, looked up in the `PATH` of `env`.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its whole environment.
+    pub env: BTreeMap<OsString, OsString>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+}
+
+impl fmt::Debug for Invocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Invocation").field("cwd", &self.cwd).finish_non_exhaustive()
+    }
+}
+
+/// An entry, started both ways.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocations {
+    /// The server itself.
+    pub direct: Invocation,
+    /// The entry as it stands; `None` while it is not protected.
+    pub through: Option<Invocation>,
+}
+
+/// What a server says it offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ToolsSeen {
+    /// Name and version that the server gives itself.
+    pub server: Untrusted,
+    /// The protocol revision it answered with.
+    pub protocol: Untrusted,
+    /// Hash of `instructions` and capabilities.
+    pub about: Digest,
+    /// Its tools: name, and hash of the whole definition.
+    pub tools: BTreeMap<String, Digest>,
+}
+
+/// Why a server was not seen to answer.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// Only the client can start it.
+    #[error("cannot be verified: {reason}")]
+    Unverifiable {
+        /// Why.
+        reason: String,
+    },
+    /// It could not be started.
+    #[error("the server could not be started: {0}")]
+    Start(std::io::Error),
+    /// It did not answer in time.
+    #[error("the server did not answer {waiting_for} within {seconds} s")]
+    Timeout {
+        /// The request.
+        waiting_for: &'static str,
+        /// The bound.
+        seconds: u64,
+    },
+    /// It ended.
+    #[error("the server ended before it answered {waiting_for}")]
+    Ended {
+        /// The request.
+        waiting_for: &'static str,
+    },
+    /// It answered with an error.
+    #[error("the server refused {request}: {message:?}")]
+    Refused {
+        /// The request.
+        request: &'static str,
+        /// Its words.
+        message: Untrusted,
+    },
+    /// Its answer is not of the protocol.
+    #[error("the server's answer to {request} is not of the protocol: {why}")]
+    Protocol {
+        /// The request.
+        request: &'static str,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// It sent more than any server does.
+    #[error("the server sent too much: more than {0}")]
+    TooMuch(&'static str),
+}
+
+/// One difference between what the server lists and what is listed through the shim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Difference {
+    /// Name, version, protocol, capabilities or instructions.
+    Server,
+    /// Listed directly only.
+    Missing {
+        /// The tool.
+        tool: Untrusted,
+    },
+    /// Listed through the shim only.
+    Added {
+        /// The tool.
+        tool: Untrusted,
+    },
+    /// Another definition.
+    Changed {
+        /// The tool.
+        tool: Untrusted,
+    },
+}
+
+/// Starts a server, asks what tools it has, and ends it with everything it has started in its process group.
+pub fn list_tools(invocation: &Invocation, timeout: Duration) -> Result<ToolsSeen, VerifyError> {
+    session::run(invocation, timeout)
+}
+
+/// What differs; empty when both ways list the same.
+pub fn compare(direct: &ToolsSeen, through: &ToolsSeen) -> Vec<Difference> {
+    let mut all = Vec::new();
+    if (&direct.server, &direct.protocol, direct.about) != (&through.server, &through.protocol, through.about) {
+        all.push(Difference::Server);
+    }
+    let names: BTreeSet<&String> = direct.tools.keys().chain(through.tools.keys()).collect();
+    for name in names {
+        let tool = Untrusted::new(name.as_str());
+        match (direct.tools.get(name), through.tools.get(name)) {
+            (Some(_), None) => all.push(Difference::Missing { tool }),
+            (None, Some(_)) => all.push(Difference::Added { tool }),
+            (a, b) if a != b => all.push(Difference::Changed { tool }),
+            _ => {}
+        }
+    }
+    all
+}
+
+impl Clients {
+    /// How the client would start the entry, with its variables filled in by the client's rules. `base` is the
+    /// environment the client would pass on.
+    pub fn invocations(
+        &self,
+        env: &Env<'_>,
+        id: &EntryId,
+        base: &BTreeMap<OsString, OsString>,
+    ) -> Result<Invocations, VerifyError> {
+        let unverifiable = |reason: String| VerifyError::Unverifiable { reason };
+        let found =
+            self.find(env, id).ok_or_else(|| unverifiable("there is no such entry that starts a program".into()))?;
+        let client = self.client(id.client()).ok_or_else(|| unverifiable("the client is not known".into()))?;
+        let project = id.scope().split_once(':').map(|(_, project)| project);
+        let fill = Variables::new(client.interpolation, env, project);
+        let expand = |text: &str| fill.expand(text).map_err(|e| unverifiable(e.to_string()));
+        let stdio = &found.stdio;
+        let mut variables = base.clone();
+        for (name, value) in declared(self, env, &found)? {
+            variables.insert(name.into(), value.into());
+        }
+        for (name, value) in &stdio.env {
+            variables.insert(name.into(), expand(value)?.into());
+        }
+        let line = |line: &[&str]| -> Result<Invocation, VerifyError> {
+            let mut all = line.iter().map(|s| expand(s)).collect::<Result<Vec<_>, _>>()?.into_iter();
+            let command = all.next().ok_or_else(|| unverifiable("it has no command".into()))?;
+            let cwd = project.map_or_else(|| env.paths.home.clone(), PathBuf::from);
+            Ok(Invocation { command, args: all.collect(), env: variables.clone(), cwd })
+        };
+        let all: Vec<&str> = std::iter::once(&stdio.command).chain(stdio.args()).map(|s| s.value.as_str()).collect();
+        match wrapped(stdio) {
+            None => Ok(Invocations { direct: line(&all)?, through: None }),
+            Some(own) => Ok(Invocations {
+                direct: line(all.get(own.command_at + 1..).unwrap_or_default())?,
+                through: Some(line(&all)?),
+            }),
+        }
+    }
+}
+
+/// What the entry's `envFile` sets; not being able to read it makes the entry unverifiable.
+fn declared(clients: &Clients, env: &Env<'_>, found: &Found) -> Result<Vec<(String, String)>, VerifyError> {
+    match (&found.stdio.env_file, env_file(clients, env, found)) {
+        (None, _) => Ok(Vec::new()),
+        (Some(_), Some(all)) => Ok(all),
+        (Some(name), None) => Err(VerifyError::Unverifiable {
+            reason: format!("its envFile {:?} cannot be read from here", Path::new(name)),
+        }),
+    }
+}
+
+/// Hash of JSON that does not depend on the order of members, because some servers' order is not stable.
+fn canonical(value: &Value) -> Digest {
+    fn write(value: &Value, out: &mut Vec<u8>) {
+        match value {
+            Value::Object(map) => {
+                let mut members: Vec<_> = map.iter().collect();
+                members.sort_by_key(|(name, _)| *name);
+                out.push(b'{');
+                for (name, value) in members {
+                    out.extend(Value::from(name.as_str()).to_string().bytes());
+                    out.push(b':');
+                    write(value, out);
+                    out.push(b',');
+                }
+                out.push(b'}');
+            }
+            Value::Array(all) => {
+                out.push(b'[');
+                for value in all {
+                    write(value, out);
+                    out.push(b',');
+                }
+                out.push(b']');
+            }
+            other => out.extend(other.to_string().bytes()),
+        }
+    }
+    let mut out = Vec::new();
+    write(value, &mut out);
+    Digest::of(&out)
+}
+
+#[cfg(test)]
+mod tests;

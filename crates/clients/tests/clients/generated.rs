@@ -1,0 +1,120 @@
+//! Round trips over generated documents: any white space, comments, repeated keys, escapes.
+
+use std::fs;
+
+use proptest::prelude::*;
+
+use crate::home::{Home, one};
+
+/// White space and, in JSONC, comments.
+fn gap(comments: bool) -> BoxedStrategy<String> {
+    let blank = "[ \t\r\n]{0,3}";
+    if comments {
+        prop_oneof![4 => blank.prop_map(String::from), 1 => "/\\*[a-z,:\"{}\\[]{0,6}\\*/", 1 => "//[a-z,:\"{}\\\\]{0,6}\n"].boxed()
+    } else {
+        blank.prop_map(String::from).boxed()
+    }
+}
+
+fn string() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-zA-Z@./_-]{0,8}".prop_map(|s| format!("\"{s}\"")),
+        prop_oneof![Just("\\u00e9"), Just("\\/"), Just("\\\""), Just("\\\\"), Just("\\ud83d\\ude80"), Just("é🚀")]
+            .prop_map(|s| format!("\"x{s}\"")),
+    ]
+}
+
+/// Items between brackets, with a gap at every place and perhaps a trailing comma.
+fn list(open: char, close: char, items: Vec<String>, gaps: &[String], trailing: bool) -> String {
+    let mut gaps = gaps.iter().cycle();
+    let mut gap = || gaps.next().cloned().unwrap_or_default();
+    let mut out = String::from(open);
+    let n = items.len();
+    for (i, item) in items.into_iter().enumerate() {
+        out += &(gap() + &item + &gap());
+        if i + 1 < n || trailing {
+            out.push(',');
+        }
+    }
+    out += &gap();
+    out.push(close);
+    out
+}
+
+fn entry(jsonc: bool) -> impl Strategy<Value = String> {
+    let command = prop_oneof![Just("\"npx\""), Just("\"\\u006epx\""), Just("\"./run me\""), Just("\"npx -y x\"")];
+    let member = prop_oneof![
+        command.prop_map(|c| ("command", c.to_owned())),
+        (prop::collection::vec(string(), 0..4), prop::collection::vec(gap(jsonc), 1..4), any::<bool>())
+            .prop_map(move |(s, g, t)| ("args", list('[', ']', s, &g, t && jsonc))),
+        Just(("env", "{\"A\":\"1\"}".to_owned())),
+        Just(("timeout", "1e400".to_owned())),
+    ];
+    (prop::collection::vec(member, 0..6), prop::collection::vec(gap(jsonc), 1..6), any::<bool>()).prop_map(
+        move |(mut members, gaps, trailing)| {
+            if !members.iter().any(|(k, _)| *k == "command") {
+                members.push(("command", "\"x\"".into()));
+            }
+            let colon = gaps.first().cloned().unwrap_or_default();
+            let members = members.into_iter().map(|(k, v)| format!("\"{k}\"{colon}:{colon}{v}")).collect();
+            list('{', '}', members, &gaps, trailing && jsonc)
+        },
+    )
+}
+
+fn document(jsonc: bool) -> impl Strategy<Value = String> {
+    let servers =
+        prop::collection::vec((prop_oneof![Just("a"), Just("b"), Just("\\u0061"), Just("c d")], entry(jsonc)), 1..4);
+    (servers, prop::collection::vec(gap(jsonc), 1..5), any::<bool>(), any::<bool>()).prop_map(
+        move |(servers, gaps, bom, twice)| {
+            let servers: Vec<String> = servers.into_iter().map(|(k, v)| format!("\"{k}\":{v}")).collect();
+            let map = format!("\"mcpServers\":{}", list('{', '}', servers, &gaps, false));
+            let mut members = vec!["\"x\":[1,{\"mcpServers\":2}]".to_owned(), map.clone()];
+            if twice {
+                members.push(map);
+            }
+            let text = list('{', '}', members, &gaps, false);
+            if bom { format!("\u{feff}{text}") } else { text }
+        },
+    )
+}
+
+fn check(place: &str, text: &str) -> Result<(), TestCaseError> {
+    for forget in [false, true] {
+        let home = Home::new();
+        let path = home.write(place, text);
+        prop_assert_eq!(home.problem(), "");
+        one(home.protect(&[])).unwrap();
+        prop_assert!(home.states().values().all(|s| s == "protected"), "{:?}", home.states());
+        prop_assert!(home.protect(&[]).is_empty());
+        if forget {
+            home.forget();
+        }
+        one(home.restore(&[])).unwrap();
+        prop_assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn json(text in document(false)) {
+        check("home/.claude.json", &text)?;
+    }
+
+    #[test]
+    fn jsonc(text in document(true)) {
+        check("home/.cursor/mcp.json", &text)?;
+    }
+
+    #[test]
+    fn no_bytes_make_it_fail(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        let home = Home::new();
+        let path = home.write("home/.cursor/mcp.json", &bytes);
+        home.write("home/.claude.json", &bytes);
+        home.protect(&[]);
+        prop_assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+}

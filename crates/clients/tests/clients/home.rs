@@ -1,0 +1,109 @@
+//! A scratch home with the clients' files in it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use firedoor_clients::{Applied, Clients, EntryFound, Env, FileError, FileResult, Selection, State, select};
+use firedoor_model::{EntryId, paths::Paths};
+use tempfile::TempDir;
+
+pub struct Home {
+    pub scratch: TempDir,
+    pub clients: Clients,
+    pub vars: BTreeMap<String, String>,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        let home = Self { scratch, clients: Clients::load().unwrap(), vars: BTreeMap::new() };
+        for dir in ["home", "work", "bin"] {
+            fs::create_dir(home.at(dir)).unwrap();
+        }
+        fs::write(home.shim(), "").unwrap();
+        home
+    }
+
+    pub fn at(&self, path: &str) -> PathBuf {
+        // The scratch directory itself may be behind a link (macOS: /tmp).
+        self.scratch.path().canonicalize().unwrap().join(path)
+    }
+
+    pub fn write(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub fn shim(&self) -> PathBuf {
+        self.at("bin/firedoor-shim")
+    }
+
+    pub fn env(&self) -> Env<'_> {
+        let home = self.at("home");
+        let look = move |name: &str| match name {
+            "HOME" => Some(home.clone().into_os_string()),
+            _ => self.vars.get(name).map(Into::into),
+        };
+        Env::new(Paths::from_env(&look).unwrap(), self.at("work"), look).with_shim(&self.shim())
+    }
+
+    pub fn entries(&self) -> Vec<EntryFound> {
+        let scan = self.clients.scan(&self.env());
+        scan.clients.into_iter().flat_map(|c| c.files).flat_map(|f| f.entries).collect()
+    }
+
+    pub fn states(&self) -> BTreeMap<String, String> {
+        let shown = |s: &State| match s {
+            State::Unprotected => "unprotected".to_owned(),
+            State::Protected => "protected".to_owned(),
+            State::Misrouted { reason } => format!("misrouted: {reason}"),
+            State::NotYet { reason } => reason.clone(),
+            State::WrappedByOther { by } => format!("wrapped by {by}"),
+        };
+        self.entries().iter().map(|e| (e.id.server().to_owned(), shown(&e.state))).collect()
+    }
+
+    pub fn problem(&self) -> String {
+        let scan = self.clients.scan(&self.env());
+        let all: Vec<_> = scan.clients.iter().flat_map(|c| &c.files).filter_map(|f| f.problem.as_ref()).collect();
+        all.first().map(|p| p.message.replace(self.at("").to_str().unwrap(), "/")).unwrap_or_default()
+    }
+
+    pub fn choose(&self, selections: &[&str]) -> BTreeSet<EntryId> {
+        let all: Vec<Selection> = match selections {
+            [] => vec![Selection::All],
+            some => some.iter().map(|s| s.parse().unwrap()).collect(),
+        };
+        select(&self.clients, &self.clients.scan(&self.env()), &all).unwrap()
+    }
+
+    pub fn protect(&self, selections: &[&str]) -> Vec<FileResult> {
+        let chosen = self.choose(selections);
+        let plan = self.clients.plan_protect(&self.env(), &chosen, &self.shim()).unwrap();
+        self.clients.apply(&self.env(), &plan)
+    }
+
+    pub fn restore(&self, selections: &[&str]) -> Vec<FileResult> {
+        let plan = self.clients.plan_restore(&self.env(), &self.choose(selections));
+        self.clients.apply(&self.env(), &plan)
+    }
+
+    pub fn forget(&self) {
+        fs::remove_dir_all(self.at("home/.local/state/firedoor")).unwrap();
+    }
+}
+
+pub fn one(results: Vec<FileResult>) -> Result<Applied, FileError> {
+    let mut results = results;
+    assert_eq!(results.len(), 1, "{results:?}");
+    results.remove(0).result
+}
+
+pub fn read(path: &Path) -> String {
+    String::from_utf8(fs::read(path).unwrap()).unwrap()
+}
