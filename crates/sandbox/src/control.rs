@@ -14,7 +14,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::error::Stage;
+use crate::{error::Stage, sys};
 
 /// Longest message. The longest honest one lists the skipped grants.
 const MAX_MESSAGE: usize = 64 * 1024;
@@ -49,7 +49,7 @@ pub(crate) enum News {
     },
 }
 
-/// Server-to-be → guardian. The end of file means: the program runs.
+/// Server-to-be → guardian.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Progress {
     /// The ruleset is built.
@@ -59,6 +59,8 @@ pub(crate) enum Progress {
     },
     /// The filter is installed; take its listener, then answer with one message.
     Listener(i32),
+    /// `execve` comes next: an end of file after this means that it worked.
+    Executing,
     /// Could not go on.
     Failed(Failure),
 }
@@ -87,9 +89,10 @@ pub(crate) enum Place {
     Lost,
 }
 
-/// A connected pair, close-on-exec.
+/// A connected pair, close-on-exec, clear of the numbers of standard input, output and error, which get replaced.
 pub(crate) fn pair() -> nix::Result<(OwnedFd, OwnedFd)> {
-    socket::socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
+    let (a, b) = socket::socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+    Ok((sys::duplicate_above(a.as_fd(), 3)?, sys::duplicate_above(b.as_fd(), 3)?))
 }
 
 /// Sends one message. A peer that is gone is an error, never a signal.

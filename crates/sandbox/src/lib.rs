@@ -11,16 +11,23 @@
 //!
 //! Architecture invariant: nothing runs unconfined. Where a layer is missing, [`spawn`] refuses or [`Outcome`] says so.
 
+mod connections;
 mod control;
+mod doctor;
 mod error;
+mod filesystem;
+mod guardian;
 mod level;
 mod orphans;
 mod procfs;
 mod reap;
+mod seccomp;
+mod server;
 mod spawn;
 mod sys;
 mod tree;
 
+pub use doctor::doctor;
 pub use error::{SpawnError, Stage};
 pub use level::{Level, Outcome, Report};
 pub use spawn::{Launch, Stderr, spawn};

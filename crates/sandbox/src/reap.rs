@@ -11,7 +11,7 @@ use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
         signal::{Signal, kill, killpg},
-        wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid},
+        wait::{WaitPidFlag, WaitStatus, waitpid},
     },
     unistd::{Pid, getpgid, getpgrp},
 };
@@ -28,14 +28,6 @@ pub(crate) fn exit_of(status: WaitStatus) -> Option<(Pid, Exit)> {
         WaitStatus::Signaled(pid, signal, _) => Some((pid, Exit::Signal(signal as i32))),
         _ => None,
     }
-}
-
-/// Whether this child has ended (it stays a zombie).
-pub(crate) fn has_ended(pid: Pid) -> bool {
-    !matches!(
-        waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT),
-        Ok(WaitStatus::StillAlive)
-    )
 }
 
 /// Reaps whatever has ended, and returns each with its exit. `Err(ECHILD)` when no child is left at all.

@@ -1,10 +1,50 @@
 //! Starting one server.
 
-use std::{io, os::fd::OwnedFd};
+use std::{
+    ffi::{CString, OsStr},
+    fs::{File, OpenOptions},
+    io::{self, Read},
+    net::SocketAddrV4,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::{ffi::OsStrExt, fs::OpenOptionsExt},
+    },
+    path::Path,
+    time::Duration,
+};
 
-use firedoor_model::launch::Step;
+use firedoor_model::launch::{Network, Step};
+use nix::{
+    errno::Errno,
+    libc,
+    sys::{
+        prctl,
+        signal::{Signal, kill},
+        socket::{SockType, getsockopt, sockopt},
+    },
+    unistd::{ForkResult, Pid},
+};
 
-use crate::{error::SpawnError, procfs, tree::Tree};
+use crate::{
+    control::{self, Failure, News, Place},
+    error::{SpawnError, Stage},
+    filesystem::Version,
+    guardian,
+    level::{ABI_SCOPE, ABI_TCP, Level, Outcome, missing_from},
+    orphans::Orphans,
+    procfs, reap,
+    seccomp::{self, Arch, Listener, Reach, Table},
+    server::{Plan, Stdio},
+    sys::{self, Vector},
+    tree::Tree,
+};
+
+/// Longest time for a start. Honest ones take milliseconds; a granted path on a dead network share takes for ever.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// How long a guardian may take to end after a failed start.
+const GUARDIAN_END: Duration = Duration::from_secs(2);
+/// Most grants of one confinement; a profile has a few dozen.
+const MAX_GRANTS: usize = 4096;
 
 /// One server to start.
 pub struct Launch<'a> {
@@ -30,13 +70,248 @@ pub enum Stderr {
 
 /// Starts a server under its confinement, with a guardian that outlives us by the time it takes to kill the tree.
 ///
-/// Makes the caller a subreaper. Fails unless the caller has one thread.
+/// Makes the caller a subreaper, for good. Fails unless the caller has one thread. Returns when the program runs.
 pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
-    match procfs::own_threads() {
-        Ok(1) => {}
-        Ok(n) => return Err(SpawnError::Threads(n)),
-        Err(e) => return Err(SpawnError::setup(crate::Stage::Guardian, e)),
+    let guardian_setup = |e: io::Error| SpawnError::setup(Stage::Guardian, e);
+    match procfs::own_threads().map_err(guardian_setup)? {
+        1 => {}
+        threads => return Err(SpawnError::Threads(threads)),
     }
-    drop(launch);
-    Err(SpawnError::NoLandlock(io::Error::from(nix::errno::Errno::ENOSYS)))
+    let Launch { step, stdin, stdout, stderr } = launch;
+    let (plan, proxy) = plan(step)?;
+    let stdio = stdio(stdin, stdout, stderr)?;
+    let mut outcome = outcome(&plan, proxy);
+
+    prctl::set_child_subreaper(true).map_err(|e| SpawnError::setup(Stage::Guardian, e))?;
+    let orphans = Orphans::before_start();
+    let (ours, theirs) = control::pair().map_err(|e| SpawnError::setup(Stage::Guardian, e))?;
+    let guardian = match sys::fork().map_err(|e| SpawnError::setup(Stage::Fork, e))? {
+        ForkResult::Child => {
+            drop(ours);
+            guardian::become_guardian(&plan, proxy, stdio, theirs)
+        }
+        ForkResult::Parent { child } => child,
+    };
+    drop((stdio, theirs));
+
+    let news = match reap::readable(&ours, START_LIMIT) {
+        Ok(true) => control::receive::<News>(&ours).map_err(guardian_setup),
+        Ok(false) => Err(SpawnError::Timeout(START_LIMIT.as_secs())),
+        Err(e) => Err(guardian_setup(e)),
+    };
+    let error = match news {
+        Ok(Some(News::Started { pid, skipped })) => {
+            let path = |i: u32| step.confinement.grants.get(usize::try_from(i).ok()?).map(|g| g.path.clone());
+            outcome.skipped = skipped.into_iter().filter_map(path).collect();
+            return Ok(Tree { server: Pid::from_raw(pid), guardian, control: ours, outcome, orphans, exit: None });
+        }
+        Ok(Some(News::Failed(failure))) => explain(step, failure),
+        Ok(Some(News::Exited { .. }) | None) => SpawnError::GuardianLost,
+        Err(e) => e,
+    };
+    // Hanging up tells a guardian that still lives to kill; one that does not end is killed, and its tree is ours.
+    drop(ours);
+    if !reap::wait_bounded(guardian, GUARDIAN_END) {
+        let _ = kill(guardian, Signal::SIGKILL);
+        reap::wait_bounded(guardian, GUARDIAN_END);
+    }
+    orphans.kill(Pid::from_raw(0));
+    Err(error)
+}
+
+fn plan(step: &Step) -> Result<(Plan<'_>, Option<SocketAddrV4>), SpawnError> {
+    let grants = &step.confinement.grants;
+    if !step.program.is_absolute() {
+        return Err(SpawnError::RelativeProgram(step.program.clone()));
+    }
+    if grants.len() > MAX_GRANTS {
+        return Err(SpawnError::TooMany { what: "granted paths", limit: MAX_GRANTS });
+    }
+    if let Some(grant) = grants.iter().find(|g| !g.path.is_absolute()) {
+        return Err(SpawnError::RelativeGrant(grant.path.clone()));
+    }
+    let proxy = match step.confinement.network {
+        Network::None => None,
+        Network::Proxy(address) if address.ip().is_loopback() => Some(address),
+        Network::Proxy(address) => return Err(SpawnError::Proxy(address)),
+    };
+    let landlock = Version::running().map_err(|e| SpawnError::NoLandlock(e.into()))?;
+    let (reach, listener) = match proxy {
+        None => (Reach::None, Listener::None),
+        Some(_) => (Reach::Proxy, Listener::Wanted),
+    };
+    let table = Table::built_in().map_err(|e| SpawnError::Table(e.to_string()))?;
+    let arch = Arch::native().ok_or_else(|| SpawnError::Table("it has no numbers for this architecture".into()))?;
+    let filter = seccomp::compile(&table, arch, reach).map_err(|e| SpawnError::Table(e.to_string()))?;
+
+    let program = c_string("the program", step.program.as_os_str())?;
+    let mut args = vec![program.clone()];
+    for arg in &step.args {
+        args.push(c_string("an argument", arg)?);
+    }
+    let mut env = Vec::with_capacity(step.env.len());
+    for (name, value) in &step.env {
+        env.push(variable(name, value)?);
+    }
+    let cwd = c_string("the working directory", step.cwd.as_os_str())?;
+    let (args, env) = (Vector::new(args), Vector::new(env));
+    Ok((Plan { program, args, env, cwd, grants, landlock, filter, listener }, proxy))
+}
+
+fn c_string(what: &'static str, text: &OsStr) -> Result<CString, SpawnError> {
+    CString::new(text.as_bytes()).map_err(|_| SpawnError::Text(what))
+}
+
+fn variable(name: &OsStr, value: &OsStr) -> Result<CString, SpawnError> {
+    const WHAT: &str = "an environment variable";
+    if name.is_empty() || name.as_bytes().contains(&b'=') {
+        return Err(SpawnError::Text(WHAT));
+    }
+    let bytes = [name.as_bytes(), b"=", value.as_bytes()].concat();
+    CString::new(bytes).map_err(|_| SpawnError::Text(WHAT))
+}
+
+fn outcome(plan: &Plan<'_>, proxy: Option<SocketAddrV4>) -> Outcome {
+    let abi = plan.landlock.number;
+    Outcome {
+        // Here the network is what was asked for: either nothing or judged.
+        level: Level::of(abi, true, true),
+        landlock_abi: abi,
+        rights: plan.landlock.rights(),
+        tcp_denied: abi >= ABI_TCP,
+        scoped: abi >= ABI_SCOPE,
+        filter_instructions: plan.filter.len(),
+        proxied: proxy.is_some(),
+        skipped: Vec::new(),
+        missing: missing_from(abi),
+    }
+}
+
+fn stdio(stdin: OwnedFd, stdout: OwnedFd, stderr: Stderr) -> Result<Stdio, SpawnError> {
+    for (fd, name) in [(&stdin, "input"), (&stdout, "output")] {
+        if leads_elsewhere(fd.as_fd()) {
+            return Err(SpawnError::Stdio(name));
+        }
+    }
+    let setup = |e: io::Error| SpawnError::setup(Stage::Descriptors, e);
+    let stderr = match stderr {
+        Stderr::Fd(fd) if !leads_elsewhere(fd.as_fd()) => fd,
+        Stderr::Inherit if !leads_elsewhere(sys::standard(2)) => {
+            match sys::duplicate_above(sys::standard(2), 3) {
+                Ok(fd) => fd,
+                // The caller was started without one.
+                Err(Errno::EBADF) => null().map_err(setup)?,
+                Err(e) => return Err(setup(e.into())),
+            }
+        }
+        Stderr::Fd(_) | Stderr::Inherit => null().map_err(setup)?,
+    };
+    Ok(Stdio { stdin, stdout, stderr })
+}
+
+fn null() -> io::Result<OwnedFd> {
+    OpenOptions::new().write(true).open("/dev/null").map(OwnedFd::from)
+}
+
+/// Whether this is a socket that sends to addresses of the sender's choice. Connected streams do not.
+fn leads_elsewhere(fd: BorrowedFd<'_>) -> bool {
+    let Ok(kind) = getsockopt(&fd, sockopt::SockType) else { return false };
+    match sys::socket_domain(fd) {
+        Ok(libc::AF_UNIX) => !matches!(kind, SockType::Stream | SockType::SeqPacket),
+        Ok(libc::AF_INET | libc::AF_INET6) => kind != SockType::Stream,
+        Ok(_) | Err(_) => true,
+    }
+}
+
+fn explain(step: &Step, failure: Failure) -> SpawnError {
+    let source = io::Error::from_raw_os_error(failure.errno);
+    match failure.at {
+        Place::Stage(stage) => SpawnError::Setup { stage, source },
+        Place::Cwd => SpawnError::Cwd { path: step.cwd.clone(), source },
+        Place::Grant(index) => {
+            let grant = usize::try_from(index).ok().and_then(|i| step.confinement.grants.get(i));
+            SpawnError::Grant { path: grant.map(|g| g.path.clone()).unwrap_or_default(), source }
+        }
+        Place::Exec => {
+            let hint = exec_hint(&step.program, Errno::from_raw(failure.errno));
+            SpawnError::Exec { program: step.program.clone(), source, hint }
+        }
+        Place::Lost => SpawnError::GuardianLost,
+    }
+}
+
+/// What to look at when `execve` failed. Reads the program from outside the sandbox.
+fn exec_hint(program: &Path, errno: Errno) -> String {
+    match errno {
+        Errno::ENOENT if program.exists() => match interpreter(program) {
+            Some(name) => format!("its interpreter {name} does not exist"),
+            None => "the loader it was linked for does not exist".into(),
+        },
+        Errno::ENOENT => "there is no such file: is it installed?".into(),
+        Errno::EACCES => match interpreter(program) {
+            Some(name) => {
+                format!("is it executable, and does the sandbox grant reading it and its interpreter {name}?")
+            }
+            None => "is it executable, and does the sandbox grant reading it and the loader?".into(),
+        },
+        Errno::ENOEXEC => "it is neither a script that names its interpreter nor a program for this machine".into(),
+        Errno::E2BIG => "arguments and environment are too long together".into(),
+        _ => "execve failed".into(),
+    }
+}
+
+/// The interpreter that a script's first line names.
+fn interpreter(program: &Path) -> Option<String> {
+    // The kernel looks at 256 bytes (BINPRM_BUF_SIZE).
+    let mut start = Vec::new();
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(program).ok()?;
+    is_regular(&file)?.take(256).read_to_end(&mut start).ok()?;
+    let line = start.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    line.split_ascii_whitespace().next().map(|name| format!("{name:?}"))
+}
+
+/// Reading from a device or a FIFO could do harm.
+fn is_regular(file: &File) -> Option<&File> {
+    file.metadata().ok().filter(std::fs::Metadata::is_file).map(|_| file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::{AddressFamily, SockFlag, socketpair};
+
+    #[test]
+    fn sockets_that_send_anywhere_are_known() {
+        let pair = |kind| socketpair(AddressFamily::Unix, kind, None, SockFlag::SOCK_CLOEXEC).unwrap().0;
+        for (fd, want) in [
+            (pair(SockType::Stream), false),
+            (pair(SockType::SeqPacket), false),
+            (pair(SockType::Datagram), true),
+            (std::net::UdpSocket::bind("127.0.0.1:0").unwrap().into(), true),
+            (std::net::TcpListener::bind("127.0.0.1:0").unwrap().into(), false),
+            (null().unwrap(), false),
+        ] {
+            assert_eq!(leads_elsewhere(fd.as_fd()), want, "{fd:?}");
+        }
+    }
+
+    #[test]
+    fn variables_are_names_and_values() {
+        let check = |name: &str, value: &str| variable(OsStr::new(name), OsStr::new(value)).ok();
+        assert_eq!(check("A", "b=c"), Some(c"A=b=c".into()));
+        for (name, value) in [("", "x"), ("A=B", "x"), ("A", "x\0y")] {
+            assert_eq!(check(name, value), None, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn hints_name_the_interpreter() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("s");
+        std::fs::write(&script, "#! /no/such/node --flag\nx").unwrap();
+        assert_eq!(exec_hint(&script, Errno::ENOENT), "its interpreter \"/no/such/node\" does not exist");
+        assert_eq!(exec_hint(&dir.path().join("none"), Errno::ENOENT), "there is no such file: is it installed?");
+        assert!(exec_hint(dir.path(), Errno::EACCES).contains("loader"));
+    }
 }

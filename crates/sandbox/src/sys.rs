@@ -1,12 +1,15 @@
 //! System calls that neither `nix` nor the standard library wraps.
 #![expect(unsafe_code, reason = "system calls without a safe wrapper")]
 
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::{
+    ffi::{CStr, CString},
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+};
 
 use nix::{
     errno::Errno,
-    libc::{self, c_int, c_long},
-    unistd::Pid,
+    libc::{self, c_char, c_int, c_long},
+    unistd::{ForkResult, Pid},
 };
 
 use crate::tree::Exit;
@@ -16,6 +19,19 @@ fn owned(result: c_long) -> nix::Result<OwnedFd> {
     let fd = RawFd::try_from(Errno::result(result)?).map_err(|_| Errno::EBADF)?;
     // SAFETY: the kernel has just returned this descriptor to us, so nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A close-on-exec duplicate with a number of at least `lowest`.
+pub(crate) fn duplicate_above(fd: BorrowedFd<'_>, lowest: RawFd) -> nix::Result<OwnedFd> {
+    // SAFETY: takes integers; `fd` is open for the duration of the call.
+    owned(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) }.into())
+}
+
+/// Standard input, output or error of this process.
+pub(crate) fn standard(fd: RawFd) -> BorrowedFd<'static> {
+    debug_assert!((0..=2).contains(&fd));
+    // SAFETY: descriptors 0 to 2 are never closed by this crate, only replaced.
+    unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
 /// `pidfd_open(2)` of a process.
@@ -73,4 +89,115 @@ pub(crate) fn signal_group(group: Pid, signal: c_int) -> nix::Result<()> {
 pub(crate) fn exit_now(code: c_int) -> ! {
     // SAFETY: has no preconditions and does not return.
     unsafe { libc::_exit(code) }
+}
+
+/// Version of the running Landlock (`landlock_create_ruleset(2)` with `LANDLOCK_CREATE_RULESET_VERSION`).
+pub(crate) fn landlock_version() -> nix::Result<u32> {
+    const CREATE_RULESET_VERSION: u32 = 1;
+    // SAFETY: with this flag the kernel takes a null pointer and size 0, and only returns a number.
+    let version = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0usize, CREATE_RULESET_VERSION)
+    };
+    u32::try_from(Errno::result(version)?).map_err(|_| Errno::ENOSYS)
+}
+
+/// Empties all capability sets of this process, `capset(2)`, and the ambient set. With `no_new_privs` no program can
+/// give them back.
+pub(crate) fn drop_capabilities() -> nix::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: c_int,
+    }
+    const VERSION_3: u32 = 0x2008_0522; // _LINUX_CAPABILITY_VERSION_3, linux/capability.h
+    let header = Header { version: VERSION_3, pid: 0 };
+    // Version 3: two structures of effective, permitted and inheritable.
+    let none = [0u32; 6];
+    // SAFETY: both structures have the layout and size that version 3 demands, and are only read.
+    Errno::result(unsafe { libc::syscall(libc::SYS_capset, &raw const header, &raw const none) })?;
+    // SAFETY: integers only.
+    Errno::result(unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) }).map(drop)
+}
+
+/// Default handling for every signal. What was ignored would stay ignored across `execve`.
+pub(crate) fn default_signals() {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: SIG_DFL runs none of our code. Signals that cannot be changed (SIGKILL, SIGSTOP, and those that libc
+        // keeps for itself) are refused, which is fine.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// `execve(2)`; returns only when it failed. The vectors are those of [`Vector`].
+pub(crate) fn execute(program: &CStr, args: &Vector, env: &Vector) -> Errno {
+    // SAFETY: the program is a C string, and both vectors end in a null pointer, with every other element pointing to a
+    // C string that the vector owns.
+    unsafe { libc::execve(program.as_ptr(), args.pointers.as_ptr(), env.pointers.as_ptr()) };
+    Errno::last()
+}
+
+/// Strings with a null-terminated vector of pointers to them. Built before `fork`.
+pub(crate) struct Vector {
+    _strings: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+impl Vector {
+    pub fn new(strings: Vec<CString>) -> Self {
+        // A CString's bytes are on the heap: moving the strings does not move them.
+        let pointers = strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect();
+        Self { _strings: strings, pointers }
+    }
+}
+
+/// `fork(2)`. The caller has one thread, so that the child may allocate.
+pub(crate) fn fork() -> nix::Result<ForkResult> {
+    // SAFETY: `spawn` refuses to go on unless this process has one thread, and the guardian never starts one, so no lock
+    // is held by a thread that the child would lack.
+    unsafe { nix::unistd::fork() }
+}
+
+/// `ioctl(SECCOMP_IOCTL_NOTIF_RECV)`: the next call that waits for an answer. ENOENT when its process has gone.
+pub(crate) fn notification(listener: BorrowedFd<'_>) -> nix::Result<libc::seccomp_notif> {
+    // SAFETY: plain integers, for which zero is valid; the kernel demands a zeroed structure.
+    let mut notification: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is the one this request writes, and valid for writing during the call.
+    let result = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut notification) };
+    Errno::result(result).map(|_| notification)
+}
+
+/// `ioctl(SECCOMP_IOCTL_NOTIF_SEND)`: answers a call with a value of 0 or with an error. Never lets it continue.
+pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, result: nix::Result<()>) -> nix::Result<()> {
+    let error = result.map_or_else(|e| -(e as i32), |()| 0);
+    let mut response = libc::seccomp_notif_resp { id, val: 0, error, flags: 0 };
+    // SAFETY: the structure is the one this request reads, and valid during the call.
+    let result = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut response) };
+    Errno::result(result).map(drop)
+}
+
+/// `ioctl(SECCOMP_IOCTL_NOTIF_ID_VALID)`: whether the caller still waits, so that its thread id still means it.
+pub(crate) fn still_waits(listener: BorrowedFd<'_>, id: u64) -> nix::Result<()> {
+    // SAFETY: the request reads one 64-bit integer, which is valid during the call.
+    let result = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) };
+    Errno::result(result).map(drop)
+}
+
+/// `SO_DOMAIN` of a socket, such as `AF_INET`.
+pub(crate) fn socket_domain(socket: BorrowedFd<'_>) -> nix::Result<c_int> {
+    socket_option(socket, libc::SO_DOMAIN)
+}
+
+/// `SO_PROTOCOL` of a socket, such as `IPPROTO_TCP`.
+pub(crate) fn socket_protocol(socket: BorrowedFd<'_>) -> nix::Result<c_int> {
+    socket_option(socket, libc::SO_PROTOCOL)
+}
+
+fn socket_option(socket: BorrowedFd<'_>, option: c_int) -> nix::Result<c_int> {
+    let mut value: c_int = 0;
+    let mut length = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: both out-parameters are valid for writing, and `length` is the size of the first.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw mut value).cast(), &raw mut length)
+    };
+    Errno::result(result).map(|_| value)
 }

@@ -1,0 +1,342 @@
+//! The guardian: a small process between caller and server that leaves nothing alive.
+//!
+//! It has a session of its own, so that no terminal or group signal meant for the client reaches it; it is the reaper of
+//! every orphan below it; and it holds a channel to the caller, whose end of file, whatever the reason, means: kill
+//! everything. It has one thread and holds none of the server's descriptors.
+//!
+//! Architecture invariant: it never waits for anything but its descriptors, so a hang-up is always noticed.
+
+use std::{
+    fs::OpenOptions,
+    net::SocketAddrV4,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd},
+};
+
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{
+        prctl,
+        signal::{SigSet, SigmaskHow, Signal, sigprocmask},
+        signalfd::{SfdFlags, SignalFd},
+    },
+    unistd::{self, ForkResult, Pid},
+};
+
+use crate::{
+    connections::Connections,
+    control::{self, Failure, News, Order, Place, Progress},
+    error::Stage,
+    reap,
+    server::{Plan, Stdio, become_server},
+    sys,
+    tree::Exit,
+};
+
+/// Its name in process lists.
+const NAME: &std::ffi::CStr = c"firedoor-guard";
+
+/// Runs the guardian in this freshly forked process. Returns to nobody.
+pub(crate) fn become_guardian(plan: &Plan<'_>, proxy: Option<SocketAddrV4>, stdio: Stdio, control: OwnedFd) -> ! {
+    let end = || {
+        let setup = |errno: Errno| Failure { at: Place::Stage(Stage::Guardian), errno: errno as i32 };
+        let news = match set_up(&stdio, &control).map_err(setup) {
+            Ok(signals) => match start(plan, stdio) {
+                Ok((server, progress)) => Guardian::new(server, proxy, progress, signals, &control).watch(),
+                Err(failure) => News::Failed(failure),
+            },
+            Err(failure) => News::Failed(failure),
+        };
+        let _ = control::send(&control, &news);
+    };
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(end)).is_err() {
+        // The hook has written to stderr; what is left to do is what we are for.
+        reap::kill_everything(|_, _| {});
+    }
+    sys::exit_now(0)
+}
+
+fn set_up(stdio: &Stdio, control: &OwnedFd) -> nix::Result<SignalFd> {
+    // Blocked before anything else: from here on no signal but SIGKILL ends us without our tree.
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?;
+    // A caller that ignores SIGCHLD would make the kernel reap for us, and statuses would be lost.
+    sys::default_signals();
+    unistd::setsid()?;
+    prctl::set_child_subreaper(true)?;
+    prctl::set_name(NAME)?;
+    fill_stdio()?;
+    // 0 and 1 are replaced once the server has its own; until then they keep others off their numbers.
+    let mut kept: Vec<RawFd> = [&stdio.stdin, &stdio.stdout, &stdio.stderr, control].map(AsRawFd::as_raw_fd).to_vec();
+    kept.extend([0, 1, 2]);
+    close_all_but(&mut kept)?;
+    let mut watched = SigSet::empty();
+    for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+        watched.add(signal);
+    }
+    SignalFd::with_flags(&watched, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+}
+
+/// Closes every descriptor but these.
+fn close_all_but(kept: &mut [RawFd]) -> nix::Result<()> {
+    kept.sort_unstable();
+    let mut next = 0;
+    for fd in kept.iter().map(|fd| fd.unsigned_abs()) {
+        if fd > next {
+            sys::close_range(next, fd - 1)?;
+        }
+        next = next.max(fd + 1);
+    }
+    sys::close_range(next, u32::MAX)
+}
+
+/// Forks the server, and lets go of its descriptors.
+fn start(plan: &Plan<'_>, stdio: Stdio) -> Result<(Pid, OwnedFd), Failure> {
+    let failed = |stage| move |e: Errno| Failure { at: Place::Stage(stage), errno: e as i32 };
+    let (ours, theirs) = control::pair().map_err(failed(Stage::Guardian))?;
+    let guardian = Pid::this();
+    match sys::fork().map_err(failed(Stage::Fork))? {
+        ForkResult::Child => {
+            drop(ours);
+            become_server(plan, stdio, guardian, theirs)
+        }
+        ForkResult::Parent { child } => {
+            drop((stdio, theirs));
+            // Ours may be the client's, or have been closed above. Standard error stays for our own last words.
+            occupy_stdio().map_err(failed(Stage::Guardian))?;
+            Ok((child, ours))
+        }
+    }
+}
+
+fn null() -> nix::Result<OwnedFd> {
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null");
+    null.map(OwnedFd::from).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0)))
+}
+
+/// Opens `/dev/null` on whichever of 0, 1 and 2 is closed.
+fn fill_stdio() -> nix::Result<()> {
+    loop {
+        let fd = null()?;
+        if fd.as_raw_fd() > 2 {
+            return Ok(());
+        }
+        let _ = fd.into_raw_fd();
+    }
+}
+
+fn occupy_stdio() -> nix::Result<()> {
+    fill_stdio()?;
+    let null = null()?;
+    unistd::dup2_stdin(&null)?;
+    unistd::dup2_stdout(&null)
+}
+
+/// What to do next.
+enum Next {
+    GoOn,
+    /// Kill everything and say this.
+    End(Option<Failure>),
+}
+
+struct Guardian<'a> {
+    server: Pid,
+    exit: Option<Exit>,
+    proxy: Option<SocketAddrV4>,
+    connections: Option<Connections>,
+    /// Until the program runs.
+    progress: Option<OwnedFd>,
+    executing: bool,
+    skipped: Vec<u32>,
+    signals: SignalFd,
+    control: &'a OwnedFd,
+}
+
+/// Which descriptors have something for us.
+#[derive(Default)]
+struct Ready {
+    control: bool,
+    signals: bool,
+    progress: bool,
+    call: bool,
+    no_more_calls: bool,
+    pending: Vec<usize>,
+}
+
+impl<'a> Guardian<'a> {
+    fn new(
+        server: Pid,
+        proxy: Option<SocketAddrV4>,
+        progress: OwnedFd,
+        signals: SignalFd,
+        control: &'a OwnedFd,
+    ) -> Self {
+        Self {
+            server,
+            exit: None,
+            proxy,
+            connections: None,
+            progress: Some(progress),
+            executing: false,
+            skipped: Vec::new(),
+            signals,
+            control,
+        }
+    }
+
+    /// Watches until the server has ended or is to end, kills what is left, and returns how it ended.
+    fn watch(mut self) -> News {
+        let failure = loop {
+            match self.turn() {
+                Ok(Next::GoOn) => {}
+                Ok(Next::End(failure)) => break failure,
+                Err(errno) => break Some(Failure { at: Place::Stage(Stage::Guardian), errno: errno as i32 }),
+            }
+        };
+        reap::kill_everything(|pid, exit| {
+            if pid == self.server {
+                self.exit = Some(exit);
+            }
+        });
+        match (failure, self.progress, self.exit) {
+            (Some(failure), Some(_), _) => News::Failed(failure),
+            (_, _, Some(Exit::Code(code))) => News::Exited { code, by_signal: false },
+            (_, _, Some(Exit::Signal(code))) => News::Exited { code, by_signal: true },
+            (_, _, None) => News::Exited { code: Signal::SIGKILL as i32, by_signal: true },
+        }
+    }
+
+    fn turn(&mut self) -> nix::Result<Next> {
+        let ready = self.wait()?;
+        // Progress first: a server that starts and ends at once has started.
+        if ready.progress
+            && let Next::End(failure) = self.hear_progress()
+        {
+            return Ok(Next::End(failure));
+        }
+        if ready.control
+            && let Next::End(failure) = self.obey()
+        {
+            return Ok(Next::End(failure));
+        }
+        if let Some(connections) = &mut self.connections {
+            connections.advance(&ready.pending);
+            if ready.call {
+                connections.serve();
+            } else if ready.no_more_calls {
+                self.connections = None;
+            }
+        }
+        if ready.signals { self.hear_signals() } else { Ok(Next::GoOn) }
+    }
+
+    fn wait(&self) -> nix::Result<Ready> {
+        let mut fds = vec![input(self.control.as_fd()), input(self.signals.as_fd())];
+        let progress = self.progress.as_ref().map(|p| {
+            fds.push(input(p.as_fd()));
+            fds.len() - 1
+        });
+        let calls = self.connections.as_ref().map(|c| {
+            fds.push(input(c.listener()));
+            fds.extend(c.pending().map(|fd| PollFd::new(fd, PollFlags::POLLOUT)));
+            fds.len() - 1 - c.pending().count()
+        });
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) => {}
+            Err(Errno::EINTR) => return Ok(Ready::default()),
+            Err(e) => return Err(e),
+        }
+        let events = |index: usize| fds.get(index).and_then(PollFd::revents).unwrap_or(PollFlags::empty());
+        let any = |index: usize| !events(index).is_empty();
+        Ok(Ready {
+            control: any(0),
+            signals: any(1),
+            progress: progress.is_some_and(any),
+            call: calls.is_some_and(|i| events(i).contains(PollFlags::POLLIN)),
+            no_more_calls: calls.is_some_and(any),
+            pending: calls
+                .map_or_else(Vec::new, |i| (i + 1..fds.len()).filter(|j| any(*j)).map(|j| j - i - 1).collect()),
+        })
+    }
+
+    /// The caller's orders. Its end of file, or anything we do not understand, is the order to kill.
+    fn obey(&self) -> Next {
+        match control::receive::<Order>(self.control) {
+            Ok(Some(Order::Signal(signal))) => {
+                // Not reaped, or we would have ended: the group's number still means this group.
+                let _ = sys::signal_group(self.server, signal);
+                Next::GoOn
+            }
+            Ok(Some(Order::Kill) | None) | Err(_) => Next::End(None),
+        }
+    }
+
+    fn hear_signals(&mut self) -> nix::Result<Next> {
+        let mut told_to_end = false;
+        while let Some(info) = self.signals.read_signal()? {
+            told_to_end |= info.ssi_signo != Signal::SIGCHLD as u32;
+        }
+        let _ = reap::reap_ended(|pid, exit| {
+            if pid == self.server {
+                self.exit = Some(exit);
+            }
+        });
+        if self.exit.is_some() && self.progress.is_some() {
+            // Its last message, if any, was sent before it ended; without one it was killed on the way.
+            let lost = Failure { at: Place::Lost, errno: Errno::ECHILD as i32 };
+            while let Some(progress) = &self.progress {
+                match reap::readable(progress, std::time::Duration::ZERO) {
+                    Ok(true) => match self.hear_progress() {
+                        Next::GoOn => {}
+                        end @ Next::End(_) => return Ok(end),
+                    },
+                    Ok(false) | Err(_) => return Ok(Next::End(Some(lost))),
+                }
+            }
+        }
+        Ok(if told_to_end || self.exit.is_some() { Next::End(None) } else { Next::GoOn })
+    }
+
+    /// What the server's process says before it is one.
+    fn hear_progress(&mut self) -> Next {
+        let Some(progress) = &self.progress else { return Next::GoOn };
+        match control::receive::<Progress>(progress) {
+            Ok(Some(Progress::Granted { skipped })) => self.skipped = skipped,
+            Ok(Some(Progress::Listener(fd))) => match (take_listener(self.server, fd), self.proxy) {
+                (Ok(listener), Some(proxy)) => {
+                    self.connections = Some(Connections::new(listener, proxy));
+                    if control::send(progress, &()).is_err() {
+                        return lost();
+                    }
+                }
+                (Err(errno), _) => {
+                    return Next::End(Some(Failure { at: Place::Stage(Stage::Listener), errno: errno as i32 }));
+                }
+                (Ok(_), None) => return lost(),
+            },
+            Ok(Some(Progress::Executing)) => self.executing = true,
+            Ok(Some(Progress::Failed(failure))) => return Next::End(Some(failure)),
+            Ok(None) if self.executing => {
+                self.progress = None;
+                let started = News::Started { pid: self.server.as_raw(), skipped: std::mem::take(&mut self.skipped) };
+                if control::send(self.control, &started).is_err() {
+                    return Next::End(None);
+                }
+            }
+            Ok(None) | Err(_) => return lost(),
+        }
+        Next::GoOn
+    }
+}
+
+fn lost() -> Next {
+    Next::End(Some(Failure { at: Place::Lost, errno: Errno::ECHILD as i32 }))
+}
+
+fn input(fd: BorrowedFd<'_>) -> PollFd<'_> {
+    PollFd::new(fd, PollFlags::POLLIN)
+}
+
+/// The filter's listener, out of the server's process, which nothing but our own code has run in so far.
+fn take_listener(server: Pid, fd: RawFd) -> nix::Result<OwnedFd> {
+    sys::pidfd_getfd(sys::pidfd_open(server)?.as_fd(), fd)
+}
