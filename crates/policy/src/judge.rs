@@ -140,3 +140,6 @@ fn covers(matches: &Match, subject: &Subject) -> bool {
         && launch.as_ref().is_none_or(|l| subject.launch.as_ref() == Some(l))
         && definition.as_ref().is_none_or(|d| subject.definition.as_ref() == Some(d))
 }
+
+#[cfg(test)]
+mod tests;

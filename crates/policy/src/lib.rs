@@ -9,6 +9,8 @@
 mod call;
 mod decision;
 mod desk;
+#[cfg(test)]
+mod fixtures;
 mod judge;
 mod refs;
 mod refusal;

@@ -39,7 +39,7 @@ pub fn refusal(kind: &Refusal, reference: &Ref) -> String {
     let policy = |reason: &str| format!("{blocked}\nReason: {reason}\n{NO_RETRY}\n{review}");
     match kind {
         Refusal::Policy(Reason::Quarantined) | Refusal::Quarantined => format!(
-            "{blocked}\nReason: this tool's definition changed since the user accepted it, so it is in quarantine.\n\
+            "{blocked}\nReason: this tool's definition changed, and the user has not accepted the change.\n\
              {NO_RETRY}\nTell the user; they can look at the change and accept it in Firedoor › Activity › {reference}."
         ),
         Refusal::Policy(reason) => policy(&sentence(reason)),
@@ -72,7 +72,7 @@ fn sentence(reason: &Reason) -> String {
         Reason::Rule { origin: Origin::Managed, .. } => "an administrator's rule does not allow it.",
         Reason::Rule { .. } => "a rule of the user does not allow it.",
         Reason::Denied { .. } => "the user refused the same thing earlier in this session.",
-        Reason::Quarantined => "this tool's definition changed since the user accepted it.",
+        Reason::Quarantined => "this tool's definition changed, and the user has not accepted the change.",
         Reason::NewTool => "this tool was never used before and needs the user's answer.",
         Reason::Finding { detector } => return of_detector(detector).to_owned(),
         Reason::Clean | Reason::Recorded | Reason::SessionRule { .. } | Reason::Permit { .. } => {
@@ -106,4 +106,110 @@ pub fn as_tool_result(text: &str, modern: bool) -> String {
 /// A refusal as the `error` of any other request, raw JSON.
 pub fn as_error(code: i64, text: &str) -> String {
     format!(r#"{{"code":{code},"message":{}}}"#, json!(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    fn text(kind: Refusal) -> String {
+        refusal(&kind, &Ref("7F3A".into()))
+    }
+
+    fn finding(detector: &'static str) -> Reason {
+        Reason::Finding { detector: detector.into() }
+    }
+
+    #[test]
+    fn texts() {
+        assert_snapshot!(text(Refusal::Policy(finding("flow/secret"))), @r"
+        Blocked by Firedoor (local security policy), not by the server. Ref 7F3A.
+        Reason: the call would send credential data to an address that is not approved.
+        This is intended. Do not retry or reach the same result another way.
+        Tell the user; they can review it in Firedoor › Activity › 7F3A.
+        ");
+        assert_snapshot!(text(Refusal::Policy(Reason::Rule { id: 1, origin: Origin::Managed })), @r"
+        Blocked by Firedoor (local security policy), not by the server. Ref 7F3A.
+        Reason: an administrator's rule does not allow it.
+        This is intended. Do not retry or reach the same result another way.
+        Tell the user; they can review it in Firedoor › Activity › 7F3A.
+        ");
+        assert_snapshot!(text(Refusal::Policy(Reason::Denied { reference: Ref("AAAA".into()) })), @r"
+        Blocked by Firedoor (local security policy), not by the server. Ref 7F3A.
+        Reason: the user refused the same thing earlier in this session.
+        This is intended. Do not retry or reach the same result another way.
+        Tell the user; they can review it in Firedoor › Activity › 7F3A.
+        ");
+        assert_snapshot!(text(Refusal::User), @r"
+        Blocked by Firedoor (local security policy), not by the server. Ref 7F3A.
+        Reason: the user was asked and refused this call.
+        This is intended. Do not retry or reach the same result another way.
+        Tell the user; they can review it in Firedoor › Activity › 7F3A.
+        ");
+        assert_snapshot!(text(Refusal::Awaiting), @r"
+        Held by Firedoor (local security policy), not by the server. Ref 7F3A.
+        Reason: the user was asked to allow this call and has not answered yet. The call was not made.
+        Do not reach the same result another way.
+        Ask the user to answer in Firedoor › Activity › 7F3A; when they have, retry exactly this call once.
+        ");
+        assert_snapshot!(text(Refusal::Quarantined), @r"
+        Blocked by Firedoor (local security policy), not by the server. Ref 7F3A.
+        Reason: this tool's definition changed, and the user has not accepted the change.
+        This is intended. Do not retry or reach the same result another way.
+        Tell the user; they can look at the change and accept it in Firedoor › Activity › 7F3A.
+        ");
+        assert_snapshot!(text(Refusal::Withheld(finding("result/injection"))), @r"
+        Result withheld by Firedoor (local security policy), not by the server. Ref 7F3A.
+        Reason: the server's answer holds text that is not safe to pass on. The tool did run, and what it does has been done.
+        Do not call it again to get the result, and do not get it another way.
+        Tell the user; they can review it in Firedoor › Activity › 7F3A.
+        ");
+        assert_snapshot!(text(Refusal::Overflow), @r"
+        Blocked by Firedoor (local security policy), not by the server. Ref 7F3A.
+        Reason: too many calls wait for the user's answer already.
+        This is intended. Do not retry or reach the same result another way.
+        Tell the user; they can review it in Firedoor › Activity › 7F3A.
+        ");
+        assert_snapshot!(text(Refusal::Quiet), @r"
+        Blocked by Firedoor (local security policy), not by the server. Ref 7F3A.
+        Reason: calls of this kind need the user's answer, and earlier questions were not answered.
+        This is intended. Do not retry or reach the same result another way.
+        Tell the user; they can review it in Firedoor › Activity › 7F3A.
+        ");
+        assert_snapshot!(text(Refusal::EngineError), @r"
+        Blocked by Firedoor (local security policy), not by the server. Ref 7F3A.
+        Reason: an internal error kept Firedoor from checking this message, so it was not passed on.
+        Do not reach the same result another way.
+        Tell the user; they can review it in Firedoor › Activity › 7F3A.
+        ");
+        assert_snapshot!(text(Refusal::TooLarge), @r"
+        Blocked by Firedoor (local security policy), not by the server. Ref 7F3A.
+        Reason: the message is larger than what Firedoor can check.
+        This is intended. Do not retry or reach the same result another way.
+        Tell the user; they can review it in Firedoor › Activity › 7F3A.
+        ");
+    }
+
+    #[test]
+    fn detectors_are_not_named() {
+        for detector in ["flow/secret", "flow/x", "call/x", "definition/x", "result/x", NEW_TOOL, "zzz"] {
+            let text = text(Refusal::Policy(finding(detector)));
+            assert!(!text.contains(detector), "{text}");
+        }
+    }
+
+    #[test]
+    fn raw_json_is_one_line_and_escaped() {
+        for modern in [false, true] {
+            let raw = as_tool_result("a \"b\"\n\\c\u{1}", modern);
+            assert!(!raw.contains('\n'));
+            let want = json!({"content": [{"type": "text", "text": "a \"b\"\n\\c\u{1}"}], "isError": true});
+            let mut got: serde_json::Value = serde_json::from_str(&raw).unwrap();
+            let kind = got.as_object_mut().and_then(|o| o.remove("resultType"));
+            assert_eq!((got, kind), (want, modern.then(|| json!("complete"))));
+        }
+        assert_eq!(as_error(-32603, "x\"y"), r#"{"code":-32603,"message":"x\"y"}"#);
+    }
 }
