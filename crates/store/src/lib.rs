@@ -124,3 +124,5 @@ impl<A> Store<A> {
     }
 }
 
+#[cfg(test)]
+mod tests;

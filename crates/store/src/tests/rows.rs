@@ -1,0 +1,246 @@
+use std::collections::BTreeMap;
+
+use firedoor_model::{
+    Digest, EntryId, Mode, Untrusted,
+    launch::{Access, Grant},
+    question::Choice,
+    rule::{Draft, Match, Origin},
+};
+use proptest::prelude::*;
+
+use super::*;
+
+fn entry(text: &str) -> EntryId {
+    text.parse().unwrap()
+}
+
+fn draft(matches: Match) -> Draft {
+    Draft { effect: Choice::Block, matches, origin: Origin::User, created: Millis(5), expires: None }
+}
+
+#[test]
+fn rules_come_and_go() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    let first = store.add_rule(&draft(Match::default())).unwrap();
+    let second = store.add_rule(&draft(Match { entry: Some(entry("a/b/c")), ..Match::default() })).unwrap();
+    assert_eq!(store.rules().unwrap(), [first.clone(), second.clone()]);
+    assert!(store.remove_rule(second.id).unwrap());
+    assert!(!store.remove_rule(second.id).unwrap());
+    // A number that stood in the log is not given again.
+    assert!(store.add_rule(&draft(Match::default())).unwrap().id > second.id);
+}
+
+#[test]
+fn rules_that_are_refused() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    for bad in [
+        Draft { origin: Origin::Managed, ..draft(Match::default()) },
+        draft(Match { detector: Some(String::new()), ..Match::default() }),
+        draft(Match { tool: Some("".into()), ..Match::default() }),
+    ] {
+        assert!(matches!(store.add_rule(&bad), Err(StoreError::Refused { .. })), "{bad:?}");
+    }
+    assert!(store.rules().unwrap().is_empty());
+}
+
+#[test]
+fn unreadable_rows_are_named_and_never_skipped() {
+    let digest = Digest::of(b"x");
+    for (sql, table) in [
+        ("UPDATE rule SET effect = 'perhaps'", "rule"),
+        ("UPDATE rule SET origin = 'managed'", "rule"),
+        ("UPDATE rule SET matches = 'secret-word'", "rule"),
+        (r#"UPDATE rule SET matches = '{"secret-word":1}'"#, "rule"),
+        ("UPDATE rule SET created = -1", "rule"),
+        ("UPDATE rule SET effect = CAST(x'ff' AS TEXT)", "rule"),
+        ("UPDATE pin SET accepted = '{}'", "pin"),
+        ("UPDATE pin SET kind = 'secret-word'", "pin"),
+        ("UPDATE pin SET changed = '1', changed_at = 1", "pin"),
+        ("UPDATE pin SET entry = 'secret-word'", "pin"),
+        ("UPDATE grant_path SET access = 'all'", "grant_path"),
+        ("UPDATE grant_path SET path = CAST('relative' AS BLOB)", "grant_path"),
+        ("UPDATE grant_path SET path = CAST('/a/../b' AS BLOB)", "grant_path"),
+        ("UPDATE grant_path SET entry = 'x'", "grant_path"),
+        ("UPDATE grant_env SET name = 'A=secret-word'", "grant_env"),
+        ("UPDATE setting SET value = 'secret-word'", "setting"),
+    ] {
+        let (_dir, path) = scratch();
+        let mut store = open(&path);
+        store.add_rule(&draft(Match::default())).unwrap();
+        store
+            .observe(&entry("a/b/c"), &[(PinKind::Tool, "t".into(), definition(&[("x", digest)]))], Millis(1))
+            .unwrap();
+        let grants = EntryGrants { grants: vec![grant("/x", Access::Read)], env: vec!["A".into()] };
+        store.add_grants(&entry("a/b/c"), &grants).unwrap();
+        store.set_mode(Mode::Strict).unwrap();
+        tamper(&path, &format!("PRAGMA ignore_check_constraints = ON; {sql}"));
+        let error = [store.rules().err(), store.pins(None).err(), store.all_grants().err(), store.mode().err()]
+            .into_iter()
+            .flatten()
+            .next()
+            .unwrap_or_else(|| panic!("{sql} went unnoticed"));
+        assert!(matches!(&error, StoreError::Row { table: t, .. } if *t == table), "{sql}: {error}");
+        assert!(!error.to_string().contains("secret-word"), "{error}");
+    }
+}
+
+#[test]
+fn the_mode() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    assert_eq!(store.mode().unwrap(), Mode::Balanced);
+    for mode in [Mode::Watch, Mode::Strict, Mode::Balanced] {
+        store.set_mode(mode).unwrap();
+        assert_eq!(store.mode().unwrap(), mode);
+    }
+}
+
+fn grant(path: &str, access: Access) -> Grant {
+    Grant { path: path.into(), access }
+}
+
+#[test]
+fn grants_come_and_go() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    let (one, two) = (entry("a/b/one"), entry("a/b/two"));
+    let some = EntryGrants {
+        grants: vec![grant("/r", Access::Read), grant("/w", Access::Write)],
+        env: vec!["TOKEN".into(), "HOME".into()],
+    };
+    store.add_grants(&one, &some).unwrap();
+    store.add_grants(&one, &EntryGrants { grants: vec![grant("/w", Access::List)], env: vec!["HOME".into()] }).unwrap();
+    store.add_grants(&two, &EntryGrants { env: vec!["X".into()], ..EntryGrants::default() }).unwrap();
+    let want = EntryGrants {
+        grants: vec![grant("/r", Access::Read), grant("/w", Access::List)],
+        env: vec!["HOME".into(), "TOKEN".into()],
+    };
+    assert_eq!(store.grants(&one).unwrap(), want);
+    assert_eq!(store.grants(&entry("a/b/three")).unwrap(), EntryGrants::default());
+    assert_eq!(store.remove_grants(&one, &some).unwrap(), 4);
+    assert_eq!(store.all_grants().unwrap().into_keys().collect::<Vec<_>>(), [two]);
+}
+
+#[test]
+fn grants_that_are_refused() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    for bad in ["relative", "", "/a/../b", "/nul\0", &format!("/{}", "x".repeat(5000))] {
+        let grants = EntryGrants { grants: vec![grant("/fine", Access::Read), grant(bad, Access::Read)], env: vec![] };
+        assert!(matches!(store.add_grants(&entry("a/b/c"), &grants), Err(StoreError::Refused { .. })), "{bad:?}");
+    }
+    for bad in ["", "A=secret", "A\0"] {
+        let grants = EntryGrants { grants: vec![], env: vec![bad.into()] };
+        let error = store.add_grants(&entry("a/b/c"), &grants).unwrap_err();
+        assert!(matches!(error, StoreError::Refused { .. }) && !error.to_string().contains("secret"));
+    }
+    assert!(store.all_grants().unwrap().is_empty());
+}
+
+fn definition(fields: &[(&str, Digest)]) -> Definition {
+    let fields: BTreeMap<_, _> = fields.iter().map(|(n, d)| ((*n).to_owned(), *d)).collect();
+    let whole = Digest::of_fields(fields.iter().flat_map(|(n, d)| [n.as_bytes(), d.0.as_slice()]));
+    Definition { whole, fields, text: Some(Untrusted::new("{}")) }
+}
+
+#[test]
+fn a_pin_and_a_rug_pull() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    let server = entry("a/b/c");
+    let key = PinKey { entry: server.clone(), kind: PinKind::Tool, name: "t".into() };
+    let digest = |text: &str| Digest::of(text.as_bytes());
+    let honest = definition(&[("description", digest("1")), ("title", digest("t"))]);
+    let evil = definition(&[("description", digest("2")), ("annotations", digest("a"))]);
+    let worse = definition(&[("description", digest("3")), ("title", digest("t"))]);
+    let look = |store: &mut Store, d: &Definition, at| {
+        store.observe(&server, &[(PinKind::Tool, "t".into(), d.clone())], Millis(at)).unwrap().remove(0)
+    };
+    let changed =
+        |known, fields: &[&str]| Observed::Changed { fields: fields.iter().map(|f| (*f).into()).collect(), known };
+    let all = ["annotations", "description", "title"];
+
+    assert_eq!(look(&mut store, &honest, 1), Observed::New);
+    assert_eq!(look(&mut store, &honest, 2), Observed::Same);
+    assert_eq!(look(&mut store, &evil, 3), changed(false, &all));
+    assert_eq!(look(&mut store, &evil, 4), changed(true, &all));
+    // Going back does not end the quarantine: the agent may have read the change.
+    assert_eq!(look(&mut store, &honest, 5), changed(true, &all));
+    // The user accepts what was shown, but meanwhile the server shows something else.
+    assert_eq!(look(&mut store, &worse, 6), changed(false, &["description"]));
+    assert_eq!(store.accept_pin(&key, evil.whole).unwrap(), Accepted::Moved);
+    let pin = store.pin(&key).unwrap().unwrap();
+    assert_eq!(pin.state, PinState::Changed { to: worse.clone(), since: Millis(3) });
+    assert_eq!((pin.first_seen, &pin.accepted), (Millis(1), &honest));
+
+    assert_eq!(store.accept_pin(&key, worse.whole).unwrap(), Accepted::Done);
+    assert_eq!(look(&mut store, &worse, 7), Observed::Same);
+    assert_eq!(look(&mut store, &honest, 8), changed(false, &["description"]));
+    // Keeping what was accepted before drops the change.
+    assert_eq!(store.accept_pin(&key, worse.whole).unwrap(), Accepted::Done);
+    assert_eq!(look(&mut store, &worse, 9), Observed::Same);
+
+    let other = PinKey { kind: PinKind::Prompt, ..key.clone() };
+    assert_eq!(store.accept_pin(&other, worse.whole).unwrap(), Accepted::Unknown);
+    assert_eq!(store.pins(Some(&entry("a/b/other"))).unwrap(), []);
+    assert_eq!(store.forget_pins(&server).unwrap(), 1);
+    assert_eq!(store.pin(&key).unwrap(), None);
+}
+
+#[test]
+fn lists_are_pinned_whole_or_not_at_all() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    let small = definition(&[]);
+    let long = Definition { text: Some(Untrusted::new("x".repeat(1 << 20))), ..small.clone() };
+    let list = [(PinKind::Tool, "a".into(), small.clone()), (PinKind::Tool, "b".into(), long)];
+    assert!(matches!(store.observe(&entry("a/b/c"), &list, Millis(1)), Err(StoreError::Refused { .. })));
+    assert_eq!(store.pins(None).unwrap(), []);
+
+    let many: Vec<_> = (0..10_001).map(|n| (PinKind::Tool, Untrusted::new(n.to_string()), small.clone())).collect();
+    assert!(matches!(store.observe(&entry("a/b/c"), &many, Millis(1)), Err(StoreError::Refused { .. })));
+    assert_eq!(store.observe(&entry("a/b/c"), &many[..10_000], Millis(1)).unwrap().len(), 10_000);
+    for kind in [PinKind::Tool, PinKind::Prompt, PinKind::Resource, PinKind::ResourceTemplate, PinKind::Instructions] {
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.word());
+    }
+}
+
+fn any_match() -> impl Strategy<Value = Match> {
+    let digest = || prop::option::of(any::<[u8; 32]>().prop_map(Digest));
+    (
+        prop::option::of(any::<String>()),
+        prop::option::of("\\PC+"),
+        prop::option::of("[a-z]{1,8}/?"),
+        digest(),
+        digest(),
+        digest(),
+    )
+        .prop_map(|(server, tool, detector, call, launch, definition)| Match {
+            entry: server.and_then(|s| EntryId::new("client", "scope", &s).ok()),
+            tool: tool.map(Untrusted::new),
+            detector,
+            call,
+            launch,
+            definition,
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn rules_round_trip(matches in any_match(), allow: bool, answer: bool, created: u32, expires: Option<u32>) {
+        let (_dir, path) = scratch();
+        let mut store = open(&path);
+        let draft = Draft {
+            effect: if allow { Choice::Allow } else { Choice::Block },
+            matches,
+            origin: if answer { Origin::Answer } else { Origin::User },
+            created: Millis(created.into()),
+            expires: expires.map(|t| Millis(t.into())),
+        };
+        let rule = store.add_rule(&draft).unwrap();
+        prop_assert_eq!(store.rules().unwrap(), vec![rule]);
+    }
+}
