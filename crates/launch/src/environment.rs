@@ -1,0 +1,194 @@
+//! Which variables of the client's environment a server gets.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
+
+use serde::Deserialize;
+
+/// Largest file of certificates that is looked at.
+const MAX_CERTIFICATES: u64 = 4 << 20;
+
+/// Names and values that mark a variable, from `profiles/sandbox/environment.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Marks {
+    contains: Vec<String>,
+    words: Vec<String>,
+    names: Vec<String>,
+    services: Vec<String>,
+    code: Vec<String>,
+    harmless: Vec<String>,
+    values: Vec<String>,
+    install: Vec<String>,
+    certificates: Vec<String>,
+}
+
+#[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
+static MARKS: LazyLock<Marks> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../../profiles/sandbox/environment.toml")).expect("environment.toml parses")
+});
+
+/// Whether a variable is withheld from a server that did not ask for it.
+fn withheld(name: &str, value: &str) -> bool {
+    let marks = &*MARKS;
+    let upper = name.to_ascii_uppercase();
+    let listed = |list: &[String]| list.iter().any(|n| *n == upper);
+    // A harmless name may still carry a credential as its value.
+    (!listed(&marks.harmless)
+        && (listed(&marks.names)
+            || listed(&marks.services)
+            || listed(&marks.code)
+            || marks.contains.iter().any(|part| upper.contains(part.as_str()))
+            || upper.split(['_', '-', '.', ':']).any(|word| marks.words.iter().any(|w| w == word))))
+        || credential_value(value)
+}
+
+/// Whether a value looks like a credential: a known beginning, or an address with a password in it.
+fn credential_value(value: &str) -> bool {
+    let value = value.trim_start();
+    if MARKS.values.iter().any(|p| value.starts_with(p.as_str())) {
+        return true;
+    }
+    // scheme://user:password@host (RFC 3986 §3.2.1)
+    value.split_once("://").is_some_and(|(scheme, rest)| {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        !scheme.is_empty()
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+            && authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+    })
+}
+
+/// The variables that stay, and the names of those that were dropped, sorted. A name is kept when it is in `keep`.
+/// What is not UTF-8 is dropped: nothing can be said about it.
+pub(crate) fn filter(env: &[(OsString, OsString)], keep: &BTreeSet<&str>) -> (Vec<(OsString, OsString)>, Vec<String>) {
+    let mut kept = Vec::with_capacity(env.len());
+    let mut dropped = BTreeSet::new();
+    for (name, value) in env {
+        let stays = match (name.to_str(), value.to_str()) {
+            (Some(name), _) if keep.contains(name) => true,
+            (Some(name), Some(value)) => !withheld(name, value),
+            _ => false,
+        };
+        if stays {
+            kept.push((name.clone(), value.clone()));
+        } else {
+            dropped.insert(name.to_string_lossy().into_owned());
+        }
+    }
+    (kept, dropped.into_iter().collect())
+}
+
+/// What an install gets of the variables that stayed.
+pub(crate) fn for_install(env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    env.iter().filter(|(name, _)| MARKS.install.iter().any(|n| name == n.as_str())).cloned().collect()
+}
+
+/// The files that hold the certificate authorities named in the environment. Only files that are nothing else: the
+/// variable may come from a project's file, and name a private one.
+pub(crate) fn certificate_files(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+    let named = env.iter().filter(|(name, _)| MARKS.certificates.iter().any(|n| name == n.as_str()));
+    named.map(|(_, value)| PathBuf::from(value)).filter(|p| p.is_absolute() && only_certificates(p)).collect()
+}
+
+fn only_certificates(path: &Path) -> bool {
+    let mut text = Vec::new();
+    // Regular files only: opening a pipe would wait.
+    path.is_file()
+        && File::open(path).is_ok_and(|f| f.take(MAX_CERTIFICATES + 1).read_to_end(&mut text).is_ok())
+        && text.len() as u64 <= MAX_CERTIFICATES
+        && {
+            let text = String::from_utf8_lossy(&text);
+            text.contains("-----BEGIN CERTIFICATE-----") && !text.contains("PRIVATE KEY-----")
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_withheld() {
+        for (name, value, want) in [
+            ("PATH", "/usr/bin", false),
+            ("LANG", "C.UTF-8", false),
+            ("TOKENIZERS_PARALLELISM", "false", false),
+            ("TOKENIZERS_PARALLELISM", "sk-abcdef", true),
+            ("GIT_AUTHOR_NAME", "A. U. Thor", false),
+            ("PWD", "/home/u", false),
+            ("KEYBOARD", "us", false),
+            ("HTTP_ACCEPT", "x", false),
+            ("GITHUB_TOKEN", "x", true),
+            ("github_token", "x", true),
+            ("MYTOKEN", "x", true),
+            ("OPENAI_API_KEY", "x", true),
+            ("SUPABASE_KEY", "x", true),
+            ("DB_PASS", "x", true),
+            ("npm_config__auth", "x", true),
+            ("npm_config_//registry.example/:_authToken", "x", true),
+            ("AWS_SECRET_ACCESS_KEY", "x", true),
+            ("DATABASE_URL", "sqlite:x", true),
+            ("SOME_URL", "postgres://u:p@h/db", true),
+            ("SOME_URL", "https://h/a:b@c", false),
+            ("SOME_URL", "https://user@h/", false),
+            ("INNOCENT", "ghp_abcdefghij", true),
+            ("INNOCENT", " -----BEGIN OPENSSH PRIVATE KEY-----", true),
+            ("SSH_AUTH_SOCK", "/run/x", true),
+            ("LD_PRELOAD", "/x.so", true),
+            ("NODE_OPTIONS", "--require /x.js", true),
+            ("DISPLAY", ":0", true),
+        ] {
+            assert_eq!(withheld(name, value), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_stays() {
+        let env = [("A_TOKEN", "1"), ("B_TOKEN", "2"), ("LANG", "C")].map(|(n, v)| (n.into(), v.into()));
+        let (kept, dropped) = filter(&env, &BTreeSet::from(["A_TOKEN"]));
+        assert_eq!(kept, [("A_TOKEN".into(), "1".into()), ("LANG".into(), "C".into())]);
+        assert_eq!(dropped, ["B_TOKEN"]);
+    }
+
+    #[test]
+    fn installs_get_no_secret_even_if_declared() {
+        let env = [("PATH", "/bin"), ("GITHUB_TOKEN", "x"), ("FOO", "x")].map(|(n, v)| (n.into(), v.into()));
+        assert_eq!(for_install(&env), [("PATH".into(), "/bin".into())]);
+    }
+
+    #[test]
+    fn certificate_files_hold_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let good = write("good", "-----BEGIN CERTIFICATE-----\nx");
+        let key = write("key", "-----BEGIN CERTIFICATE-----\n-----BEGIN EC PRIVATE KEY-----");
+        let other = write("other", "private notes");
+        let env: Vec<(OsString, OsString)> = [
+            ("SSL_CERT_FILE", good.as_path()),
+            ("CURL_CA_BUNDLE", &key),
+            ("PIP_CERT", &other),
+            ("NODE_EXTRA_CA_CERTS", dir.path()),
+            ("OTHER", &good),
+        ]
+        .map(|(n, p)| (n.into(), p.into()))
+        .to_vec();
+        assert_eq!(certificate_files(&env), [good]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_not_text_is_dropped() {
+        use std::os::unix::ffi::OsStringExt;
+        let env = [(OsString::from("A"), OsString::from_vec(vec![0xff]))];
+        assert_eq!(filter(&env, &BTreeSet::new()).1, ["A"]);
+    }
+}

@@ -1,0 +1,93 @@
+//! Collecting grants and what there is to say about them.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
+
+use firedoor_model::launch::{Access, Grant};
+use serde::Deserialize;
+
+use crate::protect::{Origin, Protected};
+
+/// From `profiles/sandbox/base.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Base {
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+}
+
+#[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
+static BASE: LazyLock<Base> =
+    LazyLock::new(|| toml::from_str(include_str!("../../../profiles/sandbox/base.toml")).expect("base.toml parses"));
+
+/// The grants of one plan, in the order they were made.
+pub(crate) struct Grants {
+    protected: Protected,
+    pub(crate) grants: Vec<Grant>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Grants {
+    pub(crate) fn new(protected: Protected) -> Self {
+        Self { protected, grants: Vec::new(), notes: Vec::new() }
+    }
+
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
+    /// A path that Firedoor itself chose: its own private directories.
+    pub(crate) fn trusted(&mut self, path: PathBuf, access: Access) {
+        self.push(Grant { path, access });
+    }
+
+    /// What every server gets.
+    pub(crate) fn base(&mut self) {
+        for (paths, access) in [(&BASE.read, Access::Read), (&BASE.write, Access::Write)] {
+            for path in paths {
+                self.push(Grant { path: path.clone(), access });
+            }
+        }
+    }
+
+    /// Paths that follow from the command. What the base set opens anyway is left out.
+    pub(crate) fn derived(&mut self, paths: impl IntoIterator<Item = PathBuf>, access: Access) {
+        for path in paths {
+            let base = access == Access::Read && BASE.read.iter().any(|b| path.starts_with(b));
+            if !base {
+                self.cut(&path, access, Origin::Derived);
+            }
+        }
+    }
+
+    /// A path that a person named.
+    pub(crate) fn named(&mut self, path: &Path, access: Access) {
+        self.cut(path, access, Origin::Named);
+    }
+
+    /// A path that a profile names; whether it is there.
+    pub(crate) fn named_if_there(&mut self, path: &Path, access: Access) -> bool {
+        path.exists() && self.cut(path, access, Origin::Named)
+    }
+
+    fn cut(&mut self, path: &Path, access: Access, origin: Origin) -> bool {
+        let cut = self.protected.cut(path, access, origin);
+        let any = !cut.grants.is_empty();
+        cut.grants.into_iter().for_each(|g| self.push(g));
+        cut.notes.into_iter().for_each(|n| self.note(n));
+        any
+    }
+
+    /// The sandbox adds up what several grants of one path allow, so a weaker one beside a stronger one is noise.
+    fn push(&mut self, grant: Grant) {
+        match self.grants.iter_mut().find(|g| g.path == grant.path) {
+            Some(there) => there.access = there.access.max(grant.access),
+            None => self.grants.push(grant),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Installing a package before its server runs, and the record of it.
+//!
+//! Each install goes to a new directory, a *generation*, that no server has written to: what a server could have hidden
+//! in a shared cache would otherwise reach the install's scripts, which can talk to the registry. A failed refresh
+//! leaves the generation before it untouched, and servers that run keep theirs.
+
+use std::{
+    fmt,
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use firedoor_model::{Digest, Millis, launch::Step};
+use nix::libc;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::PlanError,
+    identity::{Ecosystem, Package, hash_file},
+    private::Private,
+    profile::normal,
+};
+
+/// How long an install may take.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// When a package without an exact version is looked for again.
+const REFRESH: u64 = 24 * 60 * 60 * 1000;
+/// When a failed refresh is tried again.
+const RETRY: u64 = 60 * 60 * 1000;
+/// Largest record or lock file that is read.
+const MAX_FILE: u64 = 32 << 20;
+/// Most directories looked through for the installed package.
+const MAX_DIRS: usize = 4096;
+
+/// The install to run before the server. The engine runs `step` under its confinement, lets its proxy through to
+/// `hosts` only, and then calls [`InstallStep::done`] or [`InstallStep::failed`], and plans again.
+#[derive(Clone)]
+pub struct InstallStep {
+    /// What to run.
+    pub step: Step,
+    /// The registry: the only hosts and ports that may be reached.
+    pub hosts: Vec<(String, u16)>,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Whether the server cannot run without it. Otherwise it is a refresh: when it fails, the next plan runs what is
+    /// installed.
+    pub required: bool,
+    /// The package, as configured.
+    pub package: String,
+    /// What to know about this plan.
+    pub notes: Vec<String>,
+    pub(crate) target: Target,
+}
+
+// The step's environment may hold secrets.
+impl fmt::Debug for InstallStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InstallStep")
+            .field("program", &self.step.program)
+            .field("hosts", &self.hosts)
+            .field("required", &self.required)
+            .field("package", &self.package)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where an install goes, and what it should bring.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) private: Private,
+    pub(crate) generation: String,
+    pub(crate) command: Digest,
+    pub(crate) ecosystem: Ecosystem,
+    pub(crate) name: String,
+}
+
+/// The record of an install: `installed.json` beside the private home, where neither server nor install can write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    /// Digest of the tool, the packages and the registries.
+    pub(crate) command: Digest,
+    /// Directory name.
+    pub(crate) generation: String,
+    /// The generation before, which a running server may still use.
+    previous: Option<String>,
+    pub(crate) installed: Millis,
+    /// When a refresh failed last.
+    failed: Option<Millis>,
+    pub(crate) package: Package,
+}
+
+/// What is there already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Installed {
+    /// Nothing, or something else.
+    No,
+    /// What was asked for.
+    Current(Record),
+    /// What was asked for, but there may be a newer version.
+    Stale(Record),
+}
+
+impl Private {
+    /// The directory of a generation.
+    pub(crate) fn generation(&self, name: &str) -> PathBuf {
+        self.packages().join(name)
+    }
+
+    /// What is installed for `command`. A record that cannot be read counts as none: the install then writes a new one.
+    pub(crate) fn installed(&self, command: Digest, exact: bool, now: Millis) -> Installed {
+        let Some(record) = self.record() else { return Installed::No };
+        let there = fs::symlink_metadata(self.generation(&record.generation)).is_ok_and(|m| m.is_dir());
+        if record.command != command || !there {
+            return Installed::No;
+        }
+        // A time in the future is a clock that was wrong.
+        let old = now.since(record.installed) >= REFRESH || record.installed > now.plus(REFRESH);
+        let tried = record.failed.is_some_and(|at| at <= now && now.since(at) < RETRY);
+        if exact || !old || tried { Installed::Current(record) } else { Installed::Stale(record) }
+    }
+
+    fn record(&self) -> Option<Record> {
+        let text = read_regular(&self.marker(), 64 * 1024).ok()?;
+        let record: Record = serde_json::from_slice(&text).ok()?;
+        started(&record.generation).map(|_| record)
+    }
+
+    fn write_record(&self, record: &Record) -> Result<(), PlanError> {
+        let path = self.marker();
+        let failed = |e| PlanError::io(&path, "write the record of the install", e);
+        let text = serde_json::to_vec_pretty(record).map_err(|e| failed(e.into()))?;
+        let beside = path.with_extension(format!("json.{}", record.generation));
+        let write = || {
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&beside, &path)
+        };
+        write().map_err(failed)
+    }
+
+    /// Makes an empty generation, with a home and a temporary directory of its own, and removes abandoned ones.
+    pub(crate) fn new_generation(&self, now: Millis) -> Result<String, PlanError> {
+        self.sweep(now);
+        let failed = |e| PlanError::io(self.packages(), "create a directory for the packages", e);
+        for n in 0..1000 {
+            let name = format!("{:013}-{n}", now.0);
+            let dir = self.generation(&name);
+            match DirBuilder::new().mode(0o700).create(&dir) {
+                Ok(()) => {
+                    for sub in ["home", "tmp", "npm", "uv"] {
+                        DirBuilder::new().mode(0o700).create(dir.join(sub)).map_err(failed)?;
+                    }
+                    return Ok(name);
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(failed(e)),
+            }
+        }
+        Err(failed(io::Error::other("a thousand installs began in the same millisecond")))
+    }
+
+    /// Removes generations that no record names and no install can still be filling. What cannot be removed stays until
+    /// the next time: it harms nothing.
+    fn sweep(&self, now: Millis) {
+        let record = self.record();
+        let Ok(entries) = fs::read_dir(self.packages()) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let kept = record.as_ref().is_some_and(|r| r.generation == name || r.previous.as_deref() == Some(name));
+            let over = started(name).is_some_and(|at| now.since(at) > 2 * TIMEOUT.as_millis() as u64);
+            if over && !kept {
+                drop(fs::remove_dir_all(entry.path()));
+            }
+        }
+    }
+}
+
+/// When a generation was begun; `None` when the name is not one of a generation.
+fn started(name: &str) -> Option<Millis> {
+    let (millis, n) = name.split_once('-')?;
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    (digits(millis) && digits(n)).then(|| millis.parse().ok().map(Millis))?
+}
+
+impl InstallStep {
+    /// Records that the install succeeded, and what it brought.
+    pub fn done(&self, now: Millis) -> Result<(), PlanError> {
+        let Target { private, generation, command, ecosystem, name } = &self.target;
+        let dir = private.generation(generation);
+        let package = find(*ecosystem, &dir, name)?
+            .ok_or_else(|| PlanError::NotInstalled { package: self.package.clone(), dir: dir.clone() })?;
+        let previous = private.record().map(|r| r.generation).filter(|g| g != generation);
+        private.write_record(&Record {
+            command: *command,
+            generation: generation.clone(),
+            previous,
+            installed: now,
+            failed: None,
+            package,
+        })?;
+        private.sweep(now);
+        Ok(())
+    }
+
+    /// Records that the install failed. After a refresh the next plan runs what is installed.
+    pub fn failed(&self, now: Millis) -> Result<(), PlanError> {
+        let private = &self.target.private;
+        if let Some(record) = private.record().filter(|r| r.command == self.target.command) {
+            private.write_record(&Record { failed: Some(now), ..record })?;
+        }
+        let dir = private.generation(&self.target.generation);
+        fs::remove_dir_all(&dir).map_err(|e| PlanError::io(dir, "remove the failed install", e))
+    }
+}
+
+/// Reads a regular file without following a symbolic link at its end and without waiting for a pipe: installs run
+/// hostile code, which may have put anything there.
+fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let mut bytes = Vec::new();
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    file.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(io::Error::other(format!("it is larger than {max} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// The subdirectories of a directory, bounded, symbolic links left out.
+fn subdirs(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let mut all: Vec<PathBuf> = entries
+        .take(MAX_DIRS)
+        .flatten()
+        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
+        .map(|e| e.path())
+        .collect();
+    all.sort();
+    all
+}
+
+/// A version or integrity is shown and stored: printable ASCII, and short.
+fn plain(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 256 && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// The package in a generation.
+pub(crate) fn find(ecosystem: Ecosystem, dir: &Path, name: &str) -> Result<Option<Package>, PlanError> {
+    match ecosystem {
+        Ecosystem::Npm => find_npm(dir, name),
+        Ecosystem::Pypi => Ok(find_pypi(dir, name)),
+    }
+}
+
+#[derive(Deserialize)]
+struct LockFile {
+    #[serde(default)]
+    packages: std::collections::BTreeMap<String, Locked>,
+}
+
+#[derive(Deserialize)]
+struct Locked {
+    version: Option<String>,
+    integrity: Option<String>,
+}
+
+fn find_npm(dir: &Path, name: &str) -> Result<Option<Package>, PlanError> {
+    for tree in subdirs(&dir.join("npm/_npx")) {
+        let path = tree.join("node_modules/.package-lock.json");
+        let text = match read_regular(&path, MAX_FILE) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(PlanError::io(path, "read the lock file of the install", e)),
+        };
+        let lock: LockFile = serde_json::from_slice(&text)
+            .map_err(|e| PlanError::io(path, "read the lock file of the install", e.into()))?;
+        let Some(locked) = lock.packages.get(&format!("node_modules/{name}")) else { continue };
+        let Some(version) = locked.version.clone().filter(|v| plain(v)) else { continue };
+        let integrity = locked.integrity.clone().filter(|i| plain(i));
+        return Ok(Some(Package { ecosystem: Ecosystem::Npm, name: name.into(), version, integrity }));
+    }
+    Ok(None)
+}
+
+fn find_pypi(dir: &Path, name: &str) -> Option<Package> {
+    let archives = subdirs(&dir.join("uv/archive-v0"));
+    // Environments lie beside the unpacked wheels; an environment says which version is used.
+    let environments = archives.iter().flat_map(|a| subdirs(&a.join("lib")));
+    let mut used = environments.filter_map(|python| dist_info(&python.join("site-packages"), name));
+    let (version, installed) = used.next()?;
+    // The unpacked wheel's RECORD is the one its publisher made.
+    let wheels = archives.iter().filter_map(|a| dist_info(a, name));
+    let record = wheels.into_iter().find(|(v, _)| *v == version).map_or(installed, |(_, dir)| dir).join("RECORD");
+    let integrity = fs::symlink_metadata(&record)
+        .is_ok_and(|m| m.is_file())
+        .then(|| hash_file(&record).ok())
+        .flatten()
+        .map(|digest| format!("sha256:{digest}"));
+    Some(Package { ecosystem: Ecosystem::Pypi, name: name.into(), version, integrity })
+}
+
+/// The version of a package in a directory of Python packages, and its `NAME-VERSION.dist-info`.
+fn dist_info(dir: &Path, name: &str) -> Option<(String, PathBuf)> {
+    subdirs(dir).into_iter().find_map(|path| {
+        let file = path.file_name()?.to_str()?.strip_suffix(".dist-info")?;
+        let (found, version) = file.rsplit_once('-')?;
+        (normal(found) == name && plain(version)).then(|| (version.to_owned(), path.clone()))
+    })
+}

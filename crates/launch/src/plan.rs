@@ -1,0 +1,625 @@
+//! Putting a plan together.
+
+use std::{
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
+    fmt, fs,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use firedoor_model::{
+    Digest,
+    launch::{Access, Confinement, LaunchRequest, Network, Step},
+};
+
+use crate::{
+    Context, ProxyAddress,
+    command::{self, Command, PackageCommand, UvRun},
+    environment,
+    error::PlanError,
+    grants::Grants,
+    identity::{Ecosystem, Identity, What, hash_file},
+    install::{self, InstallStep, Installed, Record, Target},
+    private::Private,
+    profile::{ArgumentAccess, Found, Profile, Subject},
+    profile_path,
+    program::{Lookup, Program},
+    protect::Protected,
+    registry::{self, Registries},
+    runtime,
+};
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Plan {
+    /// Install first, then plan again.
+    Install(Box<InstallStep>),
+    /// Start the server.
+    Run(Box<Run>),
+}
+
+/// A server's start.
+#[derive(Clone)]
+pub struct Run {
+    /// What to run.
+    pub step: Step,
+    /// What it is.
+    pub identity: Identity,
+    /// The profile's name; `default` when none is for this server.
+    pub profile: String,
+    /// Names of the variables that the server does not get.
+    pub dropped_env: Vec<String>,
+    /// What the user should know about this plan: grants that were cut or left out, and why.
+    pub notes: Vec<String>,
+}
+
+// The step's arguments and environment may hold secrets.
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("program", &self.step.program)
+            .field("confinement", &self.step.confinement)
+            .field("identity", &self.identity)
+            .field("profile", &self.profile)
+            .field("dropped_env", &self.dropped_env)
+            .field("notes", &self.notes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Run {
+    /// Lets the server reach the egress proxy, and tells it so. Without this it has no network.
+    pub fn reach_through(&mut self, proxy: &ProxyAddress) {
+        self.step.confinement.network = Network::Proxy(proxy.address);
+        set_proxy(&mut self.step.env, proxy);
+    }
+}
+
+/// What is known once the command is understood.
+struct Planner<'a> {
+    request: &'a LaunchRequest,
+    context: &'a Context<'a>,
+    at: Lookup<'a>,
+    program: Program,
+    private: Private,
+    profile: Option<&'a Profile>,
+    env: Vec<(OsString, OsString)>,
+    dropped_env: Vec<String>,
+    grants: Grants,
+}
+
+/// Decides what really runs for a request, and under what confinement. Creates the entry's private directories.
+pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, PlanError> {
+    if !request.cwd.is_absolute() {
+        return Err(PlanError::Cwd(request.cwd.clone()));
+    }
+    let env: Vec<_> = request.env.iter().filter(|(n, _)| !n.is_empty()).cloned().collect();
+    let path = env.iter().rev().find(|(n, _)| n == "PATH").map(|(_, v)| v.as_os_str());
+    let at = Lookup { path, cwd: &request.cwd, home: &context.paths.home, env: &request.env };
+    let program = at.resolve(&request.program)?;
+    let name = Path::new(&request.program).file_name().unwrap_or(&request.program).to_string_lossy().into_owned();
+    let command = command::classify(&name, &request.args)?;
+
+    let subject = match &command {
+        Command::Package(p) => p.packages.first().map(|spec| match p.ecosystem {
+            Ecosystem::Npm => Subject::Npm(&spec.name),
+            Ecosystem::Pypi => Subject::Pypi(&spec.name),
+        }),
+        Command::UvRun(_) => None,
+        Command::Plain => Some(Subject::Executable(&name)),
+    };
+    let mut grants = Grants::new(Protected::new(context.paths));
+    let profile = match context.profiles.find(subject.as_slice()) {
+        Found::Profile(p) => Some(p),
+        Found::Nothing => None,
+        Found::Withheld => {
+            grants.note("no profile is used: a profile file of yours that may be for this server is broken");
+            None
+        }
+    };
+    let mut keep: BTreeSet<&str> = context.user.env.iter().map(String::as_str).collect();
+    keep.extend(context.declared_env.into_iter().flatten().map(String::as_str));
+    keep.extend(profile.into_iter().flat_map(|p| &p.env).map(String::as_str));
+    let (env, dropped_env) = environment::filter(&env, &keep);
+
+    let private = Private::of(context.paths, &request.entry);
+    private.create()?;
+    let planner = Planner { request, context, at, program, private, profile, env, dropped_env, grants };
+    match command {
+        Command::Package(p) => planner.package(&p),
+        Command::UvRun(r) => planner.uv_run(&name, &r),
+        Command::Plain => planner.plain(&name),
+    }
+}
+
+impl Planner<'_> {
+    /// An executable, or an interpreter with a script.
+    fn plain(mut self, name: &str) -> Result<Plan, PlanError> {
+        let target = match runtime::target(name, &self.request.args, &self.request.cwd) {
+            Some(runtime::Target::Script(path)) => Some(path),
+            Some(runtime::Target::Module(module)) => runtime::module_file(&module, &self.request.cwd),
+            None => None,
+        };
+        let what = match target.filter(|t| t.is_file()) {
+            Some(script) => {
+                self.grants.derived(runtime::project(&script, self.at.home), Access::Read);
+                let interpreter = self.program.interpreter.clone().unwrap_or_else(|| self.program.real.clone());
+                What::Script { path: real(&script)?, sha256: hash_file(&script)?, interpreter }
+            }
+            None => self.program_identity()?,
+        };
+        if name == "docker" || name == "podman" {
+            self.grants.note("the server runs in a container: what it may reach is decided by the container's options, not by Firedoor");
+        }
+        if self.program.interpreter.is_some() {
+            let real = self.program.real.clone();
+            self.grants.derived(runtime::project(&real, self.at.home), Access::Read);
+        }
+        let args = self.request.args.clone();
+        self.run(what, &args)
+    }
+
+    /// What the program itself is.
+    fn program_identity(&self) -> Result<What, PlanError> {
+        let path = self.program.real.clone();
+        let sha256 = hash_file(&path)?;
+        Ok(match &self.program.interpreter {
+            Some(interpreter) => What::Script { path, sha256, interpreter: interpreter.clone() },
+            None => What::Executable { path, sha256 },
+        })
+    }
+
+    /// `uv run` in a project that is synchronised.
+    fn uv_run(mut self, tool: &str, run: &UvRun) -> Result<Plan, PlanError> {
+        let refuse = |what: String, remedy| Err(PlanError::Command { tool: "uv run", what, remedy });
+        let start = run.directory.as_ref().map_or_else(|| self.request.cwd.clone(), |d| self.request.cwd.join(d));
+        let found = start
+            .ancestors()
+            .take_while(|d| !self.at.home.starts_with(d))
+            .find(|d| d.join("pyproject.toml").is_file())
+            .map(Path::to_owned);
+        let Some(project) = found else {
+            return refuse(
+                format!("{} is in no project (no pyproject.toml)", start.display()),
+                "Give --directory the project's directory, or name the project's .venv/bin program as the command",
+            );
+        };
+        let python = project.join(".venv/bin/python");
+        if !python.exists() {
+            return refuse(
+                format!("{} has no .venv with the packages, and Firedoor runs servers offline", project.display()),
+                "Run `uv sync` in that directory once",
+            );
+        }
+        self.uv_itself(tool)?;
+        self.grants.derived([project.clone()], Access::Read);
+        let files = crate::program::links(&python);
+        self.installed_at(&files);
+        let first = run.rest.first().map(OsString::as_os_str).unwrap_or_default();
+        let name = Path::new(first).file_name().unwrap_or_default().to_string_lossy();
+        let script = match runtime::target(&name, run.rest.get(1..).unwrap_or_default(), &start) {
+            Some(runtime::Target::Script(path)) => Some(path),
+            Some(runtime::Target::Module(m)) => runtime::module_file(&m, &start),
+            None if Path::new(first).extension().is_some_and(|e| e == "py") => Some(start.join(first)),
+            None => Some(project.join(".venv/bin").join(first)),
+        };
+        let what = match script.filter(|s| s.is_file()) {
+            Some(script) => {
+                self.grants.derived(runtime::project(&script, self.at.home), Access::Read);
+                What::Script { path: real(&script)?, sha256: hash_file(&script)?, interpreter: real(&python)? }
+            }
+            None => self.program_identity()?,
+        };
+        let cache = self.private.cache().join("uv");
+        for (name, value) in
+            [("UV_OFFLINE", "1"), ("UV_NO_SYNC", "1"), ("UV_FROZEN", "1"), ("UV_PYTHON_DOWNLOADS", "never")]
+        {
+            self.set(name, value);
+        }
+        self.set("UV_CACHE_DIR", &cache);
+        let args = self.request.args.clone();
+        self.run(what, &args)
+    }
+
+    /// npx or uvx: what the project has, what is installed, or an install.
+    fn package(mut self, command: &PackageCommand) -> Result<Plan, PlanError> {
+        let Some(first) = command.packages.first().cloned() else { return self.plain("") };
+        match command.ecosystem {
+            Ecosystem::Npm => {
+                if let Some((project, bin)) = self.local_bin(command) {
+                    self.grants.derived([project.clone()], Access::Read);
+                    self.grants.derived(runtime::project(&bin, self.at.home), Access::Read);
+                    self.grants.note(format!("runs the package that is installed in {}", project.display()));
+                    let cache = self.private.cache();
+                    self.npm_offline(&cache.join("npm"));
+                    let node = self.program.interpreter.clone().unwrap_or_else(|| self.program.real.clone());
+                    let what = What::Script { path: bin.clone(), sha256: hash_file(&bin)?, interpreter: node };
+                    return self.run(what, &command.rest);
+                }
+                // Runners such as tsx start a script of the user's.
+                let runner = command.command.as_deref().unwrap_or(&first.name);
+                if let Some(runtime::Target::Script(script)) = runtime::target(runner, &command.rest, &self.request.cwd)
+                    && script.is_file()
+                {
+                    self.grants.derived(runtime::project(&script, self.at.home), Access::Read);
+                }
+            }
+            Ecosystem::Pypi => {
+                let tool = if self.request.args.first().is_some_and(|a| a == "tool") { "uv" } else { "uvx" };
+                self.uv_itself(tool)?;
+                self.pythons(command)?;
+            }
+        }
+        let registries = registry::registries(command, &self.at)?;
+        let key = self.install_key(command, &registries);
+        let exact = command.packages.iter().all(|p| p.exact);
+        match self.private.installed(key, exact, self.context.now) {
+            Installed::Current(record) => self.installed(command, record),
+            Installed::Stale(record) if self.context.proxy.is_none() => {
+                self.grants.note("not looked for a newer version: the egress proxy is not running");
+                self.installed(command, record)
+            }
+            Installed::Stale(_) => self.install(command, registries, key, false),
+            Installed::No => self.install(command, registries, key, true),
+        }
+    }
+
+    /// What an install depends on: a change of it needs another install.
+    fn install_key(&self, command: &PackageCommand, registries: &Registries) -> Digest {
+        let mut fields: Vec<Vec<u8>> = vec![self.program.real.as_os_str().as_bytes().to_vec()];
+        fields.extend(self.program.interpreter.iter().map(|p| p.as_os_str().as_bytes().to_vec()));
+        fields.push(b"packages".to_vec());
+        fields.extend(command.packages.iter().map(|p| p.text.clone().into_bytes()));
+        fields.push(b"options".to_vec());
+        fields.extend(command.repeat.iter().map(|o| o.clone().into_bytes()));
+        fields.push(b"registries".to_vec());
+        fields.extend(registries.env.iter().map(|(n, v)| format!("{n}={v}").into_bytes()));
+        Digest::of_fields(fields.iter().map(Vec::as_slice))
+    }
+
+    fn install(
+        mut self,
+        command: &PackageCommand,
+        registries: Registries,
+        key: Digest,
+        required: bool,
+    ) -> Result<Plan, PlanError> {
+        let Some(first) = command.packages.first() else { return self.plain("") };
+        let proxy = self.context.proxy.as_ref().ok_or(PlanError::NoProxy)?;
+        let generation = self.private.new_generation(self.context.now)?;
+        let dir = self.private.generation(&generation);
+        self.env = environment::for_install(&self.env);
+        self.home_at(&dir.join("home"), &dir.join("tmp"), &dir.join("home/.cache"));
+        self.registry_env(&registries);
+        let args = match command.ecosystem {
+            Ecosystem::Npm => {
+                self.npm_at(&dir.join("npm"));
+                npm_install(&self.request.args, command)
+            }
+            Ecosystem::Pypi => {
+                self.uv_at(&dir.join("uv"));
+                uv_install(&self.request.args, command)
+            }
+        };
+        set_proxy(&mut self.env, proxy);
+        self.common_grants();
+        self.grants.trusted(dir.clone(), Access::Write);
+        let Grants { grants, notes, .. } = self.grants;
+        Ok(Plan::Install(Box::new(InstallStep {
+            step: Step {
+                program: self.program.path,
+                args,
+                env: self.env,
+                // Not the project's directory: an install must not depend on, or reach, the user's files.
+                cwd: dir.clone(),
+                confinement: Confinement { grants, network: Network::Proxy(proxy.address) },
+            },
+            hosts: registries.hosts,
+            timeout: install::TIMEOUT,
+            required,
+            package: first.text.clone(),
+            notes,
+            target: Target {
+                private: self.private,
+                generation,
+                command: key,
+                ecosystem: command.ecosystem,
+                name: first.name.clone(),
+            },
+        })))
+    }
+
+    /// Runs what is installed, without network.
+    fn installed(mut self, command: &PackageCommand, record: Record) -> Result<Plan, PlanError> {
+        let dir = self.private.generation(&record.generation);
+        let registries = registry::registries(command, &self.at)?;
+        self.registry_env(&registries);
+        match command.ecosystem {
+            Ecosystem::Npm => {
+                let cache = dir.join("npm");
+                self.npm_offline(&cache);
+                // npx takes a lock there at each start.
+                self.grants.trusted(cache, Access::Write);
+            }
+            Ecosystem::Pypi => {
+                let cache = dir.join("uv");
+                self.uv_at(&cache);
+                self.set("UV_OFFLINE", "1");
+                self.grants.trusted(cache, Access::Write);
+            }
+        }
+        self.run(What::Package(record.package), &command.rest)
+    }
+
+    /// The program of a package that lies in the project's `node_modules`, and the project: npx prefers it.
+    fn local_bin(&self, command: &PackageCommand) -> Option<(PathBuf, PathBuf)> {
+        let [spec] = command.packages.as_slice() else { return None };
+        if command.command.is_some() {
+            return None;
+        }
+        let project = registry::npm_prefix(&self.at)?;
+        let modules = project.join("node_modules");
+        if spec.bare && !spec.name.contains('/') {
+            let bin = modules.join(".bin").join(&spec.name);
+            if let Some(bin) = fs::canonicalize(bin).ok().filter(|b| b.is_file()) {
+                return Some((project, bin));
+            }
+        }
+        let package = modules.join(&spec.name);
+        let text = fs::read(package.join("package.json")).ok()?;
+        let json: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        let version = json.get("version")?.as_str()?;
+        if !spec.bare && !(spec.exact && spec.text == format!("{}@{version}", spec.name)) {
+            return None;
+        }
+        // npx runs the only program, or the one named like the package (libnpmexec, get-bin-from-manifest).
+        let short = spec.name.rsplit('/').next()?;
+        let bin = match json.get("bin")? {
+            serde_json::Value::String(one) => one.as_str(),
+            serde_json::Value::Object(all) if all.len() == 1 => all.values().next()?.as_str()?,
+            all => all.get(short)?.as_str()?,
+        };
+        let bin = fs::canonicalize(package.join(bin)).ok().filter(|b| b.is_file())?;
+        Some((project, bin))
+    }
+
+    /// uv's own executables: uvx starts the uv beside it.
+    fn uv_itself(&mut self, tool: &str) -> Result<(), PlanError> {
+        let other = if tool == "uv" { "uvx" } else { "uv" };
+        let beside: Vec<PathBuf> = self.program.files.iter().filter_map(|f| Some(f.parent()?.join(other))).collect();
+        for file in beside.iter().filter(|f| f.is_file()) {
+            let files = crate::program::links(file);
+            self.installed_at(&files);
+        }
+        Ok(())
+    }
+
+    /// The Python interpreters that uv may choose from: those in `PATH`, and the ones uv itself has installed.
+    fn pythons(&mut self, command: &PackageCommand) -> Result<(), PlanError> {
+        let wanted = command.python.as_deref().or_else(|| self.at.var("UV_PYTHON").and_then(OsStr::to_str));
+        let mut names = vec!["python3".to_owned(), "python".to_owned()];
+        match wanted {
+            Some(path) if path.contains('/') => names = vec![path.to_owned()],
+            Some(version) if version.starts_with(|c: char| c.is_ascii_digit()) => {
+                names.push(format!("python{version}"))
+            }
+            _ => {}
+        }
+        for name in names {
+            // A missing interpreter is uv's to complain about: its message names the versions it looked for.
+            if let Ok(found) = self.at.resolve(OsStr::new(&name)) {
+                self.program.bin_dirs.extend(found.bin_dirs);
+                self.installed_at(&found.files);
+            }
+        }
+        let data = self.at.var("XDG_DATA_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+        let default = || data.unwrap_or_else(|| self.at.home.join(".local/share")).join("uv/python");
+        let managed = self.at.var("UV_PYTHON_INSTALL_DIR").map_or_else(default, PathBuf::from);
+        if managed.is_dir() {
+            self.set("UV_PYTHON_INSTALL_DIR", &managed);
+            self.grants.derived([managed], Access::Read);
+        }
+        Ok(())
+    }
+
+    fn installed_at(&mut self, files: &[PathBuf]) {
+        self.grants.derived(runtime::installations(files, self.at.home), Access::Read);
+    }
+
+    fn set(&mut self, name: &str, value: impl AsRef<OsStr>) {
+        set(&mut self.env, name, value.as_ref());
+    }
+
+    fn registry_env(&mut self, registries: &Registries) {
+        for (name, value) in &registries.env {
+            set(&mut self.env, name, OsStr::new(value));
+        }
+    }
+
+    fn npm_at(&mut self, cache: &Path) {
+        // An empty configuration file: one in the private home could have been put there by the server.
+        for (name, value) in [
+            ("npm_config_userconfig", "/dev/null"),
+            ("npm_config_update_notifier", "false"),
+            ("npm_config_audit", "false"),
+            ("npm_config_fund", "false"),
+        ] {
+            self.set(name, value);
+        }
+        self.set("npm_config_cache", cache);
+        // So that a package installed for all is not taken for the one in the cache.
+        self.set("npm_config_prefix", cache.join("prefix"));
+    }
+
+    fn npm_offline(&mut self, cache: &Path) {
+        self.npm_at(cache);
+        self.set("npm_config_offline", "true");
+    }
+
+    fn uv_at(&mut self, cache: &Path) {
+        self.set("UV_CACHE_DIR", cache.join("cache"));
+        self.set("UV_TOOL_DIR", cache.join("tools"));
+        self.set("UV_TOOL_BIN_DIR", cache.join("bin"));
+        self.set("UV_PYTHON_DOWNLOADS", "never");
+        self.set("UV_NO_CONFIG", "1");
+    }
+
+    fn home_at(&mut self, home: &Path, tmp: &Path, cache: &Path) {
+        self.set("HOME", home);
+        for name in ["TMPDIR", "TMP", "TEMP"] {
+            self.set(name, tmp);
+        }
+        self.set("XDG_CACHE_HOME", cache);
+        self.set("XDG_CONFIG_HOME", home.join(".config"));
+        self.set("XDG_DATA_HOME", home.join(".local/share"));
+        self.set("XDG_STATE_HOME", home.join(".local/state"));
+    }
+
+    /// The base set, the program itself and its interpreters, and the certificate authorities.
+    fn common_grants(&mut self) {
+        self.grants.base();
+        let files = self.program.files.clone();
+        self.installed_at(&files);
+        self.grants.derived(environment::certificate_files(&self.request.env), Access::Read);
+        if !self.program.bin_dirs.is_empty() {
+            let dirs = self.program.bin_dirs.clone().into_iter();
+            let old: Vec<PathBuf> = self.at.path.map(|p| std::env::split_paths(p).collect()).unwrap_or_default();
+            // A directory with ":" in its name cannot stand in PATH; then PATH stays as it is.
+            if let Ok(path) = std::env::join_paths(dirs.chain(old)) {
+                self.set("PATH", path);
+            }
+        }
+    }
+
+    /// What the profile and the user grant.
+    fn chosen_grants(&mut self, args: &[OsString]) -> Result<(), PlanError> {
+        let home = self.at.home;
+        for grant in &self.context.user.grants {
+            self.grants.named(&grant.path, grant.access);
+        }
+        let Some(profile) = self.profile else { return Ok(()) };
+        for (paths, access) in
+            [(&profile.list, Access::List), (&profile.read, Access::Read), (&profile.write, Access::Write)]
+        {
+            for path in paths {
+                self.grants.named_if_there(&profile_path(path, home), access);
+            }
+        }
+        for path in &profile.state {
+            let target = profile_path(path, home);
+            let access = if profile.read.contains(path) { Access::Read } else { Access::Write };
+            if !self.grants.named_if_there(&target, access) {
+                continue;
+            }
+            let rest = Path::new(path.trim_start_matches("~/"));
+            if !self.private.link(rest, &target)? {
+                self.grants.note(format!(
+                    "{path} is not linked into the private home, because the server has made its own there ({})",
+                    self.private.home().join(rest).display()
+                ));
+            }
+        }
+        if let Some(access) = profile.args {
+            let access = match access {
+                ArgumentAccess::Read => Access::Read,
+                ArgumentAccess::Write => Access::Write,
+            };
+            let paths = args.iter().filter_map(|a| path_argument(a, &self.request.cwd, home));
+            self.grants.derived(paths.filter(|p| p.exists()), access);
+        }
+        Ok(())
+    }
+
+    fn run(mut self, what: What, args: &[OsString]) -> Result<Plan, PlanError> {
+        self.common_grants();
+        self.chosen_grants(args)?;
+        let (home, tmp, cache) = (self.private.home(), self.private.tmp(), self.private.cache());
+        self.home_at(&home, &tmp, &cache);
+        for (name, sub) in [("npm_config_cache", "npm"), ("UV_CACHE_DIR", "uv"), ("PIP_CACHE_DIR", "pip")] {
+            // Package commands have set theirs already.
+            if matches!(what, What::Executable { .. }) || !self.env.iter().any(|(n, _)| n == name) {
+                self.set(name, cache.join(sub));
+            }
+        }
+        for dir in [home, tmp, cache] {
+            self.grants.trusted(dir, Access::Write);
+        }
+        let Grants { grants, notes, .. } = self.grants;
+        Ok(Plan::Run(Box::new(Run {
+            step: Step {
+                program: self.program.path,
+                args: self.request.args.clone(),
+                env: self.env,
+                cwd: self.request.cwd.clone(),
+                confinement: Confinement { grants, network: Network::None },
+            },
+            identity: Identity::new(what, args),
+            profile: self.profile.map_or_else(|| "default".into(), |p| p.name.clone()),
+            dropped_env: self.dropped_env,
+            notes,
+        })))
+    }
+}
+
+/// The path that an argument names: absolute, or relative in a way that can only be a path; also after `--option=`.
+fn path_argument(arg: &OsStr, cwd: &Path, home: &Path) -> Option<PathBuf> {
+    let text = arg.to_str()?;
+    let text = if text.starts_with('-') { text.split_once('=')?.1 } else { text };
+    if let Some(rest) = text.strip_prefix("~/") {
+        return Some(home.join(rest));
+    }
+    let relative = matches!(text, "." | "..") || text.starts_with("./") || text.starts_with("../");
+    (relative || text.starts_with('/')).then(|| cwd.join(text))
+}
+
+fn real(path: &Path) -> Result<PathBuf, PlanError> {
+    fs::canonicalize(path).map_err(|e| PlanError::io(path, "resolve the path", e))
+}
+
+fn set(env: &mut Vec<(OsString, OsString)>, name: &str, value: &OsStr) {
+    // npm reads its variables in any case: another spelling must not win.
+    let npm = name.starts_with("npm_config_");
+    env.retain(|(n, _)| n != name && !(npm && n.eq_ignore_ascii_case(name)));
+    env.push((name.into(), value.into()));
+}
+
+fn set_proxy(env: &mut Vec<(OsString, OsString)>, proxy: &ProxyAddress) {
+    let url = proxy.url();
+    for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "npm_config_https_proxy", "npm_config_proxy"]
+    {
+        set(env, name, OsStr::new(&url));
+    }
+    for name in ["ALL_PROXY", "all_proxy", "npm_config_noproxy"] {
+        env.retain(|(n, _)| !n.eq_ignore_ascii_case(name));
+    }
+    for name in ["NO_PROXY", "no_proxy"] {
+        set(env, name, OsStr::new(""));
+    }
+}
+
+/// What fills the cache that the real command will look into: npx keys it by the packages alone.
+fn npm_install(args: &[OsString], command: &PackageCommand) -> Vec<OsString> {
+    let exec = args.first().filter(|a| *a == "exec" || *a == "x");
+    let mut out: Vec<OsString> = exec.into_iter().cloned().collect();
+    out.push("--yes".into());
+    out.extend(command.repeat.iter().map(Into::into));
+    out.extend(command.packages.iter().map(|p| format!("--package={}", p.text).into()));
+    out.extend(["--", "node", "-e", "0"].map(Into::into));
+    out
+}
+
+/// uvx makes the same environment for every command of a package.
+fn uv_install(args: &[OsString], command: &PackageCommand) -> Vec<OsString> {
+    let mut out: Vec<OsString> = match args.first() {
+        Some(a) if a == "tool" => vec!["tool".into(), "run".into()],
+        Some(a) if a == "x" => vec!["x".into()],
+        _ => Vec::new(),
+    };
+    out.extend(command.repeat.iter().map(Into::into));
+    if let Some(first) = command.packages.first() {
+        out.extend(["--from".into(), first.text.clone().into()]);
+    }
+    out.extend(["python", "-c", ""].map(Into::into));
+    out
+}

@@ -1,0 +1,307 @@
+//! Grants that come from outside, cut so that they never open a protected place.
+//!
+//! Landlock opens whole trees and cannot close a part of one again. So a grant of a directory that holds a protected
+//! place becomes the right to list it, and one grant for each of its other children.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
+
+use firedoor_model::{
+    launch::{Access, Grant},
+    paths::Paths,
+};
+use serde::Deserialize;
+
+use crate::profile_path;
+
+/// Most children that one grant is taken apart into.
+const MAX_CHILDREN: usize = 4096;
+/// Deepest directory that is taken apart.
+const MAX_DEPTH: usize = 64;
+
+/// From `profiles/sandbox/protected.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Places {
+    secret: Vec<String>,
+    persistence: Vec<String>,
+}
+
+#[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
+static PLACES: LazyLock<Places> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../../profiles/sandbox/protected.toml")).expect("protected.toml parses")
+});
+
+/// Trees that hold the whole system or other processes; they and what is in them are never granted.
+const SYSTEM: &[&str] = &["/proc", "/sys", "/run/user"];
+/// Trees that are never granted as a whole.
+const WHOLE: &[&str] = &["/", "/dev", "/run", "/home", "/var", "/etc", "/tmp", "/var/tmp", "/dev/shm"];
+
+/// Who asks for a grant. What names a protected place itself opens it only when a person, or a profile, said so:
+/// arguments may come from a project's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// `firedoor grants add`, or a profile.
+    Named,
+    /// An argument, a script's project: derived from the command.
+    Derived,
+}
+
+/// What must stay closed, with symbolic links resolved.
+#[derive(Clone, Debug)]
+pub(crate) struct Protected {
+    own: Vec<PathBuf>,
+    secret: Vec<PathBuf>,
+    persistence: Vec<PathBuf>,
+}
+
+/// What became of one grant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) grants: Vec<Grant>,
+    /// What the user should know, without private contents.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The real path of `path`, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    for at in path.ancestors() {
+        if let Ok(found) = fs::canonicalize(at) {
+            return path.strip_prefix(at).map_or_else(|_| found.clone(), |rest| found.join(rest));
+        }
+    }
+    path.to_owned()
+}
+
+impl Protected {
+    pub(crate) fn new(paths: &Paths) -> Self {
+        // Both spellings count: the link itself, so that it is not replaced, and what it points at.
+        let both = |all: &[String]| {
+            let named = all.iter().map(|p| profile_path(p, &paths.home));
+            named
+                .flat_map(|p| [real(&p), real(p.parent().unwrap_or(&p)).join(p.file_name().unwrap_or_default())])
+                .collect()
+        };
+        Self {
+            own: paths.own().into_iter().map(real).collect(),
+            secret: both(&PLACES.secret),
+            persistence: both(&PLACES.persistence),
+        }
+    }
+
+    /// Cuts one grant. A path that is missing is left out, with a note.
+    pub(crate) fn cut(&self, path: &Path, access: Access, origin: Origin) -> Cut {
+        let mut cut = Cut::default();
+        if let Err(why) = self.try_cut(path, access, origin, &mut cut) {
+            cut.grants.clear();
+            cut.notes.push(format!("{} is not granted: {why}", path.display()));
+        }
+        cut
+    }
+
+    fn try_cut(&self, path: &Path, access: Access, origin: Origin, cut: &mut Cut) -> Result<(), String> {
+        if !path.is_absolute() {
+            return Err("the path is not absolute".into());
+        }
+        let target = fs::canonicalize(path).map_err(|e| e.to_string())?;
+        if WHOLE.iter().any(|w| target == Path::new(w)) {
+            return Err("it holds too much: grant a directory in it instead".into());
+        }
+        if SYSTEM.iter().any(|s| target.starts_with(s) || Path::new(s).starts_with(&target)) {
+            return Err("it shows other processes and the system's state".into());
+        }
+        if self.own.iter().any(|own| target.starts_with(own)) {
+            return Err("it belongs to Firedoor".into());
+        }
+        let inside = |places: &[PathBuf]| places.iter().any(|p| target.starts_with(p));
+        if origin == Origin::Derived && inside(&self.secret) {
+            return Err(format!(
+                "it is a protected place. If the server really needs it: firedoor grants add ENTRY --ro {}",
+                target.display()
+            ));
+        }
+        let access = if origin == Origin::Derived && access == Access::Write && inside(&self.persistence) {
+            cut.notes
+                .push(format!("{} is granted to read only: programs there run outside the sandbox", target.display()));
+            Access::Read
+        } else {
+            access
+        };
+        let mut left = MAX_CHILDREN;
+        self.tree(&target, access, cut, &mut left, 0)?;
+        if cut.grants.len() > 1 {
+            cut.notes.push(format!(
+                "{} holds protected places, so its other parts are granted one by one. The names of all files in it can be \
+                 listed, and files directly in it that appear later are not granted",
+                target.display()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a protected place lies below `dir`, so that `dir` must be taken apart.
+    fn holds_protected(&self, dir: &Path, access: Access) -> bool {
+        let below = |places: &[PathBuf]| places.iter().any(|p| p != dir && p.starts_with(dir));
+        below(&self.own) || below(&self.secret) || (access == Access::Write && below(&self.persistence))
+    }
+
+    fn tree(&self, at: &Path, access: Access, cut: &mut Cut, left: &mut usize, depth: usize) -> Result<(), String> {
+        // Listing shows names only, and those of the whole tree anyway.
+        if access == Access::List || !self.holds_protected(at, access) || !at.is_dir() {
+            cut.grants.push(Grant { path: at.to_owned(), access });
+            return Ok(());
+        }
+        if depth >= MAX_DEPTH {
+            return Err(format!("{} is too deep", at.display()));
+        }
+        cut.grants.push(Grant { path: at.to_owned(), access: Access::List });
+        let entries = fs::read_dir(at).map_err(|e| format!("{} cannot be listed: {e}", at.display()))?;
+        let mut children = Vec::new();
+        for entry in entries {
+            *left = left.checked_sub(1).ok_or_else(|| {
+                format!("it has more than {MAX_CHILDREN} children around protected places: grant the directories that are needed instead")
+            })?;
+            let entry = entry.map_err(|e| format!("{} cannot be listed: {e}", at.display()))?;
+            let kind = entry.file_type().map_err(|e| format!("{}: {e}", entry.path().display()))?;
+            // What a link points at is granted where it lies, or not at all. Sockets and pipes lead to other programs.
+            if kind.is_dir() || kind.is_file() {
+                children.push(entry.path());
+            }
+        }
+        children.sort();
+        for child in children {
+            if self.own.contains(&child) || self.secret.contains(&child) {
+                continue;
+            }
+            let access =
+                if access == Access::Write && self.persistence.contains(&child) { Access::Read } else { access };
+            self.tree(&child, access, cut, left, depth + 1)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    struct Home {
+        _dir: tempfile::TempDir,
+        root: PathBuf,
+        protected: Protected,
+    }
+
+    fn home() -> Home {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        for d in [
+            "h/.ssh",
+            "h/.config/firedoor",
+            "h/.config/app",
+            "h/.config/gcloud",
+            "h/.local/share/firedoor/servers/x/home",
+            "h/.local/share/keyrings",
+            "h/.local/share/notes",
+            "h/.local/bin",
+            "h/work/src",
+            "real-kube",
+        ] {
+            fs::create_dir_all(root.join(d)).unwrap();
+        }
+        for f in ["h/.ssh/id", "h/.bashrc", "h/.netrc", "h/todo.txt", "h/work/a"] {
+            fs::write(root.join(f), "x").unwrap();
+        }
+        symlink(root.join("h/.ssh"), root.join("h/work/keys")).unwrap();
+        symlink(root.join("real-kube"), root.join("h/.kube")).unwrap();
+        let var = |n: &str| (n == "HOME").then(|| root.join("h").into_os_string());
+        let protected = Protected::new(&Paths::from_env(var).unwrap());
+        Home { _dir: dir, root, protected }
+    }
+
+    fn shown(home: &Home, path: &str, access: Access, origin: Origin) -> (Vec<String>, String) {
+        let path = if path.starts_with('/') { PathBuf::from(path) } else { home.root.join(path) };
+        let cut = home.protected.cut(&path, access, origin);
+        let grants = cut.grants.iter().map(|g| {
+            let letter = match g.access {
+                Access::List => 'l',
+                Access::Read => 'r',
+                Access::Write => 'w',
+            };
+            format!("{letter} {}", g.path.strip_prefix(&home.root).unwrap_or(&g.path).display())
+        });
+        (grants.collect(), cut.notes.join("; "))
+    }
+
+    #[test]
+    fn a_plain_directory_is_granted_as_it_is() {
+        let home = home();
+        assert_eq!(shown(&home, "h/work", Access::Write, Origin::Derived), (vec!["w h/work".into()], String::new()));
+        assert_eq!(shown(&home, "h/todo.txt", Access::Read, Origin::Named).0, ["r h/todo.txt"]);
+        assert_eq!(shown(&home, "h", Access::List, Origin::Named).0, ["l h"]);
+    }
+
+    #[test]
+    fn a_home_is_taken_apart() {
+        let home = home();
+        let (grants, notes) = shown(&home, "h", Access::Write, Origin::Named);
+        assert_eq!(
+            grants,
+            [
+                "l h",
+                "r h/.bashrc",
+                "l h/.config",
+                "w h/.config/app",
+                "l h/.local",
+                "r h/.local/bin",
+                "l h/.local/share",
+                "w h/.local/share/notes",
+                "w h/todo.txt",
+                "w h/work",
+            ]
+        );
+        assert!(notes.contains("one by one"), "{notes}");
+        let (grants, _) = shown(&home, "h", Access::Read, Origin::Named);
+        assert!(grants.contains(&"r h/.local/bin".into()) && !grants.iter().any(|g| g.contains("ssh")));
+        // The link ~/.kube leads out of the home: what it points at is protected too.
+        assert_eq!(shown(&home, "real-kube", Access::Read, Origin::Derived).0, [""; 0]);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let home = home();
+        for (path, origin, want) in [
+            ("h/.config/firedoor", Origin::Named, "belongs to Firedoor"),
+            ("h/.local/share/firedoor/servers/x/home", Origin::Named, "belongs to Firedoor"),
+            ("h/.ssh", Origin::Derived, "protected place"),
+            ("h/.ssh/id", Origin::Derived, "protected place"),
+            ("h/work/keys", Origin::Derived, "protected place"),
+            ("h/absent", Origin::Named, "No such file"),
+            ("/", Origin::Named, "too much"),
+            ("/dev", Origin::Named, "too much"),
+            ("/proc", Origin::Named, "other processes"),
+            ("/proc/self/environ", Origin::Named, "other processes"),
+            ("/sys", Origin::Named, "other processes"),
+            ("/run", Origin::Named, "too much"),
+        ] {
+            let (grants, notes) = shown(&home, path, Access::Read, origin);
+            assert!(grants.is_empty() && notes.contains(want), "{path}: {grants:?} {notes}");
+        }
+        assert_eq!(shown(&home, "h/.ssh", Access::Read, Origin::Named).0, ["r h/.ssh"]);
+        assert_eq!(shown(&home, "h/.local/bin", Access::Write, Origin::Derived).0, ["r h/.local/bin"]);
+        assert!(home.protected.cut(Path::new("relative"), Access::Read, Origin::Named).grants.is_empty());
+    }
+
+    #[test]
+    fn too_many_children_are_refused() {
+        let home = home();
+        for n in 0..=MAX_CHILDREN {
+            fs::write(home.root.join("h").join(format!("f{n}")), "").unwrap();
+        }
+        let (grants, notes) = shown(&home, "h", Access::Read, Origin::Named);
+        assert!(grants.is_empty() && notes.contains("more than 4096"), "{notes}");
+    }
+}
