@@ -6,7 +6,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use crate::{TableError, randomness};
+use crate::{TableError, decode, randomness};
 
 /// Most credentials reported for one text.
 pub(crate) const MAX_HITS: usize = 256;
@@ -128,7 +128,8 @@ impl Credentials {
                 break;
             }
             let Some(secret) = captures.name("secret").or_else(|| captures.name("claims")) else { continue };
-            if plausible(&rule.row, secret.as_bytes()) {
+            let json = captures.name("json").is_none_or(|m| decode::base64_json(m.as_bytes()));
+            if json && plausible(&rule.row, secret.as_bytes()) {
                 let span = (start + secret.start(), start + secret.end());
                 hits.push((index, Hit { rule: &rule.row.id, span, generic: rule.row.generic }));
             }
@@ -200,7 +201,11 @@ mod tests {
         let table = table();
         let a = |n| made(ALNUM, n);
         let pem = format!("-----BEGIN {} KEY-----\n{}\n{}\n-----END", "RSA PRIVATE", a(64), a(64));
-        let jwt = format!("ey{}.ey{}.{}", format_args!("J{}", a(30)), format_args!("J{}", a(40)), a(43));
+        let json = |text: &str| data_encoding::BASE64URL_NOPAD.encode(text.as_bytes());
+        let claims = format!("{{\"sub\":\"{}\"}}", a(12));
+        let jwt = format!(" {}.{}.{}", json("{\"alg\":\"HS256\"}"), json(&claims), a(43));
+        let not_json = format!(" ey{}.{}.{}", format_args!("J{}", a(30)), json(&claims), a(43));
+        assert_eq!(table.scan(not_json.as_bytes()), []);
         for (rule, text) in [
             ("aws-access-key-id", format!("key AK{}{}", "IA", made("ABCDEFGHJKLMNPQR234567", 16))),
             ("aws-secret-access-key", format!("AWS_SECRET_ACCESS_{}={}", "KEY", a(40))),
@@ -247,6 +252,9 @@ mod tests {
             "token = parser.next_token()",
             "https://example.org:8080/a@b",
             "access_token_url='https://example.org/oauth/access_token'",
+            "API_KEY=test-key-12345678",
+            "credentialsId: 'ff083f76-7804-4ef1-80e4-fe975bb9141b'",
+            "jsonwebtoken:jjwt-jackson-0.11.2",
             "sk-learn-contrib-something-or-other",
         ] {
             assert_eq!(table.scan(text.as_bytes()), [], "{text}");

@@ -38,9 +38,18 @@ pub(crate) enum Encoding {
     Base64,
     Base32,
     Hex,
+    /// Percent escapes.
     Url,
+    /// Percent escapes of characters that need none.
+    UrlNeedless,
     Json,
     Tags,
+    /// Single characters with one and the same character between them.
+    Spaced,
+    /// Backwards; of folded text.
+    Reverse,
+    /// Letters moved by 13 places; of folded text.
+    Rot13,
 }
 
 impl Encoding {
@@ -49,9 +58,12 @@ impl Encoding {
             Self::Base64 => "base64",
             Self::Base32 => "base32",
             Self::Hex => "hex",
-            Self::Url => "url",
+            Self::Url | Self::UrlNeedless => "url",
             Self::Json => "json",
             Self::Tags => "unicode-tags",
+            Self::Spaced => "spaced",
+            Self::Reverse => "reverse",
+            Self::Rot13 => "rot13",
         }
     }
 
@@ -65,7 +77,8 @@ impl Encoding {
 pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
     let mut buffer = Vec::new();
     if text.contains(&b'%') && budget.take(text.len()) && percent(text, &mut buffer) {
-        visit(&buffer, Encoding::Url, budget);
+        let how = if needless(text) { Encoding::UrlNeedless } else { Encoding::Url };
+        visit(&buffer, how, budget);
     }
     if text.contains(&b'\\') && budget.take(text.len()) {
         buffer.clear();
@@ -78,6 +91,7 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8]
         tags(text, &mut buffer);
         visit(&buffer, Encoding::Tags, budget);
     }
+    spaced_runs(text, budget, visit);
     hex_runs(text, budget, visit);
     base_runs(text, budget, visit);
 }
@@ -101,6 +115,71 @@ pub(crate) fn percent(text: &[u8], out: &mut Vec<u8>) -> bool {
         rest = tail;
     }
     any
+}
+
+/// Whether most percent escapes stand for letters and digits, which need none (RFC 3986 section 2.3): no honest encoder
+/// does that.
+fn needless(text: &[u8]) -> bool {
+    let (mut all, mut plain) = (0usize, 0usize);
+    for w in text.windows(3) {
+        if let [b'%', h, l] = w
+            && let (Some(h), Some(l)) = (nibble(*h), nibble(*l))
+        {
+            all += 1;
+            plain += usize::from((h << 4 | l).is_ascii_alphanumeric());
+        }
+    }
+    plain >= MIN_RUN && plain * 2 > all
+}
+
+/// Whether `run` is base64url of a JSON object.
+pub(crate) fn base64_json(run: &[u8]) -> bool {
+    let run: Vec<u8> = run
+        .iter()
+        .map(|b| {
+            if *b == b'-' {
+                b'+'
+            } else if *b == b'_' {
+                b'/'
+            } else {
+                *b
+            }
+        })
+        .collect();
+    let mut out = Vec::new();
+    unpack(&run, 6, base64_value, &mut out);
+    matches!(out.as_slice(), [b'{', .., b'}']) && serde_json::from_slice::<serde::de::IgnoredAny>(&out).is_ok()
+}
+
+/// `l i k e   t h i s`, at least [`MIN_RUN`] characters.
+fn spaced_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+    let mut run: Vec<u8> = Vec::new();
+    let mut separator = 0;
+    let mut at = 0;
+    while let Some(b) = text.get(at) {
+        let next = text.get(at + 1).copied();
+        if b.is_ascii_graphic()
+            && next.is_some_and(|n| !n.is_ascii_alphanumeric() && (run.is_empty() || n == separator))
+        {
+            separator = next.unwrap_or_default();
+            run.push(*b);
+            at += 2;
+            continue;
+        }
+        // The last one has no separator after it.
+        if b.is_ascii_graphic() && !run.is_empty() {
+            run.push(*b);
+        }
+        if run.len() >= MIN_RUN && budget.take(run.len()) {
+            visit(&run, Encoding::Spaced, budget);
+        }
+        // The same character may begin the next run.
+        at += usize::from(run.is_empty());
+        run.clear();
+    }
+    if run.len() >= MIN_RUN && budget.take(run.len()) {
+        visit(&run, Encoding::Spaced, budget);
+    }
 }
 
 /// The escapes of JSON and of most programming languages, leniently.
@@ -200,7 +279,7 @@ fn hex_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encod
                 gap = 0;
                 at += 1;
             }
-            (Some(b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'%' | b'\n' | b'\r' | b'_' | b'.'), _)
+            (Some(b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'\n' | b'\r' | b'_' | b'.'), _)
                 if gap < 3 && !digits.is_empty() =>
             {
                 gap += 1;
@@ -352,6 +431,9 @@ mod tests {
             ("74 68 65 20 71 75 69 63 6B", "the quick", Encoding::Hex),
             ("0x74,0x68,0x65,0x20,0x71,0x75,0x69,0x63,0x6b", "the quick", Encoding::Hex),
             (r"\x74\x68\x65\x20\x71\x75\x69\x63\x6b", "the quick", Encoding::Hex),
+            ("%74%68%65%20%71%75%69%63%6b%20%62%72%6f%77%6e%20%66%6f%78", "the quick brown fox", Encoding::UrlNeedless),
+            ("say t-h-e-q-u-i-c-k-b-r-o-w-n-f-o-x now", "thequickbrownfox", Encoding::Spaced),
+            ("t h e q u i c k b r o w n f o x", "thequickbrownfox", Encoding::Spaced),
             ("a%74he%20q%zz", "athe q%zz", Encoding::Url),
             (r#"{\"a\":\"b\u0041\ud83d\ude00\n\"}"#, "\"bA😀 \"", Encoding::Json),
             (r"\x41\xzz\", "Axzz", Encoding::Json),
@@ -391,7 +473,7 @@ mod tests {
             prop_assert!(find(&HEXLOWER.encode(&plain), Encoding::Hex));
             prop_assert!(find(&spaced.join(":"), Encoding::Hex));
             let url: String = plain.iter().map(|b| format!("%{b:02X}")).collect();
-            prop_assert!(find(&url, Encoding::Url));
+            prop_assert!(find(&url, Encoding::Url) || find(&url, Encoding::UrlNeedless));
             prop_assert!(finds(&BASE32_NOPAD.encode(&plain), &plain, Encoding::Base32));
         }
 

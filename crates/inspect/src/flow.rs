@@ -44,8 +44,7 @@ struct Match {
 
 /// Findings of one call.
 pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
-    let ordinary = !memory.index(Label::Ordinary).is_empty();
-    if memory.is_clean() && !ordinary {
+    if memory.is_empty() {
         return Vec::new();
     }
     let leaves = outgoing(call);
@@ -63,9 +62,9 @@ pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
             let next = starts.partition_point(|(start, _)| *start <= at);
             starts.get(next.saturating_sub(1)).map_or(0, |(_, leaf)| *leaf)
         };
-        runs(memory, &text, false, &mut |item, start, end, at| {
+        turned(memory, text, false, &mut |item, start, end, at, turn| {
             let leaf = leaf_at(at);
-            matches.push(Match { item, start, end, leaf, transform: None });
+            matches.push(Match { item, start, end, leaf, transform: turn.map(|t| Cow::Borrowed(t.name())) });
         });
     }
     let mut budget = Budget::for_size(size);
@@ -109,9 +108,8 @@ fn encoded(
     decode::each(text, budget, &mut |bytes, how, budget| {
         chain.push(how);
         let opaque = chain.iter().any(|e| e.opaque());
-        let plain = fold::folded(bytes);
-        runs(memory, &plain, opaque, &mut |item, start, end, _| {
-            let names: Vec<&str> = chain.iter().map(|e| e.name()).collect();
+        turned(memory, fold::folded(bytes), opaque, &mut |item, start, end, _, turn| {
+            let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
             let transform = Some(Cow::Owned(names.join("+")));
             out.push(Match { item, start, end, leaf, transform });
         });
@@ -122,33 +120,44 @@ fn encoded(
     });
 }
 
-/// Every run of `text` that is remembered: `visit(item, start in item, end in item, start in text)`.
+/// What [`turned`] calls: item, start and end in the item, start in the text, and how the text was turned.
+type OnRun<'v> = &'v mut dyn FnMut(u32, usize, usize, usize, Option<Encoding>);
+
+/// Runs of folded text as it is, backwards, and with its letters moved.
+fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, visit: OnRun<'_>) {
+    runs(memory, &text, opaque, &mut |item, start, end, at| visit(item, start, end, at, None));
+    text.reverse();
+    let last = text.len();
+    runs(memory, &text, true, &mut |item, start, end, at| {
+        visit(item, start, end, last.saturating_sub(at + 1), Some(Encoding::Reverse));
+    });
+    text.reverse();
+    fold::rot13(&mut text);
+    runs(memory, &text, true, &mut |item, start, end, at| visit(item, start, end, at, Some(Encoding::Rot13)));
+}
+
+/// Every run of `text` that is remembered: `visit(item, start in item, end in item, start in text)`. Ordinary text counts
+/// only where it was hidden.
 fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn FnMut(u32, usize, usize, usize)) {
-    for label in [Label::Secret, Label::Private, Label::Ordinary] {
-        if label == Label::Ordinary && !opaque {
-            continue;
+    let index = memory.index();
+    // Nothing before these places is looked at again, so that all runs together cost no more than the text.
+    let mut floors = [0usize; 3];
+    index.find(text, if opaque { 3 } else { 2 }, |kind, end, (id, at)| {
+        let (Some(item), Some(floor)) = (memory.item(id), floors.get_mut(kind)) else { return };
+        let width = index.cut(kind).width;
+        let (start, at) = (end.saturating_sub(width), at as usize);
+        if start < *floor {
+            return;
         }
-        let index = memory.index(label);
-        let shortest = if label == Label::Secret { MIN_PART } else { MIN_PASSAGE };
-        // Nothing before this place is looked at again, so that all runs together cost no more than the text.
-        let mut floor = 0;
-        index.find(text, |end, (id, at)| {
-            let Some(item) = memory.item(id) else { return };
-            let width = if label == Label::Secret { 8 } else { 16 };
-            let start = end.saturating_sub(width);
-            if start < floor {
-                return;
-            }
-            let at = at as usize;
-            let left = common(item.folded.iter().take(at).rev(), text.iter().take(start).skip(floor).rev());
-            let right = common(item.folded.iter().skip(at + width), text.iter().skip(end));
-            let (from, to) = (at - left, at + width + right);
-            if to - from >= shortest {
-                floor = end + right;
-                visit(id, from, to, start - left);
-            }
-        });
-    }
+        let left = common(item.folded.iter().take(at).rev(), text.iter().take(start).skip(*floor).rev());
+        let right = common(item.folded.iter().skip(at + width), text.iter().skip(end));
+        let (from, to) = (at - left, at + width + right);
+        let shortest = if item.label == Label::Secret { MIN_PART } else { MIN_PASSAGE };
+        if to - from >= shortest {
+            *floor = end + right;
+            visit(id, from, to, start - left);
+        }
+    });
 }
 
 fn common<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -> usize {
@@ -171,7 +180,6 @@ fn reach(item: &Item, call: &Call<'_>) -> Option<Confidence> {
 
 /// What is found about one remembered text, the best of its matches.
 struct Best {
-    group: u32,
     matched: Match,
     confidence: Confidence,
     whole: bool,
@@ -182,7 +190,7 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
     for matched in matches {
         let Some(item) = memory.item(matched.item) else { continue };
         let Some(limit) = reach(item, call) else { continue };
-        let (group, length) = (item.group, item.folded.len());
+        let length = item.folded.len();
         let run = matched.end - matched.start;
         let whole = run == length;
         let confidence = match item.label {
@@ -211,16 +219,20 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
                 limit.min(Confidence::Likely)
             }
         };
-        match best.iter().position(|b| b.group == group).and_then(|at| best.get_mut(at)) {
+        match best.iter().position(|b| b.matched.item == matched.item).and_then(|at| best.get_mut(at)) {
             Some(b) if (b.whole, b.confidence) >= (whole, confidence) => {}
-            Some(b) => *b = Best { group, matched, confidence, whole },
+            Some(b) => *b = Best { matched, confidence, whole },
             None => {
                 if best.len() < MAX_FINDINGS {
-                    best.push(Best { group, matched, confidence, whole });
+                    best.push(Best { matched, confidence, whole });
                 }
             }
         }
     }
+    // The surroundings of a secret say nothing that the secret does not.
+    let label = |b: &Best| memory.item(b.matched.item).map(|i| i.label);
+    let worse = best.iter().any(|b| label(b) != Some(Label::Ordinary));
+    best.retain(|b| !worse || label(b) != Some(Label::Ordinary));
     best.iter().filter_map(|b| finding(memory, call, leaves, b)).collect()
 }
 
@@ -241,7 +253,6 @@ fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Bes
     let shown = if item.raw.is_empty() { run } else { &item.raw };
     let shown = mask(&String::from_utf8_lossy(shown));
     let mut transform: Vec<Cow<'static, str>> = best.matched.transform.clone().into_iter().collect();
-    transform.extend(item.form.map(Cow::Borrowed));
     if transform.is_empty() && item.label == Label::Secret && !contains(leaf.text.as_bytes(), &item.raw) {
         transform.push(if best.whole { "reformatted" } else { "part" }.into());
     }
@@ -288,3 +299,6 @@ fn end(role: Role, entry: &EntryId, tool: Untrusted, pointer: &str, excerpt: &st
 fn contains(text: &[u8], part: &[u8]) -> bool {
     !part.is_empty() && memchr::memmem::find(text, part).is_some()
 }
+
+#[cfg(test)]
+mod tests;

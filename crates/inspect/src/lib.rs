@@ -174,15 +174,15 @@ impl Inspector {
             let text = call.subject.as_bytes();
             check(text, self.credentials.scan(text), &|| flow::subject_pointer(call.method).to_owned());
         }
-        self.credentials_in(arguments, &mut |leaf, text, hits| {
+        self.each_string(arguments, &mut |leaf, text, hits| {
             check(text, hits, &|| format!("/arguments{}", pointer(arguments, leaf.span.0)));
         });
         out
     }
 
-    /// Walks all strings of `raw` and hands on those with credentials. A value whose member's name says that it is a
-    /// secret is read as the assignment that it is.
-    fn credentials_in<'s>(&'s self, raw: &str, visit: &mut dyn FnMut(&Leaf<'_>, &[u8], Vec<credentials::Hit<'s>>)) {
+    /// Walks all strings and numbers of `raw` and hands each on with its credentials. A value whose member's name says
+    /// that it is a secret is read as the assignment that it is.
+    fn each_string<'s>(&'s self, raw: &str, visit: OnString<'_, 's>) {
         let mut secret_key: Option<String> = None;
         let mut joined = Vec::new();
         for leaf in Leaves::of(raw) {
@@ -195,22 +195,23 @@ impl Inspector {
                 continue;
             }
             let hits = self.credentials.scan(text);
-            if !hits.is_empty() {
-                visit(&leaf, text, hits);
-            } else if let Some(key) = key {
+            if hits.is_empty()
+                && let Some(key) = key
+            {
                 joined.clear();
-                joined.extend_from_slice(key.as_bytes());
-                joined.extend_from_slice(b"=\"");
-                joined.extend_from_slice(text);
-                joined.push(b'"');
-                let hits = self.credentials.scan(&joined);
-                if !hits.is_empty() {
-                    visit(&leaf, &joined, hits);
+                for part in [key.as_bytes(), b"=\"", text, b"\""] {
+                    joined.extend_from_slice(part);
                 }
+                visit(&leaf, &joined, self.credentials.scan(&joined));
+            } else {
+                visit(&leaf, text, hits);
             }
         }
     }
 }
+
+/// What is called for each string: the leaf, the text that the hits' offsets are of, and the hits.
+type OnString<'v, 's> = &'v mut dyn FnMut(&Leaf<'_>, &[u8], Vec<credentials::Hit<'s>>);
 
 /// One place, its text masked.
 fn evidence(role: Role, entry: Option<&EntryId>, tool: &str, pointer: String, secret: &[u8]) -> Evidence {

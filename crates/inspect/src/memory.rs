@@ -4,14 +4,17 @@
 //! `Debug` shows numbers.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     fmt,
     sync::Arc,
 };
 
 use firedoor_model::{Digest, EntryId, Millis, Untrusted};
 
-use crate::{Sink, fold, index::Index};
+use crate::{
+    Sink, fold,
+    index::{Cut, Index},
+};
 
 /// Bounds of one [`Memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +31,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { secret_bytes: 256 * 1024, private_bytes: 1024 * 1024, ordinary_bytes: 256 * 1024, items: 4096 }
+        Self { secret_bytes: 256 * 1024, private_bytes: 512 * 1024, ordinary_bytes: 256 * 1024, items: 4096 }
     }
 }
 
@@ -59,10 +62,6 @@ pub(crate) struct Origin {
 pub(crate) struct Item {
     pub(crate) origin: Arc<Origin>,
     pub(crate) label: Label,
-    /// The first of the items that stand for the same text (it may also be remembered reversed).
-    pub(crate) group: u32,
-    /// How this form differs from what entered.
-    pub(crate) form: Option<&'static str>,
     pub(crate) folded: Vec<u8>,
     /// The text as it entered; kept for secrets only.
     pub(crate) raw: Box<[u8]>,
@@ -73,21 +72,50 @@ pub(crate) struct Item {
     left: Vec<bool>,
 }
 
+/// What is remembered under one label, by server, oldest first. A full memory forgets the oldest of the server that fills
+/// most of it, so that no server can wash out what came from another.
 #[derive(Default)]
 struct Class {
-    order: VecDeque<u32>,
+    shares: BTreeMap<EntryId, VecDeque<u32>>,
+    items: usize,
     bytes: usize,
-    index: Index,
 }
+
+impl Class {
+    fn push(&mut self, entry: &EntryId, id: u32, bytes: usize) {
+        self.items += 1;
+        self.bytes += bytes;
+        match self.shares.get_mut(entry) {
+            Some(share) => share.push_back(id),
+            None => {
+                self.shares.insert(entry.clone(), VecDeque::from([id]));
+            }
+        }
+    }
+
+    fn oldest_of_largest(&mut self) -> Option<u32> {
+        let (entry, share) = self.shares.iter_mut().max_by_key(|(_, share)| share.len())?;
+        let oldest = share.pop_front();
+        if share.is_empty() {
+            let entry = entry.clone();
+            self.shares.remove(&entry);
+        }
+        self.items -= usize::from(oldest.is_some());
+        oldest
+    }
+}
+
+/// How texts are cut, by [`Label`].
+const CUTS: [Cut; 3] = [Cut { width: 8, stride: 1 }, Cut { width: 16, stride: 8 }, Cut { width: 16, stride: 16 }];
 
 /// The memory of one agent's session.
 pub struct Memory {
     limits: Limits,
     next: u32,
     items: HashMap<u32, Item>,
-    secrets: Class,
-    private: Class,
-    ordinary: Class,
+    /// By [`Label`].
+    classes: [Class; 3],
+    index: Index<3>,
     /// Secrets that the agent itself gave to a server, which may answer with them.
     given: HashSet<Digest>,
     given_order: VecDeque<Digest>,
@@ -99,14 +127,12 @@ const MAX_GIVEN: usize = 256;
 impl Memory {
     /// An empty memory.
     pub fn new(limits: Limits) -> Self {
-        let class = |width, stride| Class { index: Index::new(width, stride), ..Class::default() };
         Self {
             limits,
             next: 0,
             items: HashMap::new(),
-            secrets: class(8, 1),
-            private: class(16, 8),
-            ordinary: class(16, 16),
+            classes: Default::default(),
+            index: Index::new(CUTS),
             given: HashSet::new(),
             given_order: VecDeque::new(),
         }
@@ -114,12 +140,12 @@ impl Memory {
 
     /// Whether nothing labelled secret or private is remembered.
     pub fn is_clean(&self) -> bool {
-        self.secrets.order.is_empty() && self.private.order.is_empty()
+        self.classes.iter().take(2).all(|c| c.items == 0)
     }
 
     /// Bytes of remembered text.
     pub fn bytes(&self) -> usize {
-        self.secrets.bytes + self.private.bytes + self.ordinary.bytes
+        self.classes.iter().map(|c| c.bytes).sum()
     }
 
     /// Number of remembered texts.
@@ -132,45 +158,30 @@ impl Memory {
         self.items.is_empty()
     }
 
-    pub(crate) fn index(&self, label: Label) -> &Index {
-        match label {
-            Label::Secret => &self.secrets.index,
-            Label::Private => &self.private.index,
-            Label::Ordinary => &self.ordinary.index,
-        }
+    pub(crate) fn index(&self) -> &Index<3> {
+        &self.index
     }
 
     pub(crate) fn item(&self, id: u32) -> Option<&Item> {
         self.items.get(&id)
     }
 
-    /// Remembers a secret, also backwards and with its letters turned. The first place where it was seen stays its
-    /// source. Values that folded are shorter than eight bytes cannot be told from chance and are not kept.
+    /// Remembers a secret. The first place where it was seen stays its source. Values that folded are shorter than eight
+    /// bytes cannot be told from chance and are not kept.
     pub(crate) fn remember_secret(&mut self, origin: &Arc<Origin>, raw: &[u8], pointer: Arc<str>, generic: bool) {
         let folded = fold::folded(raw);
         if folded.len() < 8 || fold::distinct(&folded) < 5 || self.knows(&folded) {
             return;
         }
         let exact = generic && folded.len() < 16 || folded.len() < 10;
-        let mut forms = vec![(None, folded.clone())];
-        if !exact {
-            forms.push((Some("reverse"), folded.iter().rev().copied().collect()));
-            forms.push((Some("rot13"), fold::rot13(&folded)));
-        }
-        let group = self.next;
-        for (form, folded) in forms {
-            let left = Vec::new();
-            let (origin, pointer) = (Arc::clone(origin), Arc::clone(&pointer));
-            let raw = raw.into();
-            self.insert(Item { origin, label: Label::Secret, group, form, folded, raw, exact, pointer, left });
-        }
+        let (origin, raw, left) = (Arc::clone(origin), raw.into(), Vec::new());
+        self.insert(Item { origin, label: Label::Secret, folded, raw, exact, pointer, left });
     }
 
     /// Remembers the text of a leaf.
     pub(crate) fn remember_text(&mut self, origin: &Arc<Origin>, label: Label, folded: Vec<u8>, pointer: Arc<str>) {
-        let origin = Arc::clone(origin);
-        let (group, raw, left) = (self.next, Box::default(), Vec::new());
-        self.insert(Item { origin, label, group, form: None, folded, raw, exact: false, pointer, left });
+        let (origin, raw, left) = (Arc::clone(origin), Box::default(), Vec::new());
+        self.insert(Item { origin, label, folded, raw, exact: false, pointer, left });
     }
 
     fn insert(&mut self, mut item: Item) {
@@ -183,21 +194,17 @@ impl Memory {
         let id = self.next;
         self.next = self.next.wrapping_add(1);
         let items = self.limits.items;
-        let class = match item.label {
-            Label::Secret => &mut self.secrets,
-            Label::Private => &mut self.private,
-            Label::Ordinary => &mut self.ordinary,
-        };
-        while class.bytes + item.folded.len() > limit || class.order.len() >= items {
-            let Some(oldest) = class.order.pop_front() else { return };
+        let label = item.label as usize;
+        let Some(class) = self.classes.get_mut(label) else { return };
+        while class.bytes + item.folded.len() > limit || class.items >= items {
+            let Some(oldest) = class.oldest_of_largest() else { return };
             if let Some(gone) = self.items.remove(&oldest) {
                 class.bytes -= gone.folded.len();
-                class.index.remove(oldest, &gone.folded);
+                self.index.remove(label, oldest, &gone.folded);
             }
         }
-        class.bytes += item.folded.len();
-        class.order.push_back(id);
-        class.index.insert(id, &item.folded);
+        class.push(&item.origin.entry, id, item.folded.len());
+        self.index.insert(label, id, &item.folded);
         self.items.insert(id, item);
     }
 
@@ -205,9 +212,9 @@ impl Memory {
     pub(crate) fn knows(&self, folded: &[u8]) -> bool {
         let mut known = false;
         if let Some(first) = folded.get(..8) {
-            self.secrets.index.find(first, |_, (id, at)| {
+            self.index.find(first, 1, |_, _, (id, at)| {
                 let start = at as usize;
-                known |= self.items.get(&id).is_some_and(|i| i.form.is_none() && start == 0 && i.folded == folded);
+                known |= self.items.get(&id).is_some_and(|i| start == 0 && i.folded == folded);
             });
         }
         known
@@ -255,11 +262,88 @@ impl Default for Memory {
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [secrets, private, ordinary] = &self.classes;
         f.debug_struct("Memory")
-            .field("secrets", &self.secrets.order.len())
-            .field("private", &self.private.order.len())
-            .field("ordinary", &self.ordinary.order.len())
+            .field("secrets", &secrets.items)
+            .field("private", &private.items)
+            .field("ordinary", &ordinary.items)
             .field("bytes", &self.bytes())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(server: &str) -> Arc<Origin> {
+        let entry = EntryId::new("c", "s", server).unwrap();
+        Arc::new(Origin { entry, tool: "t".into(), at: Millis(0), sink: Sink::Unknown, private: false })
+    }
+
+    /// A value with no meaning, different for every number.
+    fn value(i: u32) -> Vec<u8> {
+        format!("k{:08x}z{:08x}q{i:04}", i.wrapping_mul(2_654_435_761), i.wrapping_mul(40_503) ^ 0x55).into_bytes()
+    }
+
+    #[test]
+    fn one_server_cannot_wash_out_another() {
+        let mut memory = Memory::new(Limits { items: 100, ..Limits::default() });
+        memory.remember_secret(&origin("files"), &value(0), "".into(), false);
+        for i in 1..1000 {
+            memory.remember_secret(&origin("hostile"), &value(i), "".into(), false);
+        }
+        assert!(memory.knows(&value(0)) && memory.knows(&value(999)) && !memory.knows(&value(1)));
+        assert_eq!(memory.len(), 100);
+    }
+
+    #[test]
+    fn bytes_are_bounded_and_secrets_stay_longest() {
+        let limits = Limits { secret_bytes: 4096, private_bytes: 4096, ordinary_bytes: 4096, items: 1000 };
+        let mut memory = Memory::new(limits);
+        memory.remember_secret(&origin("files"), &value(0), "".into(), false);
+        for i in 0..200 {
+            let label = if i % 2 == 0 { Label::Private } else { Label::Ordinary };
+            memory.remember_text(&origin("files"), label, value(i).repeat(9), "".into());
+            memory.remember_text(&origin("files"), label, vec![b'x'; 100_000], "".into());
+        }
+        assert!(memory.bytes() <= 3 * 4096, "{memory:?}");
+        assert!(memory.knows(&value(0)));
+    }
+
+    #[test]
+    fn nothing_is_kept_where_nothing_may_be() {
+        let mut memory = Memory::new(Limits { secret_bytes: 0, private_bytes: 0, ordinary_bytes: 0, items: 0 });
+        memory.remember_secret(&origin("files"), &value(0), "".into(), false);
+        memory.remember_text(&origin("files"), Label::Private, value(0), "".into());
+        assert!(memory.is_empty() && memory.bytes() == 0);
+    }
+
+    #[test]
+    fn debug_shows_no_text() {
+        let mut memory = Memory::default();
+        memory.remember_secret(&origin("files"), &value(7), "".into(), false);
+        assert!(!format!("{memory:?}").contains("k7") && format!("{memory:?}").contains("secrets: 1"));
+    }
+
+    #[test]
+    fn short_and_plain_values_are_no_secrets() {
+        let mut memory = Memory::default();
+        for short in ["abc12", "aaaaaaaaaaaaaaaa", "1-2-3-4", ""] {
+            memory.remember_secret(&origin("files"), short.as_bytes(), "".into(), false);
+        }
+        assert!(memory.is_clean());
+    }
+
+    #[test]
+    fn given_credentials_are_known_again_by_server() {
+        let mut memory = Memory::default();
+        let (a, b) = (origin("a"), origin("b"));
+        memory.give(&a.entry, b"value");
+        assert!(memory.gave(&a.entry, b"value") && !memory.gave(&b.entry, b"value"));
+        for i in 0..MAX_GIVEN as u32 {
+            memory.give(&b.entry, &value(i));
+        }
+        assert!(!memory.gave(&a.entry, b"value"));
     }
 }

@@ -61,6 +61,10 @@ pub(crate) fn placeholder(value: &[u8]) -> bool {
     PLACEHOLDERS.iter().any(|w| has(w))
 }
 
+/// Words in made-up values. A value of a fixed format may hold them by chance.
+const WRITTEN: &[&str] =
+    &["test", "fake", "token", "sample", "secret", "value", "pass", "user", "demo", "mock", "none", "null"];
+
 /// Whether a value that only its place makes a secret looks made: letters and digits mixed, no identifier, path, call or
 /// date.
 pub(crate) fn looks_made(value: &[u8]) -> bool {
@@ -70,7 +74,14 @@ pub(crate) fn looks_made(value: &[u8]) -> bool {
     if digits == 0 || letters == 0 || others * 3 > value.len() || value.iter().any(|b| !b.is_ascii_graphic()) {
         return false;
     }
+    let lower = value.to_ascii_lowercase();
+    if WRITTEN.iter().any(|word| lower.windows(word.len()).any(|w| w == word.as_bytes())) {
+        return false;
+    }
     // Paths, addresses, code and versions.
+    if value.windows(3).any(|w| matches!(w, [a, b'.', b] if a.is_ascii_digit() && b.is_ascii_digit())) {
+        return false;
+    }
     if value.contains(&b'/') && value.windows(2).any(|w| w == b"//" || w == b"./")
         || value.starts_with(b"/")
         || value.windows(2).any(|w| w == b"::" || w == b"->")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use firedoor_model::{
     Confidence, Finding, Severity,
     finding::Role,
-    wire::{Leaf, Leaves, pointer},
+    wire::{Leaf, pointer},
 };
 
 use crate::{
@@ -48,7 +48,9 @@ impl Inspector {
         });
         let mut pointers = Pointers { raw: result, budget: result.len().saturating_mul(4).saturating_add(4096) };
         let mut out: Vec<Finding> = Vec::new();
-        self.credentials_in(result, &mut |leaf, text, hits| {
+        let label = if source.label.private { Label::Private } else { Label::Ordinary };
+        let longest = if source.label.private { usize::MAX } else { MAX_ORDINARY };
+        self.each_string(result, &mut |leaf, text, hits| {
             for hit in hits {
                 let value = text.get(hit.span.0..hit.span.1).unwrap_or_default();
                 let place = pointers.of(leaf);
@@ -72,16 +74,14 @@ impl Inspector {
                     });
                 }
             }
-        });
-        let label = if source.label.private { Label::Private } else { Label::Ordinary };
-        let limit = if source.label.private { usize::MAX } else { MAX_ORDINARY };
-        for leaf in Leaves::of(result).filter(|l| l.text.len() >= MIN_TEXT) {
-            let text = leaf.text.as_bytes();
-            let folded = fold::folded(text.get(..limit.min(text.len())).unwrap_or_default());
-            if folded.len() >= MIN_TEXT {
-                memory.remember_text(&origin, label, folded, pointers.of(&leaf));
+            if leaf.text.len() >= MIN_TEXT {
+                let text = leaf.text.as_bytes();
+                let folded = fold::folded(text.get(..longest.min(text.len())).unwrap_or_default());
+                if folded.len() >= MIN_TEXT {
+                    memory.remember_text(&origin, label, folded, pointers.of(leaf));
+                }
             }
-        }
+        });
         out
     }
 }

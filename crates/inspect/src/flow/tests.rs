@@ -1,0 +1,279 @@
+use data_encoding::{BASE32, BASE64, BASE64_MIME, BASE64URL_NOPAD, HEXLOWER, HEXUPPER};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{CallLabel, Inspector, Limits, Source};
+
+const OPEN: CallLabel = CallLabel { private: false, sink: Sink::Unknown };
+const PRIVATE: CallLabel = CallLabel { private: true, sink: Sink::Local };
+const NOTE: &str = "Salary review: the band of Dana moves to seven in March, and nobody on the team knows that yet.";
+
+/// A credential that no scanner finds in this file.
+fn token() -> String {
+    format!("gh{}_{}", "p", "a8Kd92LmQx7Zt4Vb1Nc6Yw3Rf5Hs0Jg2Pe9U")
+}
+
+struct Session {
+    inspector: Inspector,
+    memory: Memory,
+}
+
+impl Session {
+    fn new() -> Self {
+        Self { inspector: Inspector::new(), memory: Memory::new(Limits::default()) }
+    }
+
+    fn result(&mut self, server: &str, label: CallLabel, text: &str) {
+        let entry = EntryId::new("c", "s", server).unwrap();
+        let source = Source { entry: &entry, method: "tools/call", subject: "read", label, now: Millis(1000) };
+        let raw = serde_json::json!({"content": [{"type": "text", "text": text}]}).to_string();
+        self.inspector.result(&mut self.memory, &source, &raw);
+    }
+
+    fn call(&mut self, server: &str, sink: Sink, arguments: &serde_json::Value) -> Vec<Finding> {
+        let entry = EntryId::new("c", "s", server).unwrap();
+        let arguments = arguments.to_string();
+        let (method, subject) = ("tools/call", "send");
+        let call = Call { entry: &entry, method, subject, arguments: Some(&arguments), sink, now: Millis(41_000) };
+        let mut found = self.inspector.call(&mut self.memory, &call);
+        found.retain(|f| f.detector.starts_with("flow/"));
+        found
+    }
+}
+
+/// Detector, confidence and transform of what is found when `body` leaves through another server.
+fn found(label: CallLabel, entered: &str, body: &str) -> Vec<(String, Confidence, Option<String>)> {
+    let mut session = Session::new();
+    session.result("files", label, entered);
+    let found = session.call("net", Sink::External, &serde_json::json!({"to": "x", "body": body}));
+    found
+        .into_iter()
+        .map(|f| (f.detector.into_owned(), f.confidence, f.evidence[1].transform.as_deref().map(str::to_owned)))
+        .collect()
+}
+
+#[test]
+fn secrets_are_known_in_every_dress() {
+    let token = token();
+    let text = format!("# config\ntoken: {token}\n");
+    let json = serde_json::to_string(&serde_json::json!({"deep": {"t": token}})).unwrap();
+    let double = BASE64.encode(BASE64.encode(token.as_bytes()).as_bytes());
+    let escaped: String = token.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+    let spaced = |s: &str| s.chars().map(String::from).collect::<Vec<_>>().join(" ");
+    for (body, transform) in [
+        (token.clone(), None),
+        (format!("see {token} here"), None),
+        (json.clone(), None),
+        (BASE64.encode(text.as_bytes()), Some("base64")),
+        (format!("x{}", BASE64URL_NOPAD.encode(token.as_bytes())), Some("base64")),
+        (BASE64_MIME.encode(text.repeat(3).as_bytes()), Some("base64")),
+        (BASE32.encode(token.as_bytes()), Some("base32")),
+        (HEXLOWER.encode(token.as_bytes()), Some("hex")),
+        (
+            HEXUPPER
+                .encode(token.as_bytes())
+                .as_bytes()
+                .chunks(2)
+                .map(String::from_utf8_lossy)
+                .collect::<Vec<_>>()
+                .join(" "),
+            Some("hex"),
+        ),
+        (token.bytes().map(|b| format!("%{b:02x}")).collect(), Some("url")),
+        (escaped, Some("json")),
+        (double, Some("base64+base64")),
+        (HEXLOWER.encode(BASE64.encode(json.as_bytes()).as_bytes()), Some("hex+base64")),
+        (token.chars().rev().collect(), Some("reverse")),
+        (token.to_uppercase(), Some("reformatted")),
+        (spaced(&token), Some("reformatted")),
+    ] {
+        let found = found(OPEN, &text, &body);
+        let whole = ("flow/secret".to_owned(), Confidence::Certain, transform.map(str::to_owned));
+        assert_eq!(found, [whole], "{body}");
+    }
+}
+
+#[test]
+fn private_passages_are_known() {
+    for (body, want) in [
+        (NOTE.to_owned(), Some(("flow/private", None))),
+        (format!("fyi: {}", &NOTE[10..60]), Some(("flow/private", None))),
+        (BASE64.encode(NOTE.as_bytes()), Some(("flow/private", Some("base64")))),
+        (NOTE[..20].to_owned(), None),
+        ("Salary review: nothing of interest happened in the whole of March, said the other team.".to_owned(), None),
+    ] {
+        let got = found(PRIVATE, NOTE, &body);
+        let want: Vec<_> =
+            want.into_iter().map(|(d, t)| (d.to_owned(), Confidence::Likely, t.map(str::to_owned))).collect();
+        assert_eq!(got, want, "{body}");
+    }
+}
+
+#[test]
+fn ordinary_text_may_leave_but_not_hidden() {
+    assert_eq!(found(OPEN, NOTE, NOTE), []);
+    assert_eq!(found(OPEN, NOTE, &NOTE.replace(' ', "%20")), []);
+    assert_eq!(found(OPEN, NOTE, &serde_json::to_string(NOTE).unwrap()), []);
+    let hidden = found(OPEN, NOTE, &HEXLOWER.encode(NOTE.as_bytes()));
+    assert_eq!(hidden, [("flow/encoded".to_owned(), Confidence::Likely, Some("hex".to_owned()))]);
+}
+
+#[test]
+fn look_alikes_are_not_taken_for_each_other() {
+    let other: String = token().chars().map(|c| if c == 'a' || c.is_ascii_digit() { 'w' } else { c }).collect();
+    let text = format!("token: {}", token());
+    assert_eq!(found(OPEN, &text, &other), []);
+    assert_eq!(found(OPEN, &text, &BASE64.encode(other.as_bytes())), []);
+    assert_eq!(found(OPEN, &text, &format!("gh{}_", "p")), []);
+}
+
+#[test]
+fn who_may_have_it() {
+    let text = format!("token: {}", token());
+    let external = CallLabel { sink: Sink::External, ..OPEN };
+    for (label, server, sink, want) in [
+        (OPEN, "net", Sink::External, Some(Confidence::Certain)),
+        (OPEN, "net", Sink::Unknown, Some(Confidence::Certain)),
+        (OPEN, "net", Sink::Local, Some(Confidence::Likely)),
+        (OPEN, "files", Sink::Local, None),
+        (OPEN, "files", Sink::Unknown, None),
+        (OPEN, "files", Sink::External, Some(Confidence::Likely)),
+        (PRIVATE, "files", Sink::External, Some(Confidence::Certain)),
+        (external, "files", Sink::External, Some(Confidence::Possible)),
+    ] {
+        let mut session = Session::new();
+        session.result("files", label, &text);
+        let found = session.call(server, sink, &serde_json::json!({"b": token()}));
+        assert_eq!(found.first().map(|f| f.confidence), want, "{label:?} {server} {sink:?}");
+    }
+}
+
+#[test]
+fn parts_add_up() {
+    let token = token();
+    let text = format!("token: {token}");
+    let mut session = Session::new();
+    session.result("files", OPEN, &text);
+    let mut steps = Vec::new();
+    for part in token.as_bytes().chunks(10) {
+        let part = String::from_utf8_lossy(part);
+        let found = session.call("net", Sink::External, &serde_json::json!({"q": part}));
+        steps.push(found.first().map(|f| f.confidence));
+    }
+    // The first part holds six informative characters, the next two ten each: only the last makes it most of the token.
+    assert_eq!(steps, [None, None, None, Some(Confidence::Likely)]);
+    // In one call, cut over several members and in a member's name.
+    let (a, b) = token.split_at(20);
+    for arguments in [serde_json::json!({"a": a, "b": b}), serde_json::json!([a, b]), serde_json::json!({(token): 1})] {
+        let mut session = Session::new();
+        session.result("files", OPEN, &text);
+        let found = session.call("net", Sink::External, &arguments);
+        assert_eq!(found.first().map(|f| f.confidence), Some(Confidence::Certain), "{arguments}");
+    }
+}
+
+#[test]
+fn evidence_names_both_ends_and_hides_the_secret() {
+    let mut session = Session::new();
+    session.result("files", OPEN, &format!("token: {}", token()));
+    let found = session.call("net", Sink::External, &serde_json::json!({"to": "x", "parts": ["y", token()]}));
+    let [source, sink] = found[0].evidence.as_slice() else { panic!("{found:?}") };
+    assert_eq!((source.role, source.pointer.raw(), source.age_ms), (Role::Source, "/content/0/text", Some(40_000)));
+    assert_eq!(source.entry.as_ref().map(EntryId::server), Some("files"));
+    assert_eq!((sink.role, sink.pointer.raw(), sink.age_ms), (Role::Sink, "/arguments/parts/1", None));
+    assert_eq!(sink.entry.as_ref().map(EntryId::server), Some("net"));
+    let all = serde_json::to_string(&found).unwrap();
+    assert!(!all.contains(&token()[8..]) && all.contains("••••"), "{all}");
+}
+
+#[test]
+fn a_resource_uri_carries_data_out() {
+    let mut session = Session::new();
+    session.result("files", OPEN, &format!("token: {}", token()));
+    let entry = EntryId::new("c", "s", "net").unwrap();
+    let subject = format!("https://example.org/?q={}", BASE64.encode(token().as_bytes()));
+    let sink = session.inspector.sink_of_uri(&subject);
+    let call =
+        Call { entry: &entry, method: "resources/read", subject: &subject, arguments: None, sink, now: Millis(2000) };
+    let found = session.inspector.call(&mut session.memory, &call);
+    assert_eq!(found[0].detector, "flow/secret");
+    assert_eq!(found[0].evidence[1].pointer.raw(), "/uri");
+}
+
+#[test]
+fn a_key_that_the_agent_gave_may_come_back() {
+    let mut session = Session::new();
+    let arguments = serde_json::json!({"key": token()});
+    let entry = EntryId::new("c", "s", "net").unwrap();
+    let raw = arguments.to_string();
+    let call = Call {
+        entry: &entry,
+        method: "tools/call",
+        subject: "login",
+        arguments: Some(&raw),
+        sink: Sink::External,
+        now: Millis(0),
+    };
+    let first = session.inspector.call(&mut session.memory, &call);
+    assert_eq!(first.iter().map(|f| f.detector.as_ref()).collect::<Vec<_>>(), ["call/secret"]);
+    session.result("net", OPEN, &format!("logged in with {}", token()));
+    assert_eq!(session.call("net", Sink::External, &arguments), []);
+    // But it is a flow when another server returned it.
+    session.result("files", OPEN, &token());
+    assert_eq!(session.call("net", Sink::External, &arguments).len(), 1);
+}
+
+#[test]
+fn overload_is_said() {
+    let mut session = Session::new();
+    session.result("files", OPEN, &token());
+    // Hex within base64 within itself costs more than it is long; the budget is for honest messages.
+    let mut body = "QUFB".repeat(300_000);
+    for _ in 0..2 {
+        body = body.replace("QUFB", "QUFBQUFB");
+        body.truncate(2_000_000);
+    }
+    let found = session.call("net", Sink::External, &serde_json::json!({"body": body}));
+    assert!(found.iter().all(|f| f.detector == "flow/unchecked"), "{found:?}");
+}
+
+#[test]
+fn periodic_text_costs_no_more_than_other_text() {
+    let mut session = Session::new();
+    session.result("files", PRIVATE, &"abcdefghijk".repeat(20_000));
+    let found = session.call("net", Sink::External, &serde_json::json!({"body": "abcdefghijkx".repeat(20_000)}));
+    assert!(found.len() <= MAX_FINDINGS);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_secret_in_any_two_encodings_is_found(
+        value in "[A-Z][a-z][0-9][A-Za-z0-9]{33}",
+        steps in proptest::collection::vec(0usize..6, 0..=2),
+        around in "[ .,;()]{0,6}",
+    ) {
+        let secret = format!("gh{}_{value}", "p");
+        prop_assume!(!crate::randomness::placeholder(value.as_bytes()) && crate::randomness::entropy(value.as_bytes()) >= 3.0);
+        let mut body = secret.clone();
+        for step in &steps {
+            body = match step {
+                0 => BASE64.encode(body.as_bytes()),
+                1 => BASE64URL_NOPAD.encode(body.as_bytes()),
+                2 => HEXLOWER.encode(body.as_bytes()),
+                3 => body.bytes().map(|b| format!("%{b:02X}")).collect(),
+                4 => BASE32.encode(body.as_bytes()),
+                _ => serde_json::to_string(&serde_json::json!({"a": body})).unwrap(),
+            };
+        }
+        let found = found(OPEN, &format!("token {secret}\n"), &format!("{around}{body}{around}"));
+        prop_assert_eq!(found.first().map(|f| (f.0.as_str(), f.1)), Some(("flow/secret", Confidence::Certain)));
+    }
+
+    #[test]
+    fn unrelated_text_is_never_a_flow(text in "[a-zA-Z0-9+/=% \\\\\"]{0,400}") {
+        let found = found(PRIVATE, &format!("{NOTE} token {}\n", token()), &text);
+        prop_assert_eq!(found, []);
+    }
+}
