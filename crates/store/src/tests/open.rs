@@ -173,3 +173,19 @@ fn a_database_locked_by_others_is_said() {
     other.execute_batch("ROLLBACK").unwrap();
     store.append(&[event(1, "a/b/c")]).unwrap();
 }
+
+#[test]
+fn what_was_committed_survives_a_crash() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    store.append(&[event(1, "a/b/c"), event(2, "a/b/c")]).unwrap();
+    // What a killed engine leaves on the disk: the files as they are, without the checkpoint made on closing.
+    let (_other, copy) = scratch();
+    fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    for file in ["firedoor.db", "firedoor.db-wal"] {
+        fs::copy(path.with_file_name(file), copy.with_file_name(file)).unwrap();
+    }
+    let report = open(&copy).verify().unwrap();
+    assert_eq!((report.rows, report.first_bad), (2, None));
+    assert_eq!(report.head, store.verify().unwrap().head);
+}
