@@ -1,3 +1,160 @@
 //! The proxy: sessions, transports, wiring of inspection, policy and store.
+//!
+//! One event loop on one thread. What blocks or takes long (the database, looking at files before a start, inspecting
+//! large messages) happens on threads of its own.
+//!
+//! Architecture invariants: knows no Tauri and no windows; never starts a process; a message that was not changed goes on
+//! as the bytes that came.
 
+mod agent;
+mod authority;
+mod commands;
+mod config;
+mod connection;
+mod egress;
+mod engine;
 mod io;
+mod launches;
+mod recorder;
+mod session;
+
+use std::{io::Error as IoError, os::fd::AsFd, rc::Rc, time::Duration};
+
+use firedoor_ipc::{
+    Hello, PROTOCOL, Role,
+    command::Reply,
+    endpoint::{Endpoint, EndpointError},
+    process,
+    shim::ToShim,
+};
+use firedoor_launch::Profiles;
+use firedoor_model::{audit::What, paths::Paths};
+use firedoor_store::{Store, StoreError};
+use tokio::{
+    net::{UnixListener, UnixStream},
+    signal::unix::{SignalKind, signal},
+    task::LocalSet,
+};
+
+use crate::{
+    config::Config,
+    egress::Egress,
+    engine::{Engine, Parts},
+    recorder::Recorder,
+};
+
+/// For a connection's first message.
+const HELLO_LIMIT: Duration = Duration::from_secs(5);
+
+/// Why the engine cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The socket.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Something of the operating system.
+    #[error("cannot {0}: {1}")]
+    System(&'static str, #[source] IoError),
+    /// No random numbers.
+    #[error("the system gives no random numbers: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+/// Runs the engine until SIGTERM or SIGINT. `ready` is called when it listens.
+pub fn run(paths: Paths, ready: impl FnOnce()) -> Result<(), EngineError> {
+    let endpoint = Endpoint::bind(&paths)?;
+    let opened = Store::open(&paths.database(), engine::now())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(16)
+        .build()
+        .map_err(|e| EngineError::System("start the event loop", e))?;
+    let local = LocalSet::new();
+    local.block_on(&runtime, serve(paths, endpoint, opened, ready))
+}
+
+async fn serve(
+    paths: Paths,
+    endpoint: Endpoint,
+    opened: firedoor_store::Opened,
+    ready: impl FnOnce(),
+) -> Result<(), EngineError> {
+    let system = |what| move |e| EngineError::System(what, e);
+    let mut problems = Vec::new();
+    let (config, problem) = Config::load(&paths.config);
+    problems.extend(problem);
+    let (profiles, faults) = Profiles::load(&paths.config.join("profiles"));
+    problems.extend(faults.iter().map(ToString::to_string));
+    if let Some(aside) = &opened.set_aside {
+        problems.push(format!(
+            "the database was damaged and was kept as {}; rules, pins and grants in it are not in force",
+            aside.display()
+        ));
+    }
+    let (rules, mode) = (opened.store.rules()?, opened.store.mode()?);
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)?;
+    let recorder = Recorder::start(opened.store).map_err(system("start the database's thread"))?;
+    let egress = Egress::start().await.map_err(system("listen for install steps"))?;
+    let listener = endpoint.listener.try_clone().map_err(system("use the socket"))?;
+    listener.set_nonblocking(true).map_err(system("use the socket"))?;
+    let listener = UnixListener::from_std(listener).map_err(system("use the socket"))?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(system("wait for signals"))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(system("wait for signals"))?;
+
+    let engine = Engine::new(Parts { paths, config, profiles, recorder, egress, seed, rules, mode, problems });
+    for problem in engine.problems() {
+        engine.recorder.record(engine.event(What::Failed { reason: problem }));
+    }
+    tokio::task::spawn_local(engine.clone().run_clocks());
+    ready();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((socket, _)) => {
+                    tokio::task::spawn_local(greet(engine.clone(), socket));
+                }
+                // Out of descriptors: wait for some to come back.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            },
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    // Whatever waits is written; shims see the connection close and end their servers. What cannot be written now is
+    // lost with us, and `Recorder::problem` has said so.
+    let _ = engine.recorder.with(|_| Ok(())).await;
+    Ok(())
+}
+
+/// Checks who connects and what for.
+async fn greet(engine: Rc<Engine>, socket: UnixStream) {
+    let Ok(peer) = process::peer(socket.as_fd()) else { return };
+    // The directory keeps other users out already.
+    if peer.uid != nix::unistd::getuid().as_raw() {
+        return;
+    }
+    let (mut incoming, outgoing) = connection::split(socket);
+    let Ok(Ok((hello, _))) = tokio::time::timeout(HELLO_LIMIT, incoming.receive::<Hello>()).await else { return };
+    let other = format!(
+        "the running engine is Firedoor {} and speaks another protocol: stop it (process {}) and try again",
+        env!("CARGO_PKG_VERSION"),
+        std::process::id()
+    );
+    // Whether the other side still listens makes no difference here.
+    let _ = match (hello.role, hello.protocol == PROTOCOL) {
+        (Role::Shim, true) => {
+            launches::serve(engine, peer, incoming, outgoing).await;
+            Ok(())
+        }
+        (Role::Command, true) => {
+            commands::serve(engine, peer, incoming, outgoing).await;
+            Ok(())
+        }
+        (Role::Shim, false) => outgoing.send(&ToShim::Refuse { text: other }).await,
+        (Role::Command, false) => outgoing.send(&Reply::Failed { text: other }).await,
+    };
+}

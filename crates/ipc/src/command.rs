@@ -230,6 +230,12 @@ pub struct Pin {
     pub digest: firedoor_model::Digest,
     /// Fields that differ now, when it waits to be accepted.
     pub changed: Vec<String>,
+    /// The pinned definition's text, if it was short enough to keep.
+    pub accepted: Option<Untrusted>,
+    /// The text that waits to be accepted.
+    pub now: Option<Untrusted>,
+    /// Hash of the definition that waits to be accepted.
+    pub seen: Option<firedoor_model::Digest>,
 }
 
 /// What the user granted to one entry.

@@ -27,7 +27,8 @@ const HIGH_WATER: usize = 1 << 20;
 pub struct Outlet(Rc<Inner>);
 
 struct Inner {
-    sink: Sink,
+    /// `None` when closed or broken: then the descriptor is closed, too.
+    sink: RefCell<Option<Sink>>,
     queue: RefCell<VecDeque<Vec<u8>>>,
     /// Bytes of the queue's first element that are written already.
     written: Cell<usize>,
@@ -50,10 +51,11 @@ enum State {
     Broken,
 }
 
+#[derive(Clone)]
 enum Sink {
-    Socket(AsyncFd<OwnedFd>),
-    Pipe(AsyncFd<OwnedFd>),
-    Thread(RefCell<Option<mpsc::Sender<Vec<u8>>>>),
+    Socket(Rc<AsyncFd<OwnedFd>>),
+    Pipe(Rc<AsyncFd<OwnedFd>>),
+    Thread(mpsc::Sender<Vec<u8>>),
 }
 
 impl Outlet {
@@ -61,16 +63,16 @@ impl Outlet {
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         let mut thread = None;
         let sink = match classify(fd, Way::Write)? {
-            Kind::Socket(fd) => Sink::Socket(register(fd, Interest::WRITABLE)?),
-            Kind::Pipe(fd) => Sink::Pipe(register(fd, Interest::WRITABLE)?),
+            Kind::Socket(fd) => Sink::Socket(Rc::new(register(fd, Interest::WRITABLE)?)),
+            Kind::Pipe(fd) => Sink::Pipe(Rc::new(register(fd, Interest::WRITABLE)?)),
             Kind::Other(file) => {
                 let (sender, broken) = writer_thread(file)?;
                 thread = Some(broken);
-                Sink::Thread(RefCell::new(Some(sender)))
+                Sink::Thread(sender)
             }
         };
         let inner = Rc::new(Inner {
-            sink,
+            sink: RefCell::new(Some(sink)),
             queue: RefCell::default(),
             written: Cell::new(0),
             queued: Cell::new(0),
@@ -131,6 +133,12 @@ impl Outlet {
         self.0.until(|inner| inner.queued.get() == 0 || inner.state.get() == State::Broken).await;
     }
 
+    /// Closes, and waits until that is done.
+    pub async fn finish(&self) {
+        self.close();
+        self.0.until(|inner| matches!(inner.state.get(), State::Closed | State::Broken)).await;
+    }
+
     /// Waits until the reader is gone.
     pub async fn broken(&self) {
         self.0.until(|inner| inner.state.get() == State::Broken).await;
@@ -152,6 +160,9 @@ impl Drop for Outlet {
 impl Inner {
     fn enter(&self, state: State) {
         self.state.set(state);
+        if matches!(state, State::Closed | State::Broken) {
+            self.sink.take();
+        }
         if state == State::Broken {
             self.queue.borrow_mut().clear();
             self.queued.set(0);
@@ -174,12 +185,13 @@ impl Inner {
 
     fn try_write(&self, bytes: &[u8]) -> nix::Result<usize> {
         loop {
-            let outcome = match &self.sink {
-                Sink::Socket(fd) => {
+            let outcome = match &*self.sink.borrow() {
+                Some(Sink::Socket(fd)) => {
                     send(fd.get_ref().as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)
                 }
-                Sink::Pipe(fd) => nix::unistd::write(fd.get_ref(), bytes),
-                Sink::Thread(_) => Err(Errno::EAGAIN),
+                Some(Sink::Pipe(fd)) => nix::unistd::write(fd.get_ref(), bytes),
+                Some(Sink::Thread(_)) => Err(Errno::EAGAIN),
+                None => Err(Errno::EPIPE),
             };
             if outcome != Err(Errno::EINTR) {
                 return outcome;
@@ -213,7 +225,7 @@ impl Inner {
 
     /// Serves queue and hang-up of a socket or a pipe.
     async fn serve(&self) {
-        let (Sink::Socket(fd) | Sink::Pipe(fd)) = &self.sink else { return };
+        let Some(Sink::Socket(fd) | Sink::Pipe(fd)) = self.sink.borrow().clone() else { return };
         loop {
             match self.flush() {
                 Err(_) => return self.enter(State::Broken),
@@ -242,8 +254,7 @@ impl Inner {
 
     /// Moves the queue to the writing thread.
     async fn serve_thread(&self, mut broken: mpsc::Receiver<()>) {
-        let Sink::Thread(sender) = &self.sink else { return };
-        let Some(send) = sender.borrow_mut().take() else { return };
+        let Some(Sink::Thread(send)) = self.sink.borrow().clone() else { return };
         loop {
             let next = self.queue.borrow_mut().pop_front();
             match next {
@@ -257,6 +268,7 @@ impl Inner {
                 }
                 None if self.state.get() == State::Closing => {
                     // The thread writes what it has, then ends; its last act closes the channel.
+                    self.sink.take();
                     drop(send);
                     broken.recv().await;
                     return self.enter(State::Closed);
@@ -335,6 +347,24 @@ mod tests {
                 drop((reader, b));
                 pipe.broken().await;
                 socket.broken().await;
+            })
+            .await;
+    }
+
+    #[tokio::test]
+    async fn closing_closes_the_descriptor_while_the_outlet_lives() {
+        LocalSet::new()
+            .run_until(async {
+                let (mut reader, writer) = io::pipe().unwrap();
+                let outlet = Outlet::new(writer.into()).unwrap();
+                outlet.send(b"last");
+                outlet.close();
+                let read = tokio::task::spawn_blocking(move || {
+                    let mut text = String::new();
+                    reader.read_to_string(&mut text).map(|_| text)
+                });
+                assert_eq!(read.await.unwrap().unwrap(), "last");
+                drop(outlet);
             })
             .await;
     }

@@ -1,0 +1,120 @@
+//! One agent: a client process, across all servers it uses. Flows are judged within one agent.
+
+use std::{path::Path, rc::Rc, sync::Arc};
+
+use firedoor_inspect::{Limits, Memory};
+use firedoor_ipc::process::{self, Process, Stat};
+use firedoor_model::Untrusted;
+use firedoor_policy::SessionId;
+use tokio::sync::Mutex;
+
+/// One agent.
+pub struct Agent {
+    /// Its number.
+    pub id: SessionId,
+    /// The client process.
+    pub process: Process,
+    /// Name and process id, for showing.
+    pub name: Untrusted,
+    /// What entered its context. Asynchronous, because a large message is inspected on another thread.
+    pub memory: Arc<Mutex<Memory>>,
+}
+
+impl Agent {
+    /// A new agent without memories.
+    pub fn new(id: SessionId, client: &Client) -> Rc<Self> {
+        Rc::new(Self {
+            id,
+            process: client.process,
+            name: client.name.clone(),
+            memory: Arc::new(Mutex::new(Memory::new(Limits::default()))),
+        })
+    }
+
+    /// Whether the client process still lives.
+    pub fn lives(&self) -> bool {
+        process::stat(self.process.pid).is_ok_and(|s| s.process == self.process)
+    }
+}
+
+/// The process that started a shim.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// Which.
+    pub process: Process,
+    /// Name and process id, for showing.
+    pub name: Untrusted,
+}
+
+/// Shells, by the name of their executable.
+const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "ash"];
+
+/// Finds the client of a shim: its parent, or the nearest ancestor that is not `sh -c …`, since clients start servers
+/// through a shell, too. When a person typed the shim's command into an interactive shell, the shim itself counts: the
+/// shell must not be taken for an agent.
+pub fn client_of(shim: Process) -> Client {
+    let chain = process::ancestry(shim.pid);
+    let found = choose(&chain, |stat| {
+        let executable = process::executable(stat.process.pid);
+        let name = executable.as_deref().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
+        (name.unwrap_or_default(), process::arguments(stat.process.pid))
+    });
+    let process = found.map_or(shim, |stat| stat.process);
+    Client { process, name: Untrusted::new(describe(process.pid)) }
+}
+
+fn choose<'a>(chain: &'a [Stat], look: impl Fn(&Stat) -> (String, Vec<String>)) -> Option<&'a Stat> {
+    for stat in chain.iter().skip(1) {
+        let (name, arguments) = look(stat);
+        if !SHELLS.contains(&name.as_str()) {
+            return Some(stat);
+        }
+        let mut options = arguments.iter().skip(1);
+        if options.clone().any(|a| a.starts_with('-') && !a.starts_with("--") && a.ends_with('c')) {
+            continue;
+        }
+        let interactive = options.all(|a| a.starts_with('-'));
+        return if interactive { None } else { Some(stat) };
+    }
+    None
+}
+
+/// Name and process id. Of an interpreter also the script.
+fn describe(pid: u32) -> String {
+    let base = |text: &str| text.rsplit('/').next().unwrap_or_default().to_owned();
+    let executable = process::executable(pid).map(|p| base(&p.to_string_lossy())).unwrap_or_default();
+    let script = process::arguments(pid).into_iter().nth(1).filter(|a| !a.starts_with('-') && a.contains('/'));
+    match script {
+        Some(script) => format!("{executable} {} ({pid})", base(&script)),
+        None => format!("{executable} ({pid})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_is_not_a_shell_in_between() {
+        let stat = |pid: u32| Stat {
+            process: Process { pid, start: 1 },
+            parent: pid + 1,
+            session: 9,
+            terminal: 0,
+        };
+        let chain = [stat(1), stat(2), stat(3)];
+        let check = |parent: (&str, &[&str]), want: Option<u32>| {
+            let chosen = choose(&chain, |s| {
+                let (name, args) = if s.process.pid == 2 { parent } else { ("client", &["client"] as &[&str]) };
+                (name.to_owned(), args.iter().map(ToString::to_string).collect())
+            });
+            assert_eq!(chosen.map(|s| s.process.pid), want, "{parent:?}");
+        };
+        check(("node", &["node", "app.js"]), Some(2));
+        check(("dash", &["sh", "-c", "firedoor-shim x"]), Some(3));
+        check(("bash", &["bash", "-lc", "firedoor-shim x"]), Some(3));
+        check(("bash", &["bash", "agent.sh"]), Some(2));
+        check(("bash", &["-bash"]), None);
+        check(("zsh", &["zsh", "-i"]), None);
+    }
+}

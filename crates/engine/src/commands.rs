@@ -1,0 +1,217 @@
+//! Commands from the CLI.
+
+mod answer;
+mod settings;
+
+use std::rc::Rc;
+
+use firedoor_ipc::{
+    command::{LogQuery, Reply, Request, Session as SessionView, Status},
+    process::{self, Peer},
+    wire::WireError,
+};
+use firedoor_model::{
+    Untrusted,
+    audit::What,
+    question::Choice,
+};
+use firedoor_store::Query;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::{
+    connection::{Incoming, Outgoing},
+    engine::Engine,
+    recorder::to_row,
+};
+
+/// Rows of the log read at once.
+const PAGE: u32 = 500;
+
+/// Serves one connection's commands until it closes.
+pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgoing: Outgoing) {
+    while let Ok((request, _)) = incoming.receive::<Request>().await {
+        let sent = match request {
+            Request::Log(query) => log(&engine, &query, &mut incoming, &outgoing).await,
+            request => {
+                let reply = match refusal(&engine, &peer, &request).await {
+                    Some(refused) => refused,
+                    None => answer(&engine, request).await,
+                };
+                outgoing.send(&reply).await
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// Why a request may not be made by this peer, if so. The attempt is recorded.
+async fn refusal(engine: &Rc<Engine>, peer: &Peer, request: &Request) -> Option<Reply> {
+    let action = weakens(request, engine.mode.get())?;
+    let reason = engine.authority.objection(peer)?;
+    let name = process::executable(peer.process.pid).and_then(|p| Some(p.file_name()?.to_string_lossy().into_owned()));
+    let by = format!("{} ({})", name.unwrap_or_default(), peer.process.pid);
+    let what = What::Denied { text: action.clone(), by: Untrusted::new(by), reason: reason.clone() };
+    engine.commit(engine.event(what)).await;
+    Some(Reply::Refused { text: format!("{action} is refused to this process: {reason}") })
+}
+
+/// What a request does, in words, if it weakens protection.
+fn weakens(request: &Request, mode: firedoor_model::Mode) -> Option<String> {
+    use firedoor_model::Mode::{Balanced, Strict, Watch};
+    match request {
+        Request::Answer { id, choice: Choice::Allow, .. } => Some(format!("answering {id} with allow")),
+        Request::AddRule { effect: Choice::Allow, .. } => Some("adding an allow rule".into()),
+        Request::RemoveRule { id } => Some(format!("removing rule {id}")),
+        Request::AcceptPins { entry, .. } => Some(format!("accepting changed definitions of {entry}")),
+        Request::AddGrants { entry, .. } => Some(format!("granting more to {entry}")),
+        Request::Mode { set: Some(new) } => match (mode, new) {
+            (Watch, Watch) | (Balanced | Watch, Balanced) | (_, Strict) => None,
+            (_, new) => Some(format!("switching to mode {new}")),
+        },
+        Request::Authorize { action } => Some(action.clone()),
+        Request::Answer { choice: Choice::Block, .. }
+        | Request::AddRule { effect: Choice::Block, .. }
+        | Request::Mode { set: None }
+        | Request::Status
+        | Request::Pending
+        | Request::Log(_)
+        | Request::VerifyLog
+        | Request::Rules
+        | Request::Pins { .. }
+        | Request::Grants { .. }
+        | Request::RemoveGrants { .. } => None,
+    }
+}
+
+async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
+    let outcome = match request {
+        Request::Status => Ok(Reply::Status(status(engine))),
+        Request::Pending => Ok(pending(engine)),
+        Request::Answer { id, choice, duration } => answer::answer(engine, &id, choice, duration).await,
+        Request::VerifyLog => settings::verify(engine).await,
+        Request::Rules => Ok(Reply::Rules { rules: engine.rules.borrow().clone() }),
+        Request::AddRule { effect, matches, expires } => settings::add_rule(engine, effect, matches, expires).await,
+        Request::RemoveRule { id } => settings::remove_rule(engine, id).await,
+        Request::Pins { entry } => settings::pins(engine, entry).await,
+        Request::AcceptPins { entry, tool } => settings::accept_pins(engine, entry, tool).await,
+        Request::Grants { entry } => settings::grants(engine, entry).await,
+        Request::AddGrants { entry, grants, env } => settings::add_grants(engine, entry, grants, env).await,
+        Request::RemoveGrants { entry, paths, env } => settings::remove_grants(engine, entry, paths, env).await,
+        Request::Mode { set } => settings::mode(engine, set).await,
+        Request::Authorize { action } => {
+            engine.commit(engine.event(What::Command { text: action })).await;
+            Ok(Reply::Done { text: "allowed".into() })
+        }
+        // Streams, and is served by `serve`.
+        Request::Log(_) => Err("the log is streamed".into()),
+    };
+    outcome.unwrap_or_else(|text| Reply::Failed { text })
+}
+
+fn status(engine: &Engine) -> Status {
+    let sessions = engine
+        .sessions
+        .borrow()
+        .values()
+        .map(|s| SessionView {
+            id: s.id,
+            entry: s.entry.clone(),
+            client: s.agent.name.clone(),
+            pid: s.pid,
+            level: s.level.clone(),
+            profile: s.profile.clone(),
+            since: s.since,
+            calls: s.calls.get(),
+        })
+        .collect();
+    Status {
+        version: env!("CARGO_PKG_VERSION").into(),
+        pid: std::process::id(),
+        since: engine.since,
+        mode: engine.mode.get(),
+        pending: engine.desk.borrow().questions().len(),
+        sessions,
+        problems: engine.problems(),
+    }
+}
+
+fn pending(engine: &Engine) -> Reply {
+    let mut desk = engine.desk.borrow_mut();
+    let questions: Vec<_> = desk.questions().into_iter().cloned().collect();
+    for question in &questions {
+        desk.shown(&question.id);
+    }
+    Reply::Questions { questions }
+}
+
+/// Streams the log: what is stored, then, if asked for, what is written from now on.
+async fn log(
+    engine: &Rc<Engine>,
+    query: &LogQuery,
+    incoming: &mut Incoming,
+    outgoing: &Outgoing,
+) -> Result<(), WireError> {
+    let mut news = query.follow.then(|| engine.recorder.follow());
+    let mut after = 0;
+    loop {
+        let page = Query {
+            after_seq: after,
+            entry: query.server.as_ref().and_then(|s| s.parse().ok()),
+            server: query.server.clone().filter(|s| s.parse::<firedoor_model::EntryId>().is_err()),
+            since: query.since,
+            limit: PAGE,
+            ..Query::default()
+        };
+        let rows = match engine.recorder.with(move |store| store.events(&page)).await {
+            Ok(rows) => rows,
+            Err(e) => return outgoing.send(&Reply::Failed { text: e.to_string() }).await,
+        };
+        let full = rows.len() == PAGE as usize;
+        for row in rows {
+            after = row.seq;
+            outgoing.send(&Reply::Event(to_row(row))).await?;
+        }
+        if full {
+            continue;
+        }
+        let Some(news) = &mut news else { return outgoing.send(&Reply::Done { text: String::new() }).await };
+        // Whatever is new, the next page has it: also what a slow reader of the channel missed.
+        tokio::select! {
+            row = news.recv() => if matches!(row, Err(RecvError::Closed)) {
+                return outgoing.send(&Reply::Done { text: String::new() }).await;
+            },
+            () = incoming.closed() => return Err(WireError::Closed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use firedoor_model::Mode;
+
+    use super::*;
+
+    #[test]
+    fn what_weakens() {
+        let check = |request: Request, mode: Mode, want: bool| {
+            assert_eq!(weakens(&request, mode).is_some(), want, "{request:?} in {mode}");
+        };
+        let to = |mode| Request::Mode { set: Some(mode) };
+        check(to(Mode::Watch), Mode::Balanced, true);
+        check(to(Mode::Balanced), Mode::Strict, true);
+        check(to(Mode::Balanced), Mode::Watch, false);
+        check(to(Mode::Strict), Mode::Balanced, false);
+        check(Request::Mode { set: None }, Mode::Strict, false);
+        let answer = |choice| Request::Answer {
+            id: firedoor_model::question::Ref("A1".into()),
+            choice,
+            duration: firedoor_model::question::Duration::Once,
+        };
+        check(answer(Choice::Allow), Mode::Balanced, true);
+        check(answer(Choice::Block), Mode::Balanced, false);
+        check(Request::Authorize { action: "restore".into() }, Mode::Watch, true);
+        check(Request::Status, Mode::Strict, false);
+    }
+}

@@ -1,0 +1,66 @@
+//! Answers to questions.
+
+use std::rc::Rc;
+
+use firedoor_ipc::command::Reply;
+use firedoor_model::{
+    audit::What,
+    question::{Choice, Duration, Ref},
+};
+use firedoor_policy::{Answered, Refusal, Settled, Standing};
+
+use crate::engine::Engine;
+
+/// Answers one question. The answer and its rules are written down before anything is forwarded.
+pub async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, duration: Duration) -> Result<Reply, String> {
+    let id = Ref(id.0.to_ascii_uppercase());
+    let quarantined = engine.desk.borrow().question(&id).is_some_and(|(question, _)| {
+        let sessions = engine.sessions.borrow();
+        sessions.values().filter(|s| s.entry == question.entry).any(|s| {
+            s.tools.borrow().get(question.tool.raw()).is_some_and(|t| t.quarantined)
+        })
+    });
+    // Written first: an answer that cannot be put on record does not count.
+    let event = engine.event(What::Answered { reference: id.clone(), choice, duration });
+    let known = engine.desk.borrow().question(&id).map(|(question, _)| question.entry.clone());
+    if let Some(entry) = known {
+        let event = firedoor_model::audit::Event { entry: Some(entry), ..event };
+        let written = engine.recorder.commit(event).await;
+        if let (Err(e), Choice::Allow) = (written, choice) {
+            return Err(format!("the answer could not be written down, so it does not count: {e}"));
+        }
+    }
+    let answered = {
+        let standing = Standing { rules: &engine.rules.borrow(), quarantined, now: engine.now() };
+        engine.desk.borrow_mut().answer(&id, choice, duration, &standing)
+    };
+    let answered = answered.map_err(|e| e.to_string())?;
+    store_rules(engine, &answered).await?;
+    let Answered { released, permit, also, .. } = &answered;
+    let settled = Settled { reference: id.clone(), released: released.clone() };
+    for Settled { reference, released } in std::iter::once(&settled).chain(also) {
+        match choice {
+            Choice::Allow => engine.allow_held(released),
+            Choice::Block => engine.refuse_held(released, &Refusal::User, reference),
+        }
+    }
+    engine.wake.notify_one();
+    let text = match (choice, permit, released.len()) {
+        (Choice::Block, ..) => format!("{id} blocked; the same is refused for the rest of the agent's session"),
+        (Choice::Allow, Some(_), _) => format!("{id} allowed: the agent may repeat exactly this call once within 10 minutes"),
+        (Choice::Allow, None, _) => format!("{id} allowed"),
+    };
+    Ok(Reply::Done { text })
+}
+
+async fn store_rules(engine: &Rc<Engine>, answered: &Answered) -> Result<(), String> {
+    for draft in answered.rules.clone() {
+        let rule = engine.recorder.with(move |store| store.add_rule(&draft)).await;
+        match rule {
+            Ok(rule) => engine.rules.borrow_mut().push(rule),
+            // The answer holds for the session all the same.
+            Err(e) => engine.problem(format!("a rule could not be stored: {e}")),
+        }
+    }
+    Ok(())
+}

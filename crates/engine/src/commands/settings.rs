@@ -1,0 +1,148 @@
+//! Rules, pins, grants, the mode, and the check of the log.
+
+use std::{path::PathBuf, rc::Rc};
+
+use firedoor_ipc::command::{self, Reply};
+use firedoor_model::{
+    EntryId, Millis, Mode, Untrusted,
+    audit::What,
+    launch::{Access, Grant},
+    question::Choice,
+    rule::{Draft, Match, Origin},
+};
+use firedoor_store::{Accepted, EntryGrants, PinKind, PinState};
+
+use crate::engine::Engine;
+
+type Outcome = Result<Reply, String>;
+
+fn text(e: impl std::fmt::Display) -> String {
+    e.to_string()
+}
+
+/// Puts a change on record before it takes effect.
+async fn note(engine: &Rc<Engine>, entry: Option<&EntryId>, what: String) -> Result<(), String> {
+    let event = firedoor_model::audit::Event { entry: entry.cloned(), ..engine.event(What::Command { text: what }) };
+    engine.recorder.commit(event).await.map_err(|e| format!("nothing was changed, because it cannot be recorded: {e}"))
+}
+
+pub async fn verify(engine: &Rc<Engine>) -> Outcome {
+    let verified = engine.recorder.with(|store| store.verify()).await.map_err(text)?;
+    Ok(Reply::Verified { rows: verified.rows, bad: verified.first_bad.map(|bad| (bad.seq, bad.why.to_string())) })
+}
+
+pub async fn add_rule(engine: &Rc<Engine>, effect: Choice, matches: Match, expires: Option<Millis>) -> Outcome {
+    let draft = Draft { effect, matches, origin: Origin::User, created: engine.now(), expires };
+    note(engine, draft.matches.entry.as_ref(), format!("rule added: {}", draft.clone().numbered(0))).await?;
+    let rule = engine.recorder.with(move |store| store.add_rule(&draft)).await.map_err(text)?;
+    engine.rules.borrow_mut().push(rule.clone());
+    Ok(Reply::Done { text: format!("rule {}: {rule}", rule.id) })
+}
+
+pub async fn remove_rule(engine: &Rc<Engine>, id: i64) -> Outcome {
+    let rule = engine.rules.borrow().iter().find(|r| r.id == id).cloned();
+    let rule = rule.ok_or_else(|| format!("there is no rule {id}: list them with `firedoor rules list`"))?;
+    if rule.origin == Origin::Managed {
+        return Err(format!("rule {id} was set by an administrator and cannot be removed"));
+    }
+    note(engine, rule.matches.entry.as_ref(), format!("rule removed: {rule}")).await?;
+    engine.recorder.with(move |store| store.remove_rule(id)).await.map_err(text)?;
+    engine.rules.borrow_mut().retain(|r| r.id != id);
+    Ok(Reply::Done { text: format!("removed rule {id}: {rule}") })
+}
+
+pub async fn pins(engine: &Rc<Engine>, entry: Option<EntryId>) -> Outcome {
+    let pins = engine.recorder.with(move |store| store.pins(entry.as_ref())).await.map_err(text)?;
+    let view = |pin: firedoor_store::Pin| {
+        let (changed, now) = match pin.state {
+            PinState::Pinned => (Vec::new(), None),
+            PinState::Changed { to, .. } => (pin.accepted.changed_fields(&to), Some(to)),
+        };
+        command::Pin {
+            entry: pin.key.entry,
+            kind: pin.key.kind.word().to_owned(),
+            name: pin.key.name,
+            first_seen: pin.first_seen,
+            digest: pin.accepted.whole,
+            changed,
+            accepted: pin.accepted.text,
+            now: now.as_ref().and_then(|n| n.text.clone()),
+            seen: now.map(|n| n.whole),
+        }
+    };
+    Ok(Reply::Pins { pins: pins.into_iter().map(view).collect() })
+}
+
+pub async fn accept_pins(engine: &Rc<Engine>, entry: EntryId, tool: Option<Untrusted>) -> Outcome {
+    let of = entry.clone();
+    let pins = engine.recorder.with(move |store| store.pins(Some(&of))).await.map_err(text)?;
+    let wanted = |name: &Untrusted| tool.as_ref().is_none_or(|t| t == name);
+    let changed: Vec<_> = pins
+        .into_iter()
+        .filter(|pin| wanted(&pin.key.name))
+        .filter_map(|pin| match pin.state {
+            PinState::Changed { to, .. } => Some((pin.key, to.whole)),
+            PinState::Pinned => None,
+        })
+        .collect();
+    if changed.is_empty() {
+        return Err(format!("nothing of {entry} waits to be accepted: see `firedoor pins list`"));
+    }
+    let names: Vec<_> = changed.iter().map(|(key, _)| key.name.visible(80)).collect();
+    note(engine, Some(&entry), format!("definitions accepted: {}", names.join(", "))).await?;
+    for (key, whole) in changed {
+        let (kind, name) = (key.kind, key.name.clone());
+        let accepted = engine.recorder.with(move |store| store.accept_pin(&key, whole)).await.map_err(text)?;
+        if accepted != Accepted::Done {
+            return Err(format!("{} changed again meanwhile: look at it once more", name.visible(80)));
+        }
+        if kind == PinKind::Tool {
+            for session in engine.sessions.borrow().values().filter(|s| s.entry == entry) {
+                session.accepted(name.raw(), whole);
+            }
+        }
+    }
+    Ok(Reply::Done { text: format!("accepted: {}", names.join(", ")) })
+}
+
+pub async fn grants(engine: &Rc<Engine>, entry: Option<EntryId>) -> Outcome {
+    let all = engine.recorder.with(|store| store.all_grants()).await.map_err(text)?;
+    let grants = all
+        .into_iter()
+        .filter(|(of, _)| entry.as_ref().is_none_or(|e| e == of))
+        .map(|(entry, EntryGrants { grants, env })| command::EntryGrants { entry, grants, env })
+        .collect();
+    Ok(Reply::Grants { grants })
+}
+
+pub async fn add_grants(engine: &Rc<Engine>, entry: EntryId, grants: Vec<Grant>, env: Vec<String>) -> Outcome {
+    note(engine, Some(&entry), format!("granted to {entry}: {}", words(&grants, &env))).await?;
+    let (of, more) = (entry.clone(), EntryGrants { grants, env });
+    engine.recorder.with(move |store| store.add_grants(&of, &more)).await.map_err(text)?;
+    Ok(Reply::Done { text: format!("granted to {entry}; it holds from the server's next start") })
+}
+
+pub async fn remove_grants(engine: &Rc<Engine>, entry: EntryId, paths: Vec<PathBuf>, env: Vec<String>) -> Outcome {
+    // The store removes a path whatever its access is.
+    let grants: Vec<_> = paths.into_iter().map(|path| Grant { path, access: Access::Read }).collect();
+    note(engine, Some(&entry), format!("grants removed from {entry}: {}", words(&grants, &env))).await?;
+    let (of, less) = (entry.clone(), EntryGrants { grants, env });
+    match engine.recorder.with(move |store| store.remove_grants(&of, &less)).await.map_err(text)? {
+        0 => Err(format!("{entry} had none of these grants: see `firedoor grants list`")),
+        n => Ok(Reply::Done { text: format!("{n} removed from {entry}; it holds from the server's next start") }),
+    }
+}
+
+fn words(grants: &[Grant], env: &[String]) -> String {
+    let paths = grants.iter().map(|g| g.path.display().to_string());
+    paths.chain(env.iter().map(|name| format!("${name}"))).collect::<Vec<_>>().join(", ")
+}
+
+pub async fn mode(engine: &Rc<Engine>, set: Option<Mode>) -> Outcome {
+    if let Some(mode) = set {
+        note(engine, None, format!("mode {mode}")).await?;
+        engine.recorder.with(move |store| store.set_mode(mode)).await.map_err(text)?;
+        engine.mode.set(mode);
+    }
+    Ok(Reply::Mode { mode: engine.mode.get() })
+}

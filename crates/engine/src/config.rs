@@ -1,0 +1,83 @@
+//! `$XDG_CONFIG_HOME/firedoor/config.toml`.
+
+use std::{fs, io, path::Path};
+
+use serde::Deserialize;
+
+/// Largest settings file, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// The user's settings.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// Bounds on what is accepted from clients and servers.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Largest message, in MiB, 1 to 1024.
+    pub message_mib: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { message_mib: 64 }
+    }
+}
+
+impl Limits {
+    /// Largest message, in bytes.
+    pub fn message_bytes(&self) -> usize {
+        (self.message_mib as usize) << 20
+    }
+}
+
+impl Config {
+    /// Reads the settings in `directory`. A file that cannot be used is reported and the defaults hold: they are the
+    /// safe choice, and refusing every server for a typing error is not.
+    pub fn load(directory: &Path) -> (Self, Option<String>) {
+        let path = directory.join("config.toml");
+        let problem = |why: String| (Self::default(), Some(format!("{}: {why}; the defaults are in force", path.display())));
+        match fs::metadata(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return (Self::default(), None),
+            Err(e) => return problem(e.to_string()),
+            Ok(meta) if !meta.is_file() || meta.len() > MAX_FILE => return problem("not a file of at most 1 MiB".into()),
+            Ok(_) => {}
+        }
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) => return problem(e.to_string()),
+        };
+        match toml::from_str::<Self>(&text) {
+            Ok(config) if (1..=1024).contains(&config.limits.message_mib) => (config, None),
+            Ok(_) => problem("limits.message_mib must be between 1 and 1024".into()),
+            Err(e) => problem(e.to_string().trim_end().replace('\n', " ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_and_mistakes() {
+        let dir = tempfile::tempdir().unwrap();
+        let check = |text: &str| {
+            fs::write(dir.path().join("config.toml"), text).unwrap();
+            let (config, problem) = Config::load(dir.path());
+            (config.limits.message_mib, problem)
+        };
+        assert_eq!(Config::load(&dir.path().join("none")), (Config::default(), None));
+        assert_eq!(check("[limits]\nmessage_mib = 8\n"), (8, None));
+        for bad in ["[limits]\nmessage_mib = 0\n", "[limits]\nmessage_mb = 8\n", "[limits"] {
+            let (value, problem) = check(bad);
+            assert_eq!(value, 64);
+            assert!(problem.unwrap().contains("config.toml"), "{bad}");
+        }
+    }
+}

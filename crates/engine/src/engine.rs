@@ -1,0 +1,262 @@
+//! The engine's state, shared by everything that runs on its one event loop.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use firedoor_inspect::Inspector;
+use firedoor_ipc::process::Process;
+use firedoor_launch::Profiles;
+use firedoor_model::{
+    Confidence, Finding, Millis, Mode, Severity, Verdict,
+    audit::{Event, What},
+    paths::Paths,
+    question::Ref,
+    rule::Rule,
+};
+use firedoor_policy::{Desk, Event as DeskEvent, HeldId, Refusal, SessionId, refusal};
+use tokio::sync::Notify;
+
+use crate::{
+    agent::{Agent, Client},
+    authority::Authority,
+    config::Config,
+    egress::Egress,
+    recorder::Recorder,
+    session::{Session, held::HeldLine},
+};
+
+/// Problems shown at most.
+const MAX_PROBLEMS: usize = 32;
+
+/// The engine.
+pub struct Engine {
+    pub paths: Paths,
+    pub config: Config,
+    pub profiles: Profiles,
+    pub inspector: Arc<Inspector>,
+    pub recorder: Rc<Recorder>,
+    pub egress: Rc<Egress>,
+    pub authority: Authority,
+    pub desk: RefCell<Desk>,
+    pub rules: RefCell<Vec<Rule>>,
+    pub mode: Cell<Mode>,
+    pub sessions: RefCell<BTreeMap<u64, Rc<Session>>>,
+    pub agents: RefCell<HashMap<Process, Rc<Agent>>>,
+    pub held: RefCell<HashMap<HeldId, Rc<HeldLine>>>,
+    /// The desk's next deadline may have changed.
+    pub wake: Notify,
+    pub since: Millis,
+    problems: RefCell<Vec<String>>,
+    last_id: Cell<u64>,
+}
+
+/// What an engine starts with.
+pub struct Parts {
+    pub paths: Paths,
+    pub config: Config,
+    pub profiles: Profiles,
+    pub recorder: Rc<Recorder>,
+    pub egress: Rc<Egress>,
+    pub seed: [u8; 32],
+    pub rules: Vec<Rule>,
+    pub mode: Mode,
+    pub problems: Vec<String>,
+}
+
+impl Engine {
+    pub fn new(parts: Parts) -> Rc<Self> {
+        Rc::new(Self {
+            paths: parts.paths,
+            config: parts.config,
+            profiles: parts.profiles,
+            inspector: Arc::new(Inspector::new()),
+            recorder: parts.recorder,
+            egress: parts.egress,
+            authority: Authority::default(),
+            desk: RefCell::new(Desk::new(parts.seed)),
+            rules: RefCell::new(parts.rules),
+            mode: Cell::new(parts.mode),
+            sessions: RefCell::default(),
+            agents: RefCell::default(),
+            held: RefCell::default(),
+            wake: Notify::new(),
+            since: now(),
+            problems: RefCell::new(parts.problems),
+            last_id: Cell::new(0),
+        })
+    }
+
+    /// Now.
+    pub fn now(&self) -> Millis {
+        now()
+    }
+
+    /// A number that is not used again in this run.
+    pub fn next_id(&self) -> u64 {
+        self.last_id.set(self.last_id.get() + 1);
+        self.last_id.get()
+    }
+
+    /// A reference for a decision that is no question.
+    pub fn reference(&self) -> Ref {
+        self.desk.borrow_mut().reference()
+    }
+
+    /// Writes a row before going on. A refusal takes effect also when it cannot be written: the row is kept and the
+    /// failure shown.
+    pub async fn commit(&self, event: Event) {
+        if let Err(e) = self.recorder.commit(event).await {
+            self.problem(e.to_string());
+        }
+    }
+
+    /// Shows that something does not work as it should.
+    pub fn problem(&self, text: String) {
+        let mut problems = self.problems.borrow_mut();
+        if !problems.contains(&text) && problems.len() < MAX_PROBLEMS {
+            problems.push(text);
+        }
+    }
+
+    /// What does not work as it should.
+    pub fn problems(&self) -> Vec<String> {
+        let mut all = self.problems.borrow().clone();
+        all.extend(self.recorder.problem());
+        all
+    }
+
+    /// The agent that a client process is, known or new.
+    pub fn agent(&self, client: &Client) -> Rc<Agent> {
+        let mut agents = self.agents.borrow_mut();
+        agents.retain(|_, agent| Rc::strong_count(agent) > 1 || agent.lives());
+        let new = || Agent::new(SessionId(self.next_id()), client);
+        agents.entry(client.process).or_insert_with(new).clone()
+    }
+
+    /// A session of this agent has ended. While the client lives its agent remembers: it may start the server again.
+    pub fn release_agent(&self, agent: &Rc<Agent>) {
+        let others = self.sessions.borrow().values().any(|s| Rc::ptr_eq(&s.agent, agent));
+        if !others && !agent.lives() {
+            self.agents.borrow_mut().remove(&agent.process);
+            let events = self.desk.borrow_mut().session_ended(agent.id);
+            self.act(events);
+        }
+    }
+
+    /// The client gave a held line up, or has gone.
+    pub fn withdraw(&self, held: &HeldLine) {
+        held.withdraw();
+        let ids = held.ids.borrow().clone();
+        let events: Vec<_> = ids.iter().filter_map(|(id, _)| self.desk.borrow_mut().cancel(*id)).collect();
+        self.settled(held);
+        self.act(events);
+    }
+
+    /// Forgets a line that is no longer held.
+    pub fn settled(&self, held: &HeldLine) {
+        if !held.settled.get() {
+            return;
+        }
+        for (id, _) in held.ids.borrow().iter() {
+            self.held.borrow_mut().remove(id);
+            self.desk.borrow_mut().cancel(*id);
+        }
+        if let Some(session) = held.session.upgrade() {
+            session.forget_settled();
+        }
+    }
+
+    /// Lets held lines go on.
+    pub fn allow_held(&self, ids: &[HeldId]) {
+        for id in ids {
+            let held = self.held.borrow_mut().remove(id);
+            if let Some(held) = held {
+                held.allow();
+                self.settled(&held);
+            }
+        }
+    }
+
+    /// Refuses held lines.
+    pub fn refuse_held(&self, ids: &[HeldId], kind: &Refusal, reference: &Ref) {
+        for id in ids {
+            let held = self.held.borrow_mut().remove(id);
+            if let Some(held) = held {
+                let request = held.ids.borrow().iter().find(|(h, _)| h == id).map(|(_, r)| r.clone());
+                held.refuse(request.as_deref().unwrap_or_default(), &refusal(kind, reference));
+                self.settled(&held);
+            }
+        }
+    }
+
+    /// Lets the desk's clocks run.
+    pub async fn run_clocks(self: Rc<Self>) {
+        loop {
+            let deadline = self.desk.borrow().next_deadline();
+            let wait = deadline.map_or(Duration::from_secs(3600), |at| Duration::from_millis(at.since(now()) + 1));
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.wake.notified() => {}
+            }
+            let events = self.desk.borrow_mut().tick(now());
+            self.act(events);
+        }
+    }
+
+    /// Does what follows from the desk's events.
+    fn act(&self, events: Vec<DeskEvent>) {
+        for event in events {
+            match event {
+                DeskEvent::HoldExpired { reference, held } => {
+                    self.refuse_held(&held, &Refusal::Awaiting, &reference);
+                }
+                DeskEvent::Expired { reference, held } => {
+                    self.refuse_held(&held, &Refusal::Awaiting, &reference);
+                    self.recorder.record(self.event(What::Expired { reference }));
+                }
+                DeskEvent::Withdrawn { reference } => {
+                    self.recorder.record(self.event(What::Expired { reference }));
+                }
+                // It shows in the refusals and in the log.
+                DeskEvent::Quieted { .. } => {}
+            }
+        }
+    }
+
+    /// An audit event about the engine itself.
+    pub fn event(&self, what: What) -> Event {
+        Event { at: now(), entry: None, session: None, client: None, what }
+    }
+}
+
+/// What stands for the findings of an inspection that was lost: it refuses.
+pub fn lost() -> Finding {
+    Finding {
+        detector: "engine/failed".into(),
+        severity: Severity::Critical,
+        confidence: Confidence::Certain,
+        summary: "The message could not be inspected.".into(),
+        evidence: Vec::new(),
+    }
+}
+
+/// The system's clock.
+pub fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_inspection_refuses() {
+        assert_eq!(firedoor_policy::verdict_for_record(&[lost()]), Verdict::Block);
+    }
+}

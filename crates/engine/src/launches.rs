@@ -1,0 +1,207 @@
+//! From a shim's first message to a running server.
+
+use std::{collections::BTreeSet, os::fd::OwnedFd, rc::Rc};
+
+use firedoor_clients::{Clients, Env};
+use firedoor_ipc::{
+    process::{self, Peer},
+    shim::{ToEngine, ToShim},
+};
+use firedoor_launch::{Context, InstallStep, Plan, ProxyAddress, Run, UserGrants};
+use firedoor_model::{EntryId, audit::What, launch::LaunchRequest};
+
+use crate::{
+    agent::{self, Agent},
+    connection::{Incoming, Outgoing},
+    egress::{Egress, Target},
+    engine::Engine,
+    session::{self, definitions::known_tools},
+};
+
+/// Why no server was started. Everything here is said to the user.
+#[derive(Debug, thiserror::Error)]
+enum LaunchError {
+    /// The shim has gone, or sent something else than agreed. There is nobody to tell.
+    #[error("the shim ended before its server ran")]
+    Shim,
+    /// The plan says no, or something it needs failed.
+    #[error("{0}")]
+    Refused(String),
+    /// The shim could not start it; it has told the client already.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Serves one shim from its hello to its end.
+pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgoing: Outgoing) {
+    let Ok((ToEngine::Launch(request), _)) = incoming.receive().await else { return };
+    let entry = request.entry.clone();
+    let client = agent::client_of(peer.process);
+    engine.authority.watch_client(client.process);
+    let agent = engine.agent(&client);
+    let launched = launch(&engine, &agent, request, &mut incoming, &outgoing).await;
+    let event = |what| firedoor_model::audit::Event {
+        at: engine.now(),
+        entry: Some(entry.clone()),
+        session: None,
+        client: Some(agent.name.clone()),
+        what,
+    };
+    match launched {
+        Ok(started) => {
+            if let Err(e) = session::serve(&engine, started, incoming, outgoing).await {
+                engine.recorder.record(event(What::Failed { reason: format!("the streams cannot be used: {e}") }));
+            }
+        }
+        Err(e) => {
+            engine.recorder.record(event(What::Refused { reason: e.to_string() }));
+            if let LaunchError::Refused(text) = e {
+                // A shim that has gone needs no reason.
+                let _ = outgoing.send(&ToShim::Refuse { text }).await;
+            }
+            engine.release_agent(&agent);
+        }
+    }
+}
+
+async fn launch(
+    engine: &Rc<Engine>,
+    agent: &Rc<Agent>,
+    request: LaunchRequest,
+    incoming: &mut Incoming,
+    outgoing: &Outgoing,
+) -> Result<session::Started, LaunchError> {
+    let mut planned = plan(engine, &request).await?;
+    if let Planned { plan: Plan::Install(step), token } = planned {
+        install(engine, step, token, incoming, outgoing).await?;
+        planned = plan(engine, &request).await?;
+    }
+    let Plan::Run(run) = planned.plan else {
+        return Err(LaunchError::Refused("the install step left the server uninstalled; try again".into()));
+    };
+    let Run { step, identity, profile, dropped_env, notes } = run;
+    for note in notes {
+        engine.recorder.record(firedoor_model::audit::Event {
+            entry: Some(request.entry.clone()),
+            ..engine.event(What::Command { text: note })
+        });
+    }
+    if !dropped_env.is_empty() {
+        let text = format!("environment variables not passed on: {}", dropped_env.join(", "));
+        engine.recorder.record(firedoor_model::audit::Event {
+            entry: Some(request.entry.clone()),
+            ..engine.event(What::Command { text })
+        });
+    }
+    let entry = request.entry;
+    let pins = {
+        let entry = entry.clone();
+        engine.recorder.with(move |store| store.pins(Some(&entry))).await
+    };
+    let pins = pins.unwrap_or_else(|e| {
+        engine.problem(format!("pins cannot be read: {e}"));
+        Vec::new()
+    });
+    let tools = known_tools(engine, &pins);
+    outgoing.send(&ToShim::Run { step }).await.map_err(|_| LaunchError::Shim)?;
+    match incoming.receive().await {
+        Ok((ToEngine::Started { pid, level }, fds)) => {
+            let streams: [OwnedFd; 4] = fds.try_into().map_err(|_| LaunchError::Shim)?;
+            if let Ok(stat) = process::stat(pid) {
+                engine.authority.watch_server(stat.process);
+            }
+            Ok(session::Started {
+                entry,
+                agent: agent.clone(),
+                launch: identity.digest,
+                profile,
+                level,
+                pid,
+                tools,
+                streams,
+            })
+        }
+        Ok((ToEngine::Failed { detail }, _)) => Err(LaunchError::Failed(detail)),
+        Ok(_) | Err(_) => Err(LaunchError::Shim),
+    }
+}
+
+struct Planned {
+    plan: Plan,
+    /// The token that the plan's install step presents to the proxy.
+    token: String,
+}
+
+/// Makes the plan, on another thread: it looks at many files.
+async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, LaunchError> {
+    let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
+    let granted = {
+        let entry = request.entry.clone();
+        engine.recorder.with(move |store| store.grants(&entry)).await
+    };
+    let user = match granted {
+        Ok(granted) => UserGrants { grants: granted.grants, env: granted.env.into_iter().collect() },
+        // Fewer grants are safe, and the server may run without them.
+        Err(e) => {
+            engine.problem(format!("grants cannot be read: {e}"));
+            UserGrants::default()
+        }
+    };
+    let token = Egress::token().map_err(|e| refused(&e))?;
+    let proxy = ProxyAddress { address: engine.egress.address(), token: token.clone() };
+    let (paths, profiles, request, now) = (engine.paths.clone(), engine.profiles.clone(), request.clone(), engine.now());
+    let work = move || {
+        let declared = declared_env(&request, &paths);
+        let context = Context {
+            paths: &paths,
+            profiles: &profiles,
+            user: &user,
+            declared_env: declared.as_ref(),
+            proxy: Some(&proxy),
+            now,
+        };
+        firedoor_launch::plan(&request, &context)
+    };
+    let plan = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| LaunchError::Refused("planning the start failed inside Firedoor; see engine.log".into()))?
+        .map_err(|e| refused(&e))?;
+    Ok(Planned { plan, token })
+}
+
+/// The environment names that the entry declares in its client's configuration.
+fn declared_env(request: &LaunchRequest, paths: &firedoor_model::paths::Paths) -> Option<BTreeSet<String>> {
+    let lookup = |name: &str| request.env.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
+    let env = Env::new(paths.clone(), &request.cwd, lookup);
+    let entry: &EntryId = &request.entry;
+    Clients::load().ok()?.declared_env(&env, entry)
+}
+
+/// Lets the shim run an install step that reaches its registry and nothing else.
+async fn install(
+    engine: &Rc<Engine>,
+    step: InstallStep,
+    token: String,
+    incoming: &mut Incoming,
+    outgoing: &Outgoing,
+) -> Result<(), LaunchError> {
+    let targets = step.hosts.iter().map(|(host, port)| Target { host: host.to_ascii_lowercase(), port: *port }).collect();
+    // Ends with this function.
+    let _pass = engine.egress.admit(token, targets);
+    let message = ToShim::Install { step: step.step.clone(), limit: step.timeout };
+    outgoing.send(&message).await.map_err(|_| LaunchError::Shim)?;
+    match incoming.receive().await {
+        Ok((ToEngine::Installed { ok: true, .. }, _)) => {
+            step.done(engine.now()).map_err(|e| LaunchError::Refused(format!("cannot record the installation: {e}")))
+        }
+        Ok((ToEngine::Installed { ok: false, detail }, _)) if step.required => Err(LaunchError::Refused(format!(
+            "the server could not be installed: {detail}. Its installer ran in a sandbox that reaches only {}",
+            step.hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect::<Vec<_>>().join(", ")
+        ))),
+        // A refresh failed, as it does without a network: what is installed runs.
+        Ok((ToEngine::Installed { ok: false, .. }, _)) => {
+            step.postponed(engine.now()).map_err(|e| LaunchError::Refused(format!("cannot record the installation: {e}")))
+        }
+        Ok(_) | Err(_) => Err(LaunchError::Shim),
+    }
+}

@@ -1,0 +1,98 @@
+//! One server and its client: the streams between them, and what is known about them.
+//!
+//! Architecture invariant: a message that is not changed goes on as the bytes that came.
+
+pub mod definitions;
+mod downstream;
+mod edit;
+pub mod held;
+mod life;
+mod oversize;
+mod pending;
+mod upstream;
+
+pub use life::{Started, serve};
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+};
+
+use firedoor_model::{Digest, EntryId, Millis, audit};
+
+use crate::{agent::Agent, io::Outlet};
+use definitions::Tool;
+use held::HeldLine;
+use pending::{Asked, Pending};
+
+/// A message of at least this many bytes is inspected on another thread, so that other servers do not wait for it.
+const LARGE: usize = 256 << 10;
+
+/// One session.
+pub struct Session {
+    /// Its number within this run of the engine.
+    pub id: u64,
+    /// The server's entry.
+    pub entry: EntryId,
+    /// The client.
+    pub agent: Rc<Agent>,
+    /// What was started.
+    pub launch: Digest,
+    /// The profile that gave its grants.
+    pub profile: String,
+    /// The sandbox level really in force.
+    pub level: String,
+    /// The server's process.
+    pub pid: u32,
+    /// When it started.
+    pub since: Millis,
+    /// Tool calls so far.
+    pub calls: Cell<u64>,
+    /// Tools as the server described them.
+    pub tools: RefCell<HashMap<String, Tool>>,
+    to_server: Outlet,
+    to_client: Outlet,
+    pending: RefCell<Pending>,
+    /// Lines that wait for the user, by the desk's number.
+    held: RefCell<Vec<Rc<HeldLine>>>,
+    /// Whether the client opened with `initialize` (revisions up to 2025-11-25): such clients take notifications.
+    legacy: Cell<bool>,
+}
+
+impl Session {
+    /// Remembers requests that go to the server now.
+    fn remember(&self, asked: Vec<(String, Asked)>) {
+        let mut pending = self.pending.borrow_mut();
+        for (id, asked) in asked {
+            pending.insert(&id, asked);
+        }
+    }
+
+    /// An audit event about this session.
+    pub fn event(&self, at: Millis, what: audit::What) -> audit::Event {
+        audit::Event {
+            at,
+            entry: Some(self.entry.clone()),
+            session: Some(self.id),
+            client: Some(self.agent.name.clone()),
+            what,
+        }
+    }
+
+    /// Drops held lines that were settled.
+    pub fn forget_settled(&self) {
+        self.held.borrow_mut().retain(|held| !held.settled.get());
+    }
+
+    /// The user accepted a tool's definition: it may be called, and the client may look again.
+    pub fn accepted(&self, name: &str, digest: Digest) {
+        if let Some(tool) = self.tools.borrow_mut().get_mut(name) {
+            tool.quarantined = false;
+            tool.digest = digest;
+        }
+        if self.legacy.get() {
+            self.to_client.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n");
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! From the client to the server.
+
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
+
+use firedoor_inspect::{Call, CallLabel, Sink};
+use firedoor_model::{
+    Finding, Untrusted, Verdict, audit,
+    wire::{Body, CallView, Frame, Message, Object, WireError, unescape},
+};
+use firedoor_policy::{Ask, Decision, HeldId, Input, Opening, Reason, Refusal, Subject, call_digest, refusal};
+
+use super::{
+    LARGE, Session,
+    held::{HeldLine, REFUSED, Request},
+    oversize,
+    pending::Asked,
+};
+use crate::{
+    engine::Engine,
+    io::{Inlet, Line, Lines},
+};
+
+/// JSON-RPC codes (JSON-RPC 2.0 §5.1).
+const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
+
+/// Longest arguments shown with a question, in characters.
+const SHOWN_ARGUMENTS: usize = 16 << 10;
+
+/// The member of `params` that names what is called, for the methods that reach something.
+fn subject_member(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" | "resources/subscribe" => Some("uri"),
+        _ => None,
+    }
+}
+
+/// What is to happen with one message of a line.
+enum Ruling {
+    Pass,
+    Ask { ask: Box<Ask>, request: Request, progress: Option<String> },
+    Refuse { request: Option<Request>, text: String },
+}
+
+/// Reads lines until the client closes its side.
+pub(super) async fn run(session: Rc<Session>, engine: Rc<Engine>, mut inlet: Inlet) {
+    let mut lines = Lines::new(engine.config.limits.message_bytes());
+    loop {
+        match inlet.read(&mut lines).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        while let Some(line) = lines.next() {
+            session.from_client(&engine, line).await;
+            session.to_server.room().await;
+        }
+    }
+    if let Some(line) = lines.finish() {
+        session.from_client(&engine, line).await;
+    }
+}
+
+impl Session {
+    async fn from_client(self: &Rc<Self>, engine: &Rc<Engine>, line: Line<'_>) {
+        let line = match line {
+            Line::Whole(line) => line,
+            Line::TooLong { bytes, head, tail } => return self.too_long(engine, bytes, head, tail),
+        };
+        let body = line.trim_ascii();
+        if body.is_empty() {
+            return self.to_server.send(line);
+        }
+        let frame = match Frame::parse(body) {
+            Ok(frame) => frame,
+            Err(e) => return self.malformed(engine, body, e),
+        };
+        let mut asked = Vec::new();
+        let mut rulings = Vec::new();
+        for message in frame.messages() {
+            let ruling = self.rule(engine, message, &mut asked).await;
+            if !matches!(ruling, Ruling::Pass) {
+                rulings.push(ruling);
+            }
+        }
+        if rulings.is_empty() {
+            self.remember(asked);
+            return self.to_server.send(line);
+        }
+        let batch = matches!(frame, Frame::Batch(_));
+        self.stop_line(engine, line, batch, requests(&frame), asked, rulings).await;
+    }
+
+    /// Refuses or holds a line of which at least one message may not simply pass.
+    async fn stop_line(
+        self: &Rc<Self>,
+        engine: &Rc<Engine>,
+        line: &[u8],
+        batch: bool,
+        requests: Vec<Request>,
+        asked: Vec<(String, Asked)>,
+        rulings: Vec<Ruling>,
+    ) {
+        let held = Rc::new(HeldLine {
+            session: Rc::downgrade(self),
+            line: line.to_vec(),
+            batch,
+            requests,
+            asked: RefCell::new(asked),
+            waits: Cell::new(0),
+            settled: Cell::new(false),
+            ids: RefCell::default(),
+        });
+        for ruling in &rulings {
+            if let Ruling::Refuse { request, text } = ruling {
+                held.refuse(request.as_ref().map_or("", |r| &r.id), text);
+            }
+        }
+        if held.settled.get() {
+            return;
+        }
+        held.waits.set(rulings.len());
+        self.held.borrow_mut().push(held.clone());
+        for ruling in rulings {
+            let Ruling::Ask { ask, request, progress } = ruling else { continue };
+            held.ids.borrow_mut().push((ask.held, request.id.clone()));
+            if let Some(token) = progress {
+                held.keep_alive(token);
+            }
+            engine.ask(&held, *ask, &request.id).await;
+        }
+    }
+
+    /// Judges one message.
+    async fn rule(
+        self: &Rc<Self>,
+        engine: &Rc<Engine>,
+        message: &Message<'_>,
+        asked: &mut Vec<(String, Asked)>,
+    ) -> Ruling {
+        let (id, method, params) = match &message.body {
+            Body::Request { id, method, params } => (*id, method.as_ref(), *params),
+            Body::Notification { method, params } => {
+                return if method == "notifications/cancelled" && self.cancelled(engine, *params) {
+                    // The server never saw the request. Nothing is answered: the client has given it up.
+                    Ruling::Refuse { request: None, text: String::new() }
+                } else {
+                    Ruling::Pass
+                };
+            }
+            Body::Response { .. } | Body::Error { .. } => return Ruling::Pass,
+        };
+        if method == "initialize" {
+            self.legacy.set(true);
+        }
+        let request =
+            || Request { id: id.to_owned(), tool_call: method == "tools/call", modern: params.is_some_and(is_modern) };
+        let (subject, arguments, progress) = match subject_member(method) {
+            // What reaches no tool may still carry data away: its params are looked at as a whole.
+            None => (String::new(), params, None),
+            Some(member) => match CallView::parse(params, member) {
+                Ok(view) => (view.subject.into_owned(), view.arguments, view.progress_token),
+                Err(e) => {
+                    let text = refusal(&Refusal::EngineError, &engine.reference());
+                    engine.recorder.record(self.failed(engine, &format!("{method}: {e}")));
+                    return Ruling::Refuse { request: Some(request()), text };
+                }
+            },
+        };
+        let (label, findings) = self.inspect_call(engine, method, &subject, arguments).await;
+        asked.push((id.to_owned(), Asked { method: method.to_owned(), subject: subject.clone(), label }));
+        let reaches = subject_member(method).is_some();
+        if method == "tools/call" {
+            self.calls.set(self.calls.get() + 1);
+        }
+        if !reaches && findings.is_empty() {
+            return Ruling::Pass;
+        }
+        self.decide(engine, method, &subject, arguments, findings, request(), progress).await
+    }
+
+    async fn inspect_call(
+        &self,
+        engine: &Rc<Engine>,
+        method: &str,
+        subject: &str,
+        arguments: Option<&str>,
+    ) -> (CallLabel, Vec<Finding>) {
+        let sink = match method {
+            "tools/call" => {
+                let known = self.tools.borrow().get(subject).map(|t| t.sink);
+                known.unwrap_or_else(|| engine.inspector.sink(subject, None))
+            }
+            "resources/read" | "resources/subscribe" => engine.inspector.sink_of_uri(subject),
+            _ => Sink::Local,
+        };
+        let now = engine.now();
+        let mut memory = self.agent.memory.clone().lock_owned().await;
+        if arguments.map_or(0, str::len) < LARGE {
+            let call = Call { entry: &self.entry, method, subject, arguments, sink, now };
+            return (engine.inspector.label(&call), engine.inspector.call(&mut memory, &call));
+        }
+        let inspector = engine.inspector.clone();
+        let (entry, method, subject) = (self.entry.clone(), method.to_owned(), subject.to_owned());
+        let arguments = arguments.map(str::to_owned);
+        let work = move || {
+            let call = Call {
+                entry: &entry,
+                method: &method,
+                subject: &subject,
+                arguments: arguments.as_deref(),
+                sink,
+                now,
+            };
+            (inspector.label(&call), inspector.call(&mut memory, &call))
+        };
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| (CallLabel::default(), vec![crate::engine::lost()]))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all of them describe the one message that is decided about")]
+    async fn decide(
+        self: &Rc<Self>,
+        engine: &Rc<Engine>,
+        method: &str,
+        subject: &str,
+        arguments: Option<&str>,
+        findings: Vec<Finding>,
+        request: Request,
+        progress: Option<&str>,
+    ) -> Ruling {
+        let tool = self.tools.borrow().get(subject).filter(|_| method == "tools/call").cloned();
+        let about = Subject {
+            entry: self.entry.clone(),
+            tool: (!subject.is_empty()).then(|| Untrusted::new(subject)),
+            call: call_digest(&self.entry, method, subject, arguments),
+            launch: Some(self.launch),
+            definition: tool.as_ref().map(|t| t.digest),
+        };
+        let input = Input {
+            mode: engine.mode.get(),
+            findings: &findings,
+            subject: &about,
+            rules: &engine.rules.borrow(),
+            now: engine.now(),
+            quarantined: tool.as_ref().is_some_and(|t| t.quarantined),
+            new_tool: method == "tools/call" && tool.is_none(),
+        };
+        let Decision { verdict, reason, asks } = engine.desk.borrow_mut().judge(self.agent.id, &input);
+        let judged = |verdict, reference, findings| {
+            let (method, subject) = (Untrusted::new(method), about.tool.clone());
+            self.event(engine.now(), audit::What::Judged { method, subject, verdict, reference, findings })
+        };
+        match verdict {
+            Verdict::Allow => {
+                engine.recorder.record(judged(verdict, None, findings));
+                Ruling::Pass
+            }
+            Verdict::Block => {
+                let reference = engine.reference();
+                let kind = match reason {
+                    Reason::Quarantined => Refusal::Quarantined,
+                    reason => Refusal::Policy(reason),
+                };
+                let text = refusal(&kind, &reference);
+                engine.commit(judged(verdict, Some(reference), findings)).await;
+                Ruling::Refuse { request: Some(request), text }
+            }
+            Verdict::Ask => {
+                engine.commit(judged(verdict, None, findings.clone())).await;
+                let chosen = asks.iter().filter_map(|i| findings.get(*i).cloned()).collect();
+                let ask = Box::new(Ask {
+                    held: engine.next_held(),
+                    session: self.agent.id,
+                    client: self.agent.name.clone(),
+                    subject: about,
+                    findings: chosen,
+                    arguments: Untrusted::new(shown(&engine.inspector.masked(arguments.unwrap_or_default()))),
+                });
+                Ruling::Ask { ask, request, progress: progress.map(str::to_owned) }
+            }
+        }
+    }
+
+    /// The client gives up a request. True when it was held here.
+    fn cancelled(&self, engine: &Rc<Engine>, params: Option<&str>) -> bool {
+        let id = params.and_then(Object::parse).and_then(|o| o.get("requestId"));
+        let Some(id) = id else { return false };
+        let held = self.held.borrow().iter().find(|h| !h.settled.get() && h.requests.iter().any(|r| r.id == id)).cloned();
+        let Some(held) = held.filter(|h| !h.batch) else { return false };
+        engine.withdraw(&held);
+        true
+    }
+
+    /// Answers what is no message.
+    fn malformed(&self, engine: &Rc<Engine>, body: &[u8], error: WireError) {
+        let (code, id) = match error {
+            WireError::NotJson => (PARSE_ERROR, None),
+            WireError::NotRpc | WireError::Ambiguous | WireError::Batch => (INVALID_REQUEST, single_id(body)),
+        };
+        engine.recorder.record(self.failed(engine, &format!("from the client: {error}")));
+        self.reply_error(id.as_deref(), code, &format!("Firedoor: {error}; it was not passed on"));
+    }
+
+    fn too_long(&self, engine: &Rc<Engine>, bytes: u64, head: &[u8], tail: &[u8]) {
+        let remains = oversize::remains(head, tail);
+        let limit = engine.config.limits.message_mib;
+        engine.recorder.record(self.failed(engine, &format!("from the client: a message of {bytes} bytes")));
+        let text = format!(
+            "Firedoor: the message has {bytes} bytes, more than the limit of {limit} MiB, and was not passed on; \
+             limits.message_mib in Firedoor's config.toml raises it"
+        );
+        // Without a method it answers a request of the server, which gets the error instead.
+        match (&remains.id, remains.request) {
+            (Some(id), false) => {
+                let error = firedoor_policy::as_error(REFUSED, &text);
+                self.to_server.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").as_bytes());
+            }
+            (id, _) => self.reply_error(id.as_deref(), REFUSED, &text),
+        }
+    }
+
+    fn reply_error(&self, id: Option<&str>, code: i64, text: &str) {
+        let (id, error) = (id.unwrap_or("null"), firedoor_policy::as_error(code, text));
+        self.to_client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").as_bytes());
+    }
+
+    pub(super) fn failed(&self, engine: &Engine, reason: &str) -> audit::Event {
+        self.event(engine.now(), audit::What::Failed { reason: reason.to_owned() })
+    }
+}
+
+impl Engine {
+    /// Puts a question about a held line on the desk.
+    async fn ask(self: &Rc<Self>, held: &Rc<HeldLine>, ask: Ask, id: &str) {
+        let number = ask.held;
+        let opening = self.desk.borrow_mut().open(ask, self.now());
+        self.wake.notify_one();
+        let refuse = |kind, reference| {
+            held.refuse(id, &refusal(&kind, &reference));
+            self.settled(held);
+        };
+        match opening {
+            Opening::Opened { .. } | Opening::Joined { .. } => {
+                self.held.borrow_mut().insert(number, held.clone());
+            }
+            Opening::Overflow { reference } => refuse(Refusal::Overflow, reference),
+            Opening::Quiet { reference } => refuse(Refusal::Quiet, reference),
+        }
+    }
+
+    /// A number for a held message.
+    fn next_held(&self) -> HeldId {
+        HeldId(self.next_id())
+    }
+}
+
+/// All requests of a line.
+fn requests(frame: &Frame<'_>) -> Vec<Request> {
+    let one = |m: &Message<'_>| match &m.body {
+        Body::Request { id, method, params } => Some(Request {
+            id: (*id).to_owned(),
+            tool_call: method == "tools/call",
+            modern: params.is_some_and(is_modern),
+        }),
+        _ => None,
+    };
+    frame.messages().iter().filter_map(one).collect()
+}
+
+/// Whether a request belongs to the stateless era (revision 2026-07-28 and later), which says so in every request.
+fn is_modern(params: &str) -> bool {
+    let meta = Object::parse(params).and_then(|p| p.get("_meta")).and_then(Object::parse);
+    meta.and_then(|m| m.get("io.modelcontextprotocol/protocolVersion")).and_then(unescape).is_some()
+}
+
+/// The id of a message that is otherwise not understood, if it has exactly one.
+fn single_id(body: &[u8]) -> Option<String> {
+    let object = Object::parse(std::str::from_utf8(body).ok()?)?;
+    let id = object.get_unique("id").ok()??;
+    id.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']).then(|| id.to_owned())
+}
+
+fn shown(arguments: &str) -> String {
+    let cut: String = arguments.chars().take(SHOWN_ARGUMENTS).collect();
+    if cut.len() < arguments.len() { format!("{cut}…") } else { cut }
+}
+
