@@ -15,7 +15,7 @@ use crate::{
 /// Decides about one message. In this order:
 ///
 /// 1. block rules, managed ones first, then what the user refused in this session;
-/// 2. quarantine;
+/// 2. quarantine, and an inspection that failed;
 /// 3. a permit for exactly this call (the caller spends it: [`crate::Desk::judge`] does);
 /// 4. allow rules, each silencing the findings of its detector;
 /// 5. the findings that are left, by mode.
@@ -32,6 +32,9 @@ pub fn judge(input: &Input<'_>, session: &SessionRules) -> Decision {
     }
     if input.quarantined || findings.iter().any(|f| threshold(&f.detector) == Threshold::Quarantine) {
         return settled(Verdict::Block, Reason::Quarantined);
+    }
+    if let Some(failed) = findings.iter().find(|f| threshold(&f.detector) == Threshold::Refuse) {
+        return settled(Verdict::Block, Reason::Finding { detector: failed.detector.clone() });
     }
     if input.kind == MessageKind::Call
         && let Some(permit) = session.permit(&subject.call, now)
@@ -78,7 +81,7 @@ fn settled(verdict: Verdict, reason: Reason) -> Decision {
 /// What one finding demands.
 fn weigh(mode: Mode, finding: &Finding) -> Verdict {
     match (mode, threshold(&finding.detector)) {
-        (_, Threshold::Quarantine) => Verdict::Block,
+        (_, Threshold::Quarantine | Threshold::Refuse) => Verdict::Block,
         (Mode::Watch, _) | (_, Threshold::Record) => Verdict::Allow,
         (Mode::Balanced | Mode::Strict, Threshold::Interrupt(from)) => {
             if finding.severity == Severity::Critical && finding.confidence == Confidence::Certain {

@@ -88,6 +88,7 @@ fn of_detector(detector: &str) -> &'static str {
         Some(("flow", _)) => "the call would send private data to a place that is not approved for it.",
         Some(("call", _)) => "the call's arguments are not safe to pass on.",
         Some(("definition", _)) => "the server describes its tools in a way that is not safe to pass on.",
+        Some(("engine", _)) => "an internal error kept Firedoor from checking this message.",
         Some(("result", _)) => "the server's answer holds text that is not safe to pass on.",
         _ if detector == NEW_TOOL => "this tool was never used before and needs the user's answer.",
         _ => "the local security policy does not allow it.",
@@ -194,7 +195,9 @@ mod tests {
 
     #[test]
     fn detectors_are_not_named() {
-        for detector in ["flow/secret", "flow/x", "call/x", "definition/x", "result/x", NEW_TOOL, "zzz"] {
+        for detector in
+            ["flow/secret", "flow/x", "call/x", "definition/x", "result/x", "engine/failed", NEW_TOOL, "zzz"]
+        {
             let text = text(Refusal::Policy(finding(detector)));
             assert!(!text.contains(detector), "{text}");
         }

@@ -11,6 +11,8 @@ pub enum Threshold {
     Record,
     /// Put the tool into quarantine, in every mode.
     Quarantine,
+    /// Block in every mode and against every allow: what was not inspected is not passed.
+    Refuse,
 }
 
 /// Detectors, or families of them (with a slash at the end), and what their findings may do. The longest name wins.
@@ -19,6 +21,8 @@ const TABLE: &[(&str, Threshold)] = &[
     ("", Threshold::Interrupt(Confidence::Likely)),
     // A secret in an argument alone is what many tools are for (logging in). Where it came from is judged by `flow/`.
     ("call/secret", Threshold::Record),
+    // Not a detector: stands for an inspection that failed.
+    ("engine/", Threshold::Refuse),
     // A changed hash is a fact, and the user must see the difference before the tool runs again.
     ("definition/changed", Threshold::Quarantine),
 ];
@@ -45,6 +49,7 @@ mod tests {
             ("call/secret", Threshold::Record),
             ("call/secret-path", Threshold::Interrupt(Confidence::Likely)),
             ("definition/changed", Threshold::Quarantine),
+            ("engine/failed", Threshold::Refuse),
             ("never/heard-of", Threshold::Interrupt(Confidence::Likely)),
         ] {
             assert_eq!(threshold(detector), want, "{detector}");

@@ -25,6 +25,7 @@ fn findings_by_mode() {
         ("flow/secret", Low, Certain, Allow, Allow),
         ("call/secret", Critical, Certain, Allow, Allow),
         ("definition/changed", Low, Possible, Block, Block),
+        ("engine/failed", Low, Possible, Block, Block),
         ("unknown", High, Likely, Allow, Ask),
     ] {
         let findings = [finding(detector, severity, confidence)];
@@ -132,6 +133,17 @@ fn quarantine_holds_in_every_mode_and_against_every_allow() {
         let decision =
             judge(&Input { mode, quarantined: true, ..input(&subject, &[], &rules) }, &session_with_permit());
         assert_eq!((decision.verdict, decision.reason), (Block, Reason::Quarantined));
+    }
+}
+
+#[test]
+fn what_was_not_inspected_passes_on_no_ones_word() {
+    let subject = subject();
+    let findings = [finding("engine/failed", Critical, Certain)];
+    let rules = [rule(1, Choice::Allow, Origin::Managed, Match::default())];
+    for mode in [Mode::Watch, Mode::Balanced, Mode::Strict] {
+        let decision = judge(&Input { mode, ..input(&subject, &findings, &rules) }, &session_with_permit());
+        assert_eq!((decision.verdict, decision.reason), (Block, Reason::Finding { detector: "engine/failed".into() }));
     }
 }
 
