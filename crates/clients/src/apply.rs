@@ -12,7 +12,7 @@ use crate::{
     error::FileError,
     journal::{Journal, Locked, Record},
     plan::{Action, Plan, Rewritten, Skipped},
-    replace::{Outcome, replace},
+    replace::{Outcome, replace, sweep},
     source::Source,
 };
 
@@ -21,7 +21,7 @@ const TRIES: u32 = 5;
 /// Attempts at our own lock, 20 ms apart.
 const LOCK_TRIES: u32 = 250;
 /// The same for the client's lock, which it holds for milliseconds.
-const CLIENT_LOCK_TRIES: u32 = 50;
+const CLIENT_LOCK_TRIES: u32 = 150;
 
 /// What became of one file.
 #[derive(Debug)]
@@ -78,12 +78,15 @@ impl Clients {
         let mut source = Source::read(&file.path, file.max_bytes)?.ok_or_else(gone)?;
         let target = source.target.clone();
         let lock = Locked::take(env, &target, LOCK_TRIES)?;
+        if let Some(known) = lock.record() {
+            sweep(&target, |digest| known.knows(digest));
+        }
         for attempt in 0..TRIES {
             if attempt > 0 {
                 std::thread::sleep(Duration::from_millis(20 << attempt));
             }
             let Some(_theirs) = ClientLock::take(&file.path, file.lock_suffix.as_deref(), CLIENT_LOCK_TRIES) else {
-                continue;
+                return Err(FileError::ClientBusy { path: file.path.clone() });
             };
             source = Source::read(&file.path, file.max_bytes)?.ok_or_else(gone)?;
             if source.target != target {
@@ -136,6 +139,7 @@ fn record(
         project: file.project.clone(),
         original,
         wrote: new.digest(),
+        replaced: source.digest(),
         entries: new.protected.clone(),
         backups,
     })

@@ -20,7 +20,7 @@ pub(crate) struct ClientLock(Option<PathBuf>);
 
 impl ClientLock {
     /// Takes the lock, waiting at most `tries` steps of 20 ms for a client that holds it; `None` when it still does.
-    /// A stale lock is left to the client to remove, and where no lock can be made the caller goes on without.
+    /// A stale lock is removed, as the package does it; where no lock can be made the caller goes on without.
     pub fn take(file: &Path, suffix: Option<&str>, tries: u32) -> Option<Self> {
         let Some(suffix) = suffix else { return Some(Self(None)) };
         let mut name = OsString::from(file);
@@ -29,7 +29,10 @@ impl ClientLock {
         for _ in 0..tries {
             match fs::create_dir(&dir) {
                 Ok(()) => return Some(Self(Some(dir))),
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && fresh(&dir) => std::thread::sleep(STEP),
+                Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Some(Self(None)),
+                Err(_) if fresh(&dir) => std::thread::sleep(STEP),
+                // Only ever an empty directory: whatever else has this name stays.
+                Err(_) if fs::remove_dir(&dir).is_ok() => {}
                 Err(_) => return Some(Self(None)),
             }
         }
@@ -70,13 +73,17 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_lock_does_not_stop_us_and_is_not_ours_to_remove() {
+    fn a_stale_lock_does_not_stop_us() {
         let scratch = tempfile::tempdir().unwrap();
         let dir = scratch.path().join("c.json.lock");
         fs::create_dir(&dir).unwrap();
         let old = std::time::SystemTime::now() - STALE * 2;
         fs::File::open(&dir).unwrap().set_modified(old).unwrap();
-        drop(ClientLock::take(&scratch.path().join("c.json"), Some(".lock"), 1).unwrap());
+        assert!(ClientLock::take(&scratch.path().join("c.json"), Some(".lock"), 2).unwrap().0.is_some());
+        assert!(!dir.exists());
+        fs::write(&dir, "not a lock").unwrap();
+        fs::File::open(&dir).unwrap().set_modified(old).unwrap();
+        assert!(ClientLock::take(&scratch.path().join("c.json"), Some(".lock"), 2).unwrap().0.is_none());
         assert!(dir.exists());
     }
 }

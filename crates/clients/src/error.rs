@@ -97,6 +97,12 @@ pub enum FileError {
         /// Which file.
         path: PathBuf,
     },
+    /// The client holds its own lock.
+    #[error("the client is saving {path:?} (it holds a lock beside it): try again in ten seconds, or close the client")]
+    ClientBusy {
+        /// Which file.
+        path: PathBuf,
+    },
     /// The client kept writing.
     #[error(
         "{path:?} was changed by another program each of the {tries} times we tried: close the client and try again"

@@ -35,6 +35,8 @@ pub(crate) struct Record {
     pub original: Digest,
     /// Hash of what we wrote last.
     pub wrote: Digest,
+    /// Hash of what that replaced.
+    pub replaced: Digest,
     /// Entries that are protected by what we wrote.
     pub entries: Vec<EntryId>,
     /// Every backup of the file, oldest first.
@@ -45,6 +47,13 @@ pub(crate) struct Record {
 pub(crate) struct Journal {
     dir: PathBuf,
     records: Vec<Record>,
+}
+
+impl Record {
+    /// Whether bytes with this hash are known: saved, written by us, or just replaced by us.
+    pub fn knows(&self, digest: Digest) -> bool {
+        [self.original, self.wrote, self.replaced].contains(&digest) || self.backups.contains(&digest)
+    }
 }
 
 impl Journal {
@@ -197,4 +206,24 @@ fn write_private(dir: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|e| e.error)?;
     File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firedoor_model::paths::Paths;
+
+    #[test]
+    fn one_command_at_a_time() {
+        let scratch = tempfile::tempdir().unwrap();
+        let home = scratch.path().to_owned();
+        let look = move |name: &str| (name == "HOME").then(|| home.clone().into_os_string());
+        let env = Env::new(Paths::from_env(&look).unwrap(), "/", look);
+        let (a, b) = (Path::new("/a.json"), Path::new("/b.json"));
+        let held = Locked::take(&env, a, 1).unwrap();
+        assert!(matches!(Locked::take(&env, a, 2), Err(FileError::Busy { .. })));
+        assert!(Locked::take(&env, b, 1).is_ok());
+        drop(held);
+        assert!(Locked::take(&env, a, 1).is_ok());
+    }
 }

@@ -70,12 +70,32 @@ fn content(path: &Path, target: &Path) -> Option<Digest> {
     read_regular(path, target, MAX_BYTES).ok().map(|(bytes, _)| Digest::of(&bytes))
 }
 
-/// A durable file beside `target`, with its owner, mode and extended attributes. Removed when dropped.
-fn write_beside(dir: &Path, target: &Path, old: &File, meta: &fs::Metadata, new: &[u8]) -> io::Result<NamedTempFile> {
+/// Start of the names of files beside `target`.
+fn prefix(target: &Path) -> OsString {
     let mut prefix = OsString::from(".");
     prefix.push(target.file_name().unwrap_or_default());
     prefix.push(".firedoor-");
-    let mut beside = tempfile::Builder::new().prefix(&prefix).tempfile_in(dir)?;
+    prefix
+}
+
+/// Removes what a killed process of ours has left beside `target`; the caller holds our lock on it. A file with content
+/// that is not known stays: it may be somebody's last write, thrown out by an exchange that was not finished.
+pub(crate) fn sweep(target: &Path, known: impl Fn(Digest) -> bool) {
+    let prefix = prefix(target);
+    let all = target.parent().and_then(|dir| fs::read_dir(dir).ok()).into_iter().flatten().flatten();
+    for left in all.filter(|e| e.file_name().as_encoded_bytes().starts_with(prefix.as_encoded_bytes())) {
+        let Ok((bytes, file)) = read_regular(target, &left.path(), MAX_BYTES) else { continue };
+        let ours = file.metadata().is_ok_and(|m| m.uid() == nix::unistd::geteuid().as_raw());
+        if ours && (bytes.is_empty() || known(Digest::of(&bytes))) {
+            // It is swept again next time.
+            let _ = fs::remove_file(left.path());
+        }
+    }
+}
+
+/// A durable file beside `target`, with its owner, mode and extended attributes. Removed when dropped.
+fn write_beside(dir: &Path, target: &Path, old: &File, meta: &fs::Metadata, new: &[u8]) -> io::Result<NamedTempFile> {
+    let mut beside = tempfile::Builder::new().prefix(&prefix(target)).tempfile_in(dir)?;
     beside.write_all(new)?;
     let file = beside.as_file();
     let own = file.metadata()?;
@@ -113,4 +133,21 @@ fn exchange(a: &Path, b: &Path) -> io::Result<()> {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn exchange(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::Error::from_raw_os_error(nix::libc::ENOSYS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_read_is_replaced() {
+        let scratch = tempfile::tempdir().unwrap();
+        let file = scratch.path().join("c.json");
+        fs::write(&file, "now").unwrap();
+        for (expected, want, content) in [("before", Outcome::Changed, "now"), ("now", Outcome::Replaced, "new")] {
+            assert_eq!(replace(&file, &file, Digest::of(expected.as_bytes()), b"new").unwrap(), want);
+            assert_eq!(fs::read_to_string(&file).unwrap(), content);
+        }
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
+    }
 }

@@ -125,3 +125,15 @@ pub(crate) fn replaceable(path: &Path, meta: &fs::Metadata) -> Result<(), FileEr
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn somebody_elses_file_is_not_replaced() {
+        let meta = fs::metadata("/").unwrap();
+        let foreign = matches!(replaceable(Path::new("/"), &meta), Err(FileError::Foreign { uid: 0, .. }));
+        assert_eq!(foreign, !nix::unistd::geteuid().is_root(), "root may replace everything");
+    }
+}

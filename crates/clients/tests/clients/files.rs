@@ -221,6 +221,35 @@ fn a_client_that_keeps_writing_loses_nothing() {
 }
 
 #[test]
+fn what_a_killed_process_left_is_removed_if_it_is_known() {
+    let home = Home::new();
+    let path = home.write(CLAUDE, SERVER);
+    one(home.protect(&[])).unwrap();
+    let protected = fs::read(&path).unwrap();
+    home.write("home/..claude.json.firedoor-000001", SERVER);
+    home.write("home/..claude.json.firedoor-000002", &protected);
+    home.write("home/..claude.json.firedoor-000003", "");
+    home.write("home/..claude.json.firedoor-000004", "somebody's last write");
+    one(home.restore(&[])).unwrap();
+    let left = |n: u32| home.at(&format!("home/..claude.json.firedoor-00000{n}")).exists();
+    assert_eq!([left(1), left(2), left(3), left(4)], [false, false, false, true]);
+    assert_eq!(read(&path), SERVER);
+}
+
+#[test]
+fn a_lock_of_the_client_is_respected() {
+    let home = Home::new();
+    let path = home.write(CLAUDE, SERVER);
+    let lock = home.at("home/.claude.json.lock");
+    fs::create_dir(&lock).unwrap();
+    assert!(matches!(one(home.protect(&[])), Err(FileError::ClientBusy { .. })));
+    assert_eq!(read(&path), SERVER);
+    fs::remove_dir(&lock).unwrap();
+    one(home.protect(&[])).unwrap();
+    assert!(!lock.exists());
+}
+
+#[test]
 fn a_change_after_the_plan_is_taken_into_account() {
     let home = Home::new();
     let path = home.write(CLAUDE, SERVER);
