@@ -28,6 +28,9 @@ fn main() {
     let source = |label| Source { entry: &files, method: "tools/call", subject: "read_file", label, now: Millis(1) };
     let private = CallLabel { private: true, sink: Sink::Local };
     let prose = "The quick brown fox jumps over the lazy dog, and then writes fn main() { let x = 42; } about it.\n";
+    let other =
+        "Some quite different words were kept in this private place, one after another, since nineteen eighty.\n";
+    let kept = serde_json::json!({"content":[{"type":"text","text":other.repeat(10_000)}]}).to_string();
     let small_result = serde_json::json!({"content":[{"type":"text","text":prose.repeat(5)}]}).to_string();
     let big_result = serde_json::json!({"content":[{"type":"text","text":prose.repeat(10_000)}]}).to_string();
     let small_call = r#"{"path":"/home/u/src/main.rs","query":"how do I open a file in Rust?","limit":20}"#;
@@ -39,7 +42,7 @@ fn main() {
 
     let mut clean = Memory::new(Limits::default());
     let mut loaded = Memory::new(Limits::default());
-    inspector.result(&mut loaded, &source(private), &big_result.replace("quick", "slow"));
+    inspector.result(&mut loaded, &source(private), &kept);
     inspector.result(&mut loaded, &source(private), &secret_result);
     for i in 0..200 {
         inspector.result(&mut loaded, &source(CallLabel::default()), &small_result.replace("fox", &format!("fox{i}")));
@@ -66,6 +69,10 @@ fn main() {
     });
     time("1.3 MB base64 call, full memory", encoded_call.len(), || {
         black_box(inspector.call(&mut loaded, &call(&encoded_call)));
+    });
+    let mut idle = Memory::new(Limits { ordinary_bytes: 0, ..Limits::default() });
+    time("1 MB result, credentials only", big_result.len(), || {
+        black_box(inspector.result(&mut idle, &source(CallLabel::default()), &big_result));
     });
     time("small result", small_result.len(), || {
         black_box(inspector.result(&mut loaded, &source(CallLabel::default()), &small_result));

@@ -62,7 +62,7 @@ pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
             let next = starts.partition_point(|(start, _)| *start <= at);
             starts.get(next.saturating_sub(1)).map_or(0, |(_, leaf)| *leaf)
         };
-        turned(memory, text, false, &mut |item, start, end, at, turn| {
+        turned(memory, text, false, true, &mut |item, start, end, at, turn| {
             let leaf = leaf_at(at);
             matches.push(Match { item, start, end, leaf, transform: turn.map(|t| Cow::Borrowed(t.name())) });
         });
@@ -108,7 +108,7 @@ fn encoded(
     decode::each(text, budget, &mut |bytes, how, budget| {
         chain.push(how);
         let opaque = chain.iter().any(|e| e.opaque());
-        turned(memory, fold::folded(bytes), opaque, &mut |item, start, end, _, turn| {
+        turned(memory, fold::folded(bytes), opaque, chain.len() < MAX_DEPTH, &mut |item, start, end, _, turn| {
             let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
             let transform = Some(Cow::Owned(names.join("+")));
             out.push(Match { item, start, end, leaf, transform });
@@ -123,9 +123,12 @@ fn encoded(
 /// What [`turned`] calls: item, start and end in the item, start in the text, and how the text was turned.
 type OnRun<'v> = &'v mut dyn FnMut(u32, usize, usize, usize, Option<Encoding>);
 
-/// Runs of folded text as it is, backwards, and with its letters moved.
-fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, visit: OnRun<'_>) {
+/// Runs of folded text as it is and, where that is not one encoding too many, backwards and with its letters moved.
+fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, deeper: bool, visit: OnRun<'_>) {
     runs(memory, &text, opaque, &mut |item, start, end, at| visit(item, start, end, at, None));
+    if !deeper {
+        return;
+    }
     text.reverse();
     let last = text.len();
     runs(memory, &text, true, &mut |item, start, end, at| {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 /// Filter bits per window. With eight, an unknown byte passes the filter in one of eight cases at most.
 const BITS_PER_WINDOW: usize = 8;
 /// Smallest and largest size of the filter, in bits, as powers of two (1 KiB to 256 KiB).
@@ -18,11 +20,14 @@ pub(crate) struct Cut {
     pub(crate) stride: usize,
 }
 
+/// Keyed per map, because servers choose what is put in; fast, because a long text is thousands of windows.
+type Map = HashMap<u128, Place, RandomState>;
+
 /// Windows of several kinds of text, by their exact bytes. The filter knows only the last eight bytes of each window, so
 /// that one look per byte serves all kinds.
 pub(crate) struct Index<const KINDS: usize> {
     cuts: [Cut; KINDS],
-    maps: [HashMap<u128, Place>; KINDS],
+    maps: [Map; KINDS],
     filter: Vec<u64>,
     /// log2 of the filter's bits.
     bits: u32,
@@ -32,7 +37,7 @@ pub(crate) struct Index<const KINDS: usize> {
 
 impl<const KINDS: usize> Index<KINDS> {
     pub(crate) fn new(cuts: [Cut; KINDS]) -> Self {
-        Self { cuts, maps: std::array::from_fn(|_| HashMap::new()), filter: Vec::new(), bits: 0, filled: 0 }
+        Self { cuts, maps: std::array::from_fn(|_| Map::default()), filter: Vec::new(), bits: 0, filled: 0 }
     }
 
     pub(crate) fn cut(&self, kind: usize) -> Cut {

@@ -125,7 +125,7 @@ pub fn inspect_record(inspector: &Inspector, line: &str) -> Result<Report, Recor
             Some(payload) => replay.definition(payload.get())?,
             None => {
                 let text = record.text.ok_or(RecordError::Missing("payload or text"))?;
-                replay.result(&Step::default(), CallLabel::default(), text.get())?;
+                replay.enter("tools/list", &Step::default(), CallLabel::default(), text.get())?;
             }
         },
         "call" => {
@@ -210,7 +210,7 @@ impl Replay<'_> {
         if let Ok(found) = crate::definitions(DefinitionKind::Tool, &list) {
             self.findings.extend(found.findings);
         }
-        self.result(&Step::default(), CallLabel::default(), payload)
+        self.enter("tools/list", &Step::default(), CallLabel::default(), payload)
     }
 
     fn label(&self, step: &Step<'_>) -> Result<CallLabel, RecordError> {
@@ -239,9 +239,13 @@ impl Replay<'_> {
     }
 
     fn result(&mut self, step: &Step<'_>, label: CallLabel, result: &str) -> Result<(), RecordError> {
+        self.enter("tools/call", step, label, result)
+    }
+
+    fn enter(&mut self, method: &str, step: &Step<'_>, label: CallLabel, result: &str) -> Result<(), RecordError> {
         let entry = entry(&step.server)?;
         self.now = self.now.plus(STEP);
-        let source = Source { entry: &entry, method: "tools/call", subject: &step.tool, label, now: self.now };
+        let source = Source { entry: &entry, method, subject: &step.tool, label, now: self.now };
         let found = self.inspector.result(&mut self.memory, &source, result);
         self.findings.extend(found);
         Ok(())
@@ -273,7 +277,7 @@ mod tests {
                 format!(
                     r#"{{"id":"1","kind":"tool_description","payload":{{"name":"t","description":"use {token}"}}}}"#
                 ),
-                vec!["result/secret"],
+                vec!["definition/secret"],
             ),
             (r#"{"id":"1","kind":"tool_description","text":"plain"}"#.to_owned(), vec![]),
             (format!(r#"{{"id":"1","kind":"call","payload":{{"arguments":{{"a":"{token}"}}}}}}"#), vec!["call/secret"]),

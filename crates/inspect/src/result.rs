@@ -9,7 +9,7 @@ use firedoor_model::{
 };
 
 use crate::{
-    Inspector, MAX_FINDINGS, Source, evidence, fold,
+    DefinitionKind, Inspector, MAX_FINDINGS, Source, evidence, fold,
     memory::{Label, Memory, Origin},
 };
 
@@ -50,6 +50,12 @@ impl Inspector {
         let mut out: Vec<Finding> = Vec::new();
         let label = if source.label.private { Label::Private } else { Label::Ordinary };
         let longest = if source.label.private { usize::MAX } else { MAX_ORDINARY };
+        let defines = DefinitionKind::of_method(source.method).is_some();
+        let (detector, summary) = if defines {
+            ("definition/secret", "A definition holds a credential")
+        } else {
+            ("result/secret", "The result holds a credential")
+        };
         self.each_string(result, &mut |leaf, text, hits| {
             for hit in hits {
                 let value = text.get(hit.span.0..hit.span.1).unwrap_or_default();
@@ -60,10 +66,10 @@ impl Inspector {
                 }
                 if out.len() < MAX_FINDINGS {
                     out.push(Finding {
-                        detector: "result/secret".into(),
+                        detector: detector.into(),
                         severity: Severity::Low,
                         confidence: if hit.generic { Confidence::Possible } else { Confidence::Likely },
-                        summary: format!("The result holds a credential ({}).", hit.rule),
+                        summary: format!("{summary} ({}).", hit.rule),
                         evidence: vec![evidence(
                             Role::Place,
                             Some(source.entry),
@@ -74,7 +80,8 @@ impl Inspector {
                     });
                 }
             }
-            if leaf.text.len() >= MIN_TEXT {
+            // What a server says about itself is told to everybody.
+            if leaf.text.len() >= MIN_TEXT && !defines {
                 let text = leaf.text.as_bytes();
                 let folded = fold::folded(text.get(..longest.min(text.len())).unwrap_or_default());
                 if folded.len() >= MIN_TEXT {
