@@ -192,7 +192,7 @@ fn npx(tool: &'static str, args: &[OsString]) -> Result<PackageCommand, PlanErro
     match positional {
         Some(text) if packages.is_empty() && !call => packages.push(npm_spec(tool, text)?),
         Some(text) => command = Some(text.to_owned()),
-        None if packages.is_empty() || !call => {
+        None if !call => {
             return Err(refuse(tool, "no package is named".into(), "Name it in the client's configuration"));
         }
         None => {}

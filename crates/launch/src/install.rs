@@ -291,7 +291,7 @@ fn find_npm(dir: &Path, name: &str) -> Result<Option<Package>, PlanError> {
 }
 
 fn find_pypi(dir: &Path, name: &str) -> Option<Package> {
-    let archives = subdirs(&dir.join("uv/archive-v0"));
+    let archives = subdirs(&dir.join("uv/cache/archive-v0"));
     // Environments lie beside the unpacked wheels; an environment says which version is used.
     let environments = archives.iter().flat_map(|a| subdirs(&a.join("lib")));
     let mut used = environments.filter_map(|python| dist_info(&python.join("site-packages"), name));

@@ -233,7 +233,7 @@ impl Planner<'_> {
                     self.grants.note(format!("runs the package that is installed in {}", project.display()));
                     let cache = self.private.cache();
                     self.npm_offline(&cache.join("npm"));
-                    let node = self.program.interpreter.clone().unwrap_or_else(|| self.program.real.clone());
+                    let node = self.node().to_owned();
                     let what = What::Script { path: bin.clone(), sha256: hash_file(&bin)?, interpreter: node };
                     return self.run(what, &command.rest);
                 }
@@ -251,7 +251,7 @@ impl Planner<'_> {
                 self.pythons(command)?;
             }
         }
-        let registries = registry::registries(command, &self.at)?;
+        let registries = registry::registries(command, &self.at, self.node())?;
         let key = self.install_key(command, &registries);
         let exact = command.packages.iter().all(|p| p.exact);
         match self.private.installed(key, exact, self.context.now) {
@@ -333,7 +333,7 @@ impl Planner<'_> {
     /// Runs what is installed, without network.
     fn installed(mut self, command: &PackageCommand, record: Record) -> Result<Plan, PlanError> {
         let dir = self.private.generation(&record.generation);
-        let registries = registry::registries(command, &self.at)?;
+        let registries = registry::registries(command, &self.at, self.node())?;
         self.registry_env(&registries);
         match command.ecosystem {
             Ecosystem::Npm => {
@@ -423,6 +423,11 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// The node that runs npx.
+    fn node(&self) -> &Path {
+        self.program.interpreter.as_deref().unwrap_or(&self.program.real)
+    }
+
     fn installed_at(&mut self, files: &[PathBuf]) {
         self.grants.derived(runtime::installations(files, self.at.home), Access::Read);
     }
@@ -481,7 +486,7 @@ impl Planner<'_> {
         self.grants.base();
         let files = self.program.files.clone();
         self.installed_at(&files);
-        self.grants.derived(environment::certificate_files(&self.request.env), Access::Read);
+        self.grants.derived(environment::certificate_files(&self.env), Access::Read);
         if !self.program.bin_dirs.is_empty() {
             let dirs = self.program.bin_dirs.clone().into_iter();
             let old: Vec<PathBuf> = self.at.path.map(|p| std::env::split_paths(p).collect()).unwrap_or_default();

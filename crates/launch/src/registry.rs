@@ -104,9 +104,10 @@ fn config(path: &Path) -> Result<Option<String>, PlanError> {
     Ok(Some(text))
 }
 
-pub(crate) fn registries(command: &PackageCommand, at: &Lookup<'_>) -> Result<Registries, PlanError> {
+/// The registries for a command. `node` is the executable that runs npx: npm's global configuration lies in its prefix.
+pub(crate) fn registries(command: &PackageCommand, at: &Lookup<'_>, node: &Path) -> Result<Registries, PlanError> {
     match command.ecosystem {
-        Ecosystem::Npm => npm(command, at),
+        Ecosystem::Npm => npm(command, at, node),
         Ecosystem::Pypi => pypi(command, at),
     }
 }
@@ -114,7 +115,7 @@ pub(crate) fn registries(command: &PackageCommand, at: &Lookup<'_>) -> Result<Re
 /// One setting of npm, and where it stands.
 type Setting = (String, String);
 
-/// `registry` and `@scope:registry` settings, the strongest kept, and the hosts for which credentials are configured.
+/// `registry`, `@scope:registry` and `cafile` settings, the strongest kept, and the hosts for which credentials are configured.
 #[derive(Default)]
 struct Npmrc {
     settings: BTreeMap<String, Setting>,
@@ -123,7 +124,7 @@ struct Npmrc {
 
 impl Npmrc {
     fn set(&mut self, key: &str, value: &str, origin: &str) {
-        if key == "registry" || (key.starts_with('@') && key.ends_with(":registry")) {
+        if key == "registry" || key == "cafile" || (key.starts_with('@') && key.ends_with(":registry")) {
             self.settings.entry(key.to_owned()).or_insert_with(|| (value.to_owned(), origin.to_owned()));
         } else if let Some((host, _)) = key.strip_prefix("//").and_then(|k| k.split_once('/')) {
             self.with_credentials.push(host.split(':').next().unwrap_or_default().to_ascii_lowercase());
@@ -143,7 +144,7 @@ impl Npmrc {
     }
 }
 
-fn npm(command: &PackageCommand, at: &Lookup<'_>) -> Result<Registries, PlanError> {
+fn npm(command: &PackageCommand, at: &Lookup<'_>, node: &Path) -> Result<Registries, PlanError> {
     let mut npmrc = Npmrc::default();
     if let Some(option) = command.registries.last() {
         npmrc.set("registry", &option.url, "--registry");
@@ -160,11 +161,18 @@ fn npm(command: &PackageCommand, at: &Lookup<'_>) -> Result<Registries, PlanErro
     }
     let user = ["npm_config_userconfig", "NPM_CONFIG_USERCONFIG"].iter().find_map(|n| at.var(n));
     npmrc.read(&user.map_or_else(|| at.home.join(".npmrc"), PathBuf::from))?;
+    // @npmcli/config, `loadGlobalPrefix`: two directories above the real executable.
+    let real = fs::canonicalize(node).unwrap_or_else(|_| node.to_owned());
+    if let Some(prefix) = real.parent().and_then(Path::parent) {
+        npmrc.read(&prefix.join("etc/npmrc"))?;
+    }
 
     let default = || (DEFAULTS.npm.registry.clone(), "Firedoor's defaults".to_owned());
     let public = endpoint(&DEFAULTS.npm.registry, "Firedoor's defaults")?;
     let main = npmrc.settings.remove("registry").unwrap_or_else(default);
     let mut out = Registries { hosts: Vec::new(), env: Vec::new() };
+    // It becomes readable only if it holds certificates and nothing else (`environment::certificate_files`).
+    out.env.extend(npmrc.settings.remove("cafile").map(|(file, _)| ("npm_config_cafile".to_owned(), file)));
     let mut all = vec![("registry".to_owned(), main)];
     all.extend(npmrc.settings);
     for (key, (url, origin)) in all {
@@ -290,8 +298,10 @@ mod tests {
         let program = words.next().unwrap();
         let args: Vec<OsString> = words.map(Into::into).collect();
         let Ok(Command::Package(command)) = classify(program, &args) else { panic!("{line}") };
-        let found = registries(&command, &at).map_err(|e| e.to_string())?;
-        Ok(found.hosts.iter().map(|(h, p)| format!("{h}:{p}")).collect::<Vec<_>>().join(" "))
+        let found = registries(&command, &at, &home.join("node/bin/node")).map_err(|e| e.to_string())?;
+        let cafile = found.env.iter().filter(|(n, _)| n == "npm_config_cafile").map(|(_, v)| format!(" {v}"));
+        let cafile: String = cafile.collect();
+        Ok(found.hosts.iter().map(|(h, p)| format!("{h}:{p}")).collect::<Vec<_>>().join(" ") + &cafile)
     }
 
     #[test]
@@ -330,6 +340,12 @@ mod tests {
                 "registry.npmjs.org:443 s.example:443",
             ),
             ("npx a", vec![(".npmrc", "@s:registry=http://s.example/")], vec![], npm),
+            (
+                "npx a",
+                vec![("node/etc/npmrc", "cafile=/etc/ca.pem\nregistry=https://g.example")],
+                vec![],
+                "g.example:443 /etc/ca.pem",
+            ),
             ("npx a", vec![(".npmrc", "//registry.npmjs.org/:_authToken=npm_x")], vec![], npm),
         ] {
             assert_eq!(check(line, &files, &env).as_deref(), Ok(want), "{line} {files:?}");
