@@ -262,6 +262,15 @@ mod tests {
     }
 
     #[test]
+    fn a_broken_table_is_named() {
+        for text in ["rule = 5", "[[rule]]\nid = \"x\"", "[[rule]]\nid = \"x\"\nkeywords = []\nregex = \"\"\nother = 1"]
+        {
+            let error = Credentials::load(text).unwrap_err().to_string();
+            assert!(error.starts_with("profiles/detect/credentials.toml: "), "{error}");
+        }
+    }
+
+    #[test]
     fn cost_is_bounded() {
         let table = table();
         for text in ["-----BEGIN ", "eyJ.", "token=", "://:a", "password", "Authorization:"] {

@@ -136,7 +136,13 @@ fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, deeper: bool, visit:
     });
     text.reverse();
     fold::rot13(&mut text);
-    runs(memory, &text, true, &mut |item, start, end, at| visit(item, start, end, at, Some(Encoding::Rot13)));
+    runs(memory, &text, true, &mut |item, start, end, at| {
+        // Digits and other scripts stay as they are: without letters nothing was moved.
+        let run = text.get(at..at + (end - start)).unwrap_or_default();
+        if run.iter().filter(|b| b.is_ascii_lowercase()).count() >= MIN_PART {
+            visit(item, start, end, at, Some(Encoding::Rot13));
+        }
+    });
 }
 
 /// Every run of `text` that is remembered: `visit(item, start in item, end in item, start in text)`. Ordinary text counts

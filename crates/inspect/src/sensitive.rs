@@ -95,7 +95,14 @@ fn ends(b: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::Inspector;
+
+    #[test]
+    fn a_broken_table_is_named() {
+        let error = SensitivePaths::load("whole = 5").unwrap_err().to_string();
+        assert!(error.starts_with("profiles/detect/sensitive-paths.toml: "), "{error}");
+    }
 
     #[test]
     fn paths() {

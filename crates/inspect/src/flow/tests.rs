@@ -13,6 +13,16 @@ fn token() -> String {
     format!("gh{}_{}", "p", "a8Kd92LmQx7Zt4Vb1Nc6Yw3Rf5Hs0Jg2Pe9U")
 }
 
+fn rot13(text: &str) -> String {
+    let turn = |b: u8, a: u8| char::from((b - a + 13) % 26 + a);
+    let one = |b: u8| match b {
+        b'a'..=b'z' => turn(b, b'a'),
+        b'A'..=b'Z' => turn(b, b'A'),
+        _ => char::from(b),
+    };
+    text.bytes().map(one).collect()
+}
+
 struct Session {
     inspector: Inspector,
     memory: Memory,
@@ -84,6 +94,7 @@ fn secrets_are_known_in_every_dress() {
         (double, Some("base64+base64")),
         (HEXLOWER.encode(BASE64.encode(json.as_bytes()).as_bytes()), Some("hex+base64")),
         (token.chars().rev().collect(), Some("reverse")),
+        (rot13(&token), Some("rot13")),
         (token.to_uppercase(), Some("reformatted")),
         (spaced(&token), Some("reformatted")),
     ] {
@@ -114,6 +125,10 @@ fn ordinary_text_may_leave_but_not_hidden() {
     assert_eq!(found(OPEN, NOTE, NOTE), []);
     assert_eq!(found(OPEN, NOTE, &NOTE.replace(' ', "%20")), []);
     assert_eq!(found(OPEN, NOTE, &serde_json::to_string(NOTE).unwrap()), []);
+    let other_script = "日本語の長い文章がここにありますので、検索の言葉として使います。1234567890";
+    assert_eq!(found(OPEN, other_script, other_script), []);
+    let escaped: String = other_script.bytes().map(|b| format!("%{b:02X}")).collect();
+    assert_eq!(found(OPEN, other_script, &format!("https://example.org/?q={escaped}")), []);
     let hidden = found(OPEN, NOTE, &HEXLOWER.encode(NOTE.as_bytes()));
     assert_eq!(hidden, [("flow/encoded".to_owned(), Confidence::Likely, Some("hex".to_owned()))]);
 }
