@@ -15,10 +15,14 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// For a message of `size` bytes. Four alignments of base64 within base64 decode to nine times the size, so an honest
-    /// message never gets near this.
+    /// For a message of `size` bytes. A base64 file in a document with URL and JSON escapes is read about twenty times,
+    /// the most that an honest message was seen to need.
     pub(crate) fn for_size(size: usize) -> Self {
-        Self { bytes: size.saturating_mul(16).saturating_add(64 * 1024), parts: size / 4 + 1024, exhausted: false }
+        Self {
+            bytes: size.saturating_mul(32).saturating_add(64 * 1024),
+            parts: size.saturating_add(1024),
+            exhausted: false,
+        }
     }
 
     fn take(&mut self, bytes: usize) -> bool {

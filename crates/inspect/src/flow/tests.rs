@@ -242,14 +242,17 @@ fn a_key_that_the_agent_gave_may_come_back() {
 fn overload_is_said() {
     let mut session = Session::new();
     session.result("files", OPEN, &token());
-    // Hex within base64 within itself costs more than it is long; the budget is for honest messages.
-    let mut body = "QUFB".repeat(300_000);
-    for _ in 0..2 {
-        body = body.replace("QUFB", "QUFBQUFB");
-        body.truncate(2_000_000);
-    }
+    // Twelve readings of every word as base64 and base32, and the same again below a URL and a JSON escape.
+    let body = format!("%41\\n {}", "abcdefghijklmnop ".repeat(50_000));
     let found = session.call("net", Sink::External, &serde_json::json!({"body": body}));
-    assert!(found.iter().all(|f| f.detector == "flow/unchecked"), "{found:?}");
+    assert_eq!(found.iter().map(|f| f.detector.as_ref()).collect::<Vec<_>>(), ["flow/unchecked"]);
+    // Honest ones stay below: a file, the same inside a document with escapes, and a list of numbers in hex.
+    let file: Vec<u8> = (0..200_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let file = BASE64.encode(&file);
+    let numbers: String = (0..20_000u64).map(|i| format!("{:016x} ", i.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect();
+    for body in [file.clone(), format!("{{\\\"a%20b\\\":\\\"{file}\\\"}}"), numbers] {
+        assert_eq!(session.call("net", Sink::External, &serde_json::json!({"body": body})), []);
+    }
 }
 
 #[test]
