@@ -3,9 +3,12 @@
 //!
 //! Sources: npm 11 `bin/npx-cli.js` and `npm exec --help`; uv 0.13 `uvx --help`.
 
+mod npx;
+mod uv;
+
 use std::{ffi::OsString, path::PathBuf};
 
-use crate::{error::PlanError, identity::Ecosystem, profile::normal};
+use crate::{error::PlanError, identity::Ecosystem};
 
 /// A package named on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,12 +78,12 @@ pub(crate) fn classify(program: &str, args: &[OsString]) -> Result<Command, Plan
     let word = |n: usize| args.get(n).and_then(|a| a.to_str()).unwrap_or_default();
     let from = |n: usize| args.get(n..).unwrap_or_default();
     match (program, word(0), word(1)) {
-        ("npx", ..) => npx("npx", args).map(Command::Package),
-        ("npm", "exec" | "x", _) => npx("npm exec", from(1)).map(Command::Package),
-        ("uvx", ..) => uvx("uvx", args).map(Command::Package),
-        ("uv", "tool", "run") => uvx("uv tool run", from(2)).map(Command::Package),
-        ("uv", "x", _) => uvx("uvx", from(1)).map(Command::Package),
-        ("uv", "run", _) => uv_run(from(1)).map(Command::UvRun),
+        ("npx", ..) => npx::npx("npx", args).map(Command::Package),
+        ("npm", "exec" | "x", _) => npx::npx("npm exec", from(1)).map(Command::Package),
+        ("uvx", ..) => uv::uvx("uvx", args).map(Command::Package),
+        ("uv", "tool", "run") => uv::uvx("uv tool run", from(2)).map(Command::Package),
+        ("uv", "x", _) => uv::uvx("uvx", from(1)).map(Command::Package),
+        ("uv", "run", _) => uv::uv_run(from(1)).map(Command::UvRun),
         ("uv", ..) => Err(refuse(
             "uv",
             "only `uv run`, `uv tool run` and `uvx` can start a server".into(),
@@ -142,235 +145,6 @@ impl<'a> Words<'a> {
         let what = format!("the option {option} is not known to Firedoor, or cannot be used with it");
         refuse(self.tool, what, INSTALL_YOURSELF)
     }
-}
-
-fn npx(tool: &'static str, args: &[OsString]) -> Result<PackageCommand, PlanError> {
-    let mut words = Words { tool, rest: args.iter() };
-    let mut packages = Vec::new();
-    let mut repeat = Vec::new();
-    let mut registries = Vec::new();
-    let mut call = false;
-    let mut positional = None;
-    while let Some(word) = words.next()? {
-        match word {
-            Word::Option(name, value) => match (name, value) {
-                ("-y" | "--yes" | "-q" | "--quiet" | "-s" | "--silent" | "--verbose" | "-d", None)
-                | (
-                    "--prefer-offline" | "--prefer-online" | "--no-audit" | "--no-fund" | "--no-update-notifier",
-                    None,
-                )
-                | ("--yes" | "--loglevel" | "--audit" | "--fund" | "--update-notifier" | "--no-progress", Some(_))
-                | ("--no-progress", None) => {}
-                ("--loglevel", None) => {
-                    words.value(name, value)?;
-                }
-                ("--ignore-scripts" | "--legacy-peer-deps" | "--force" | "-f", None) => repeat.push(name.to_owned()),
-                ("-p" | "--package", _) => packages.push(npm_spec(tool, words.value(name, value)?)?),
-                ("-c" | "--call", _) => {
-                    words.value(name, value)?;
-                    call = true;
-                }
-                ("--registry", _) => {
-                    let url = words.value(name, value)?.to_owned();
-                    registries.push(RegistryOption { default: true, url });
-                }
-                _ => return Err(words.unknown(name)),
-            },
-            Word::End => {
-                positional = words.rest.next().map(|a| words.text(a)).transpose()?;
-                break;
-            }
-            Word::Positional(text) => {
-                positional = Some(text);
-                break;
-            }
-        }
-    }
-    // `npm exec PACKAGE -- ARGS`: npm itself takes the second `--` away, npx hands it on.
-    let rest: Vec<OsString> = words.rest.cloned().collect();
-    let mut command = None;
-    match positional {
-        Some(text) if packages.is_empty() && !call => packages.push(npm_spec(tool, text)?),
-        Some(text) => command = Some(text.to_owned()),
-        None if !call => {
-            return Err(refuse(tool, "no package is named".into(), "Name it in the client's configuration"));
-        }
-        None => {}
-    }
-    if packages.is_empty() {
-        return Err(refuse(tool, "-c needs --package".into(), "Name the packages with --package"));
-    }
-    let ecosystem = Ecosystem::Npm;
-    Ok(PackageCommand { ecosystem, packages, command, rest, repeat, registries, python: None })
-}
-
-/// A registry package: `name`, `@scope/name`, and either with `@version`, `@range` or `@tag` (npm-package-arg).
-fn npm_spec(tool: &'static str, text: &str) -> Result<Spec, PlanError> {
-    let other = || {
-        let what = "only packages of a registry can be installed, not directories, archives, aliases or git addresses";
-        refuse(tool, what.into(), INSTALL_YOURSELF)
-    };
-    let scope_end = if text.starts_with('@') { text.find('/').ok_or_else(other)? } else { 0 };
-    let version_at = text.get(scope_end..).and_then(|t| t.find('@')).map(|at| at + scope_end).filter(|at| *at > 0);
-    let (name, version) = match version_at {
-        Some(at) => (text.get(..at).unwrap_or_default(), text.get(at + 1..)),
-        None => (text, None),
-    };
-    let plain = |part: &str| {
-        !part.is_empty()
-            && !part.starts_with(['.', '_', '-', '~'])
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c))
-    };
-    let good = match name.strip_prefix('@').map(|n| n.split_once('/')) {
-        Some(Some((scope, name))) => plain(scope) && plain(name),
-        Some(None) => false,
-        None => plain(name),
-    };
-    let archive = [".tgz", ".tar.gz", ".tar"].iter().any(|end| text.ends_with(end));
-    if !good || archive || text.len() > 512 || version.is_some_and(|v| v.contains([':', '/']) || v.starts_with('.')) {
-        return Err(other());
-    }
-    let exact = version.is_some_and(|v| exact_version(v.trim_start_matches(['=', 'v'])));
-    Ok(Spec { text: text.into(), name: name.into(), exact, bare: version.is_none_or(str::is_empty) })
-}
-
-/// `1.2.3`, perhaps with a pre-release or build part.
-fn exact_version(text: &str) -> bool {
-    let numbers = text.split(['-', '+']).next().unwrap_or_default();
-    numbers.split('.').count() == 3
-        && numbers.split('.').all(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()))
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-+.".contains(c))
-}
-
-fn uvx(tool: &'static str, args: &[OsString]) -> Result<PackageCommand, PlanError> {
-    let mut words = Words { tool, rest: args.iter() };
-    let mut from = None;
-    let mut with = Vec::new();
-    let mut repeat: Vec<String> = Vec::new();
-    let mut registries = Vec::new();
-    let mut python = None;
-    let mut positional = None;
-    while let Some(word) = words.next()? {
-        match word {
-            Word::Option(name, value) => match (name, value) {
-                ("-q" | "--quiet" | "-v" | "--verbose" | "--no-progress" | "--offline", None)
-                | ("--no-config" | "--no-env-file" | "--no-python-downloads", None) => {}
-                (
-                    "--isolated" | "--native-tls" | "--system-certs" | "--no-build" | "--no-binary" | "--no-sources",
-                    None,
-                )
-                | ("--managed-python" | "--no-managed-python", None) => repeat.push(name.into()),
-                ("--color" | "--link-mode", _) => {
-                    words.value(name, value)?;
-                }
-                ("--resolution" | "--prerelease" | "--exclude-newer" | "--index-strategy" | "--fork-strategy", _) => {
-                    let value = words.value(name, value)?;
-                    repeat.extend([name.into(), value.into()]);
-                }
-                ("--from", _) => from = Some(pypi_spec(tool, words.value(name, value)?)?),
-                ("--with" | "-w", _) => {
-                    for part in words.value(name, value)?.split(',') {
-                        let spec = pypi_spec(tool, part.trim())?;
-                        repeat.extend(["--with".into(), spec.text.clone()]);
-                        with.push(spec);
-                    }
-                }
-                ("-p" | "--python", _) => {
-                    let value = words.value(name, value)?;
-                    repeat.extend(["--python".into(), value.into()]);
-                    python = Some(value.to_owned());
-                }
-                ("-i" | "--index-url" | "--default-index" | "--index" | "--extra-index-url", _) => {
-                    let url = words.value(name, value)?.to_owned();
-                    let default = !matches!(name, "--index" | "--extra-index-url");
-                    registries.push(RegistryOption { default, url });
-                }
-                ("--refresh" | "-U" | "--upgrade" | "--reinstall" | "-n" | "--no-cache", None) => {
-                    let what = format!("with {name} the server could not start from what is installed");
-                    return Err(refuse(tool, what, "Remove the option: Firedoor looks for a newer version once a day"));
-                }
-                _ => return Err(words.unknown(name)),
-            },
-            Word::End => {
-                positional = words.rest.next().map(|a| words.text(a)).transpose()?;
-                break;
-            }
-            Word::Positional(text) => {
-                positional = Some(text);
-                break;
-            }
-        }
-    }
-    let Some(text) = positional else {
-        return Err(refuse(tool, "no package is named".into(), "Name it in the client's configuration"));
-    };
-    let (first, command) = match from {
-        Some(spec) => (spec, Some(text.to_owned())),
-        None => (pypi_spec(tool, text)?, None),
-    };
-    let packages = std::iter::once(first).chain(with).collect();
-    let rest = words.rest.cloned().collect();
-    Ok(PackageCommand { ecosystem: Ecosystem::Pypi, packages, command, rest, repeat, registries, python })
-}
-
-/// A registry package: `name`, `name[extra]`, with `@version`, `@latest`, or a PEP 440 specifier.
-fn pypi_spec(tool: &'static str, text: &str) -> Result<Spec, PlanError> {
-    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(text.len());
-    let (name, mut rest) = text.split_at(end);
-    let mut good = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.len() <= 512;
-    if let Some(extras) = rest.strip_prefix('[') {
-        let (inside, after) = extras.split_once(']').unwrap_or_default();
-        good &= !inside.is_empty() && inside.chars().all(|c| c.is_ascii_alphanumeric() || "-_., ".contains(c));
-        rest = after;
-    }
-    good &= rest.is_empty() || rest.starts_with(['@', '=', '<', '>', '~', '!']);
-    good &= rest.chars().all(|c| c.is_ascii_alphanumeric() || "@=<>~!.,*+- ".contains(c));
-    // A file of the working directory is not a package.
-    good &= ![".py", ".whl", ".zip", ".tar.gz"].iter().any(|end| name.ends_with(end));
-    if !good {
-        let what = "only packages of an index can be installed, not directories, files or git addresses";
-        return Err(refuse(tool, what.into(), INSTALL_YOURSELF));
-    }
-    let version = rest.strip_prefix("==").or_else(|| rest.strip_prefix('@'));
-    let exact = version.is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit()) && !v.contains(['*', ',']));
-    Ok(Spec { text: text.into(), name: normal(name), exact, bare: rest.is_empty() })
-}
-
-fn uv_run(args: &[OsString]) -> Result<UvRun, PlanError> {
-    let mut words = Words { tool: "uv run", rest: args.iter() };
-    let mut directory = None;
-    let mut rest = Vec::new();
-    while let Some(word) = words.next()? {
-        match word {
-            Word::Option(name, value) => match (name, value) {
-                (
-                    "-q" | "--quiet" | "-v" | "--verbose" | "--no-progress" | "--offline" | "--no-sync" | "--frozen",
-                    None,
-                )
-                | ("--locked" | "--no-dev" | "--no-env-file", None) => {}
-                ("--directory" | "--project", _) => directory = Some(PathBuf::from(words.value(name, value)?)),
-                ("--with", _) => {
-                    let what = "--with would download packages at each start".into();
-                    return Err(refuse(
-                        "uv run",
-                        what,
-                        "Add them to the project with `uv add`, and run `uv sync` there",
-                    ));
-                }
-                _ => return Err(words.unknown(name)),
-            },
-            Word::End => break,
-            Word::Positional(text) => {
-                rest.push(OsString::from(text));
-                break;
-            }
-        }
-    }
-    rest.extend(words.rest.cloned());
-    if rest.is_empty() {
-        return Err(refuse("uv run", "no command is named".into(), "Name it in the client's configuration"));
-    }
-    Ok(UvRun { directory, rest })
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ static MARKS: LazyLock<Marks> = LazyLock::new(|| {
 fn withheld(name: &str, value: &str) -> bool {
     let marks = &*MARKS;
     let upper = name.to_ascii_uppercase();
-    let listed = |list: &[String]| list.iter().any(|n| *n == upper);
+    let listed = |list: &[String]| list.contains(&upper);
     // A harmless name may still carry a credential as its value.
     (!listed(&marks.harmless)
         && (listed(&marks.names)

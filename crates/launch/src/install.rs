@@ -221,7 +221,7 @@ impl InstallStep {
 
 /// Reads a regular file without following a symbolic link at its end and without waiting for a pipe: installs run
 /// hostile code, which may have put anything there.
-fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     let mut bytes = Vec::new();
     if !file.metadata()?.is_file() {
