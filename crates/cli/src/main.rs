@@ -1,2 +1,56 @@
-//! x
-fn main() {}
+//! `firedoor`: the command line. Every command's exit code is 0 when it did what it says, 1 for a finding or a refusal,
+//! 2 for a usage or environment error.
+
+mod arguments;
+mod changes;
+mod daemon;
+mod doctor;
+mod engine;
+mod failure;
+mod inspect;
+mod log;
+mod output;
+mod questions;
+mod sandbox;
+mod scan;
+mod settings;
+mod status;
+mod verification;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    // Usage errors end here, with exit code 2.
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Scan { projects, json } => scan::run(projects, json),
+        Command::Protect(options) => changes::protect(&options),
+        Command::Restore(options) => changes::restore(&options),
+        Command::Status { json } => status::run(json),
+        Command::Doctor { json } => doctor::run(json),
+        Command::Mode { mode } => settings::mode(mode),
+        Command::Daemon { background, child } => daemon::run(background, child),
+        Command::Pending { json } => questions::pending(json),
+        Command::Answer { id, choice, duration } => questions::answer(&id, choice, duration),
+        Command::Log { command: Some(arguments::LogCommand::Verify), .. } => log::verify(),
+        Command::Log { json, follow, server, since, command: None } => {
+            log::show(json, follow, server, since.as_deref())
+        }
+        Command::Rules { command } => settings::rules(command),
+        Command::Pins { command } => settings::pins(command),
+        Command::Grants { command } => settings::grants(command),
+        Command::Sandbox { command } => sandbox::run(command),
+        Command::Inspect => inspect::run(),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(Failure { code, text }) => {
+            output::error(&text);
+            ExitCode::from(code)
+        }
+    }
+}

@@ -63,7 +63,7 @@ pub fn client_of(shim: Process) -> Client {
     Client { process, name: Untrusted::new(describe(process.pid)) }
 }
 
-fn choose<'a>(chain: &'a [Stat], look: impl Fn(&Stat) -> (String, Vec<String>)) -> Option<&'a Stat> {
+fn choose(chain: &[Stat], look: impl Fn(&Stat) -> (String, Vec<String>)) -> Option<&Stat> {
     for stat in chain.iter().skip(1) {
         let (name, arguments) = look(stat);
         if !SHELLS.contains(&name.as_str()) {
@@ -96,12 +96,7 @@ mod tests {
 
     #[test]
     fn the_client_is_not_a_shell_in_between() {
-        let stat = |pid: u32| Stat {
-            process: Process { pid, start: 1 },
-            parent: pid + 1,
-            session: 9,
-            terminal: 0,
-        };
+        let stat = |pid: u32| Stat { process: Process { pid, start: 1 }, parent: pid + 1, session: 9, terminal: 0 };
         let chain = [stat(1), stat(2), stat(3)];
         let check = |parent: (&str, &[&str]), want: Option<u32>| {
             let chosen = choose(&chain, |s| {

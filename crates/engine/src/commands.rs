@@ -10,11 +10,7 @@ use firedoor_ipc::{
     process::{self, Peer},
     wire::WireError,
 };
-use firedoor_model::{
-    Untrusted,
-    audit::What,
-    question::Choice,
-};
+use firedoor_model::{Untrusted, audit::What, question::Choice};
 use firedoor_store::Query;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -161,7 +157,7 @@ async fn log(
             entry: query.server.as_ref().and_then(|s| s.parse().ok()),
             server: query.server.clone().filter(|s| s.parse::<firedoor_model::EntryId>().is_err()),
             since: query.since,
-            limit: PAGE,
+            limit: Some(PAGE),
             ..Query::default()
         };
         let rows = match engine.recorder.with(move |store| store.events(&page)).await {

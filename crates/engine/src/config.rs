@@ -41,11 +41,14 @@ impl Config {
     /// safe choice, and refusing every server for a typing error is not.
     pub fn load(directory: &Path) -> (Self, Option<String>) {
         let path = directory.join("config.toml");
-        let problem = |why: String| (Self::default(), Some(format!("{}: {why}; the defaults are in force", path.display())));
+        let problem =
+            |why: String| (Self::default(), Some(format!("{}: {why}; the defaults are in force", path.display())));
         match fs::metadata(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return (Self::default(), None),
             Err(e) => return problem(e.to_string()),
-            Ok(meta) if !meta.is_file() || meta.len() > MAX_FILE => return problem("not a file of at most 1 MiB".into()),
+            Ok(meta) if !meta.is_file() || meta.len() > MAX_FILE => {
+                return problem("not a file of at most 1 MiB".into());
+            }
             Ok(_) => {}
         }
         let text = match fs::read_to_string(&path) {

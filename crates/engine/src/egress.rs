@@ -7,6 +7,7 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr, SocketAddrV4},
     rc::Rc,
+    sync::Arc,
     time::Duration,
 };
 
@@ -47,13 +48,6 @@ pub struct Pass {
     token: String,
 }
 
-impl Pass {
-    /// What the user of the proxy presents as password.
-    pub fn token(&self) -> &str {
-        &self.token
-    }
-}
-
 impl Drop for Pass {
     fn drop(&mut self) {
         self.egress.tokens.borrow_mut().remove(&self.token);
@@ -70,7 +64,7 @@ impl Egress {
         let egress = Rc::new(Self { address, tokens: RefCell::default() });
         let serving = egress.clone();
         tokio::task::spawn_local(async move {
-            let slots = Rc::new(Semaphore::new(MAX_CONNECTIONS));
+            let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
             loop {
                 let Ok(slot) = slots.clone().acquire_owned().await else { return };
                 match listener.accept().await {
@@ -224,18 +218,19 @@ mod tests {
                     }
                 });
                 let egress = Egress::start().await.unwrap();
-                let pass = egress.admit(Egress::token().unwrap(), vec![Target { host: "127.0.0.1".into(), port }]);
+                let token = Egress::token().unwrap();
+                let pass = egress.admit(token.clone(), vec![Target { host: "127.0.0.1".into(), port }]);
                 let basic = |token: &str| data_encoding::BASE64.encode(format!("x:{token}").as_bytes());
                 let request = |method: &str, to: &str, token: &str| {
                     format!("{method} {to} HTTP/1.1\r\nProxy-Authorization: Basic {}\r\n\r\n", basic(token))
                 };
                 let allowed = format!("127.0.0.1:{port}");
                 for (request, want) in [
-                    (request("CONNECT", &allowed, pass.token()), "HTTP/1.1 200"),
+                    (request("CONNECT", &allowed, &token), "HTTP/1.1 200"),
                     (request("CONNECT", &allowed, "wrong"), "HTTP/1.1 407"),
-                    (request("CONNECT", &format!("localhost:{port}"), pass.token()), "HTTP/1.1 403"),
-                    (request("CONNECT", "127.0.0.1:1", pass.token()), "HTTP/1.1 403"),
-                    (request("GET", "http://127.0.0.1/", pass.token()), "HTTP/1.1 405"),
+                    (request("CONNECT", &format!("localhost:{port}"), &token), "HTTP/1.1 403"),
+                    (request("CONNECT", "127.0.0.1:1", &token), "HTTP/1.1 403"),
+                    (request("GET", "http://127.0.0.1/", &token), "HTTP/1.1 405"),
                     (format!("CONNECT {allowed} HTTP/1.1\r\n\r\n"), "HTTP/1.1 407"),
                     ("\r\n\r\n".to_owned(), "HTTP/1.1 400"),
                 ] {
@@ -243,7 +238,6 @@ mod tests {
                     assert!(answer.starts_with(want), "{request:?} gave {answer:?}");
                     assert_eq!(answer.ends_with("hello"), want.ends_with("200"));
                 }
-                let token = pass.token().to_owned();
                 drop(pass);
                 assert!(ask(&egress, request("CONNECT", &allowed, &token)).await.starts_with("HTTP/1.1 407"));
             })

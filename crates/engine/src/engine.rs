@@ -12,7 +12,7 @@ use firedoor_inspect::Inspector;
 use firedoor_ipc::process::Process;
 use firedoor_launch::Profiles;
 use firedoor_model::{
-    Confidence, Finding, Millis, Mode, Severity, Verdict,
+    Confidence, Finding, Millis, Mode, Severity,
     audit::{Event, What},
     paths::Paths,
     question::Ref,
@@ -253,6 +253,8 @@ pub fn now() -> Millis {
 
 #[cfg(test)]
 mod tests {
+    use firedoor_model::Verdict;
+
     use super::*;
 
     #[test]

@@ -73,27 +73,18 @@ async fn launch(
 ) -> Result<session::Started, LaunchError> {
     let mut planned = plan(engine, &request).await?;
     if let Planned { plan: Plan::Install(step), token } = planned {
-        install(engine, step, token, incoming, outgoing).await?;
+        install(engine, &request.entry, &step, token, incoming, outgoing).await?;
         planned = plan(engine, &request).await?;
     }
     let Plan::Run(run) = planned.plan else {
         return Err(LaunchError::Refused("the install step left the server uninstalled; try again".into()));
     };
-    let Run { step, identity, profile, dropped_env, notes } = run;
-    for note in notes {
-        engine.recorder.record(firedoor_model::audit::Event {
-            entry: Some(request.entry.clone()),
-            ..engine.event(What::Command { text: note })
-        });
-    }
+    let Run { step, identity, profile, dropped_env, mut notes } = *run;
     if !dropped_env.is_empty() {
-        let text = format!("environment variables not passed on: {}", dropped_env.join(", "));
-        engine.recorder.record(firedoor_model::audit::Event {
-            entry: Some(request.entry.clone()),
-            ..engine.event(What::Command { text })
-        });
+        notes.push(format!("environment variables that are not passed on: {}", dropped_env.join(", ")));
     }
     let entry = request.entry;
+    record_notes(engine, &entry, &notes);
     let pins = {
         let entry = entry.clone();
         engine.recorder.with(move |store| store.pins(Some(&entry))).await
@@ -148,16 +139,18 @@ async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, L
         }
     };
     let token = Egress::token().map_err(|e| refused(&e))?;
-    let proxy = ProxyAddress { address: engine.egress.address(), token: token.clone() };
-    let (paths, profiles, request, now) = (engine.paths.clone(), engine.profiles.clone(), request.clone(), engine.now());
+    let proxy = ProxyAddress { address: engine.egress.address(), user: "install".into(), token: token.clone() };
+    let (paths, profiles, request, now) =
+        (engine.paths.clone(), engine.profiles.clone(), request.clone(), engine.now());
     let work = move || {
         let declared = declared_env(&request, &paths);
         let context = Context {
             paths: &paths,
             profiles: &profiles,
+            profile: None,
             user: &user,
             declared_env: declared.as_ref(),
-            proxy: Some(&proxy),
+            proxy: Some(proxy),
             now,
         };
         firedoor_launch::plan(&request, &context)
@@ -180,28 +173,47 @@ fn declared_env(request: &LaunchRequest, paths: &firedoor_model::paths::Paths) -
 /// Lets the shim run an install step that reaches its registry and nothing else.
 async fn install(
     engine: &Rc<Engine>,
-    step: InstallStep,
+    entry: &EntryId,
+    step: &InstallStep,
     token: String,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<(), LaunchError> {
-    let targets = step.hosts.iter().map(|(host, port)| Target { host: host.to_ascii_lowercase(), port: *port }).collect();
+    record_notes(engine, entry, &step.notes);
+    let targets =
+        step.hosts.iter().map(|(host, port)| Target { host: host.to_ascii_lowercase(), port: *port }).collect();
     // Ends with this function.
     let _pass = engine.egress.admit(token, targets);
     let message = ToShim::Install { step: step.step.clone(), limit: step.timeout };
     outgoing.send(&message).await.map_err(|_| LaunchError::Shim)?;
+    let unrecorded = |e: firedoor_launch::PlanError| LaunchError::Refused(e.to_string());
     match incoming.receive().await {
-        Ok((ToEngine::Installed { ok: true, .. }, _)) => {
-            step.done(engine.now()).map_err(|e| LaunchError::Refused(format!("cannot record the installation: {e}")))
+        Ok((ToEngine::Installed { ok: true, .. }, _)) => step.done(engine.now()).map_err(unrecorded),
+        Ok((ToEngine::Installed { ok: false, detail }, _)) => {
+            step.failed(engine.now()).map_err(unrecorded)?;
+            // A refresh may fail, as it does without a network: what is installed runs.
+            if !step.required {
+                return Ok(());
+            }
+            let hosts: Vec<_> = step.hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+            Err(LaunchError::Refused(format!(
+                "{} could not be installed: {detail}. Its installer ran in a sandbox that reaches only {}",
+                step.package,
+                hosts.join(", ")
+            )))
         }
-        Ok((ToEngine::Installed { ok: false, detail }, _)) if step.required => Err(LaunchError::Refused(format!(
-            "the server could not be installed: {detail}. Its installer ran in a sandbox that reaches only {}",
-            step.hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect::<Vec<_>>().join(", ")
-        ))),
-        // A refresh failed, as it does without a network: what is installed runs.
-        Ok((ToEngine::Installed { ok: false, .. }, _)) => {
-            step.postponed(engine.now()).map_err(|e| LaunchError::Refused(format!("cannot record the installation: {e}")))
+        Ok(_) | Err(_) => {
+            // The next start begins anew in any case.
+            let _ = step.failed(engine.now());
+            Err(LaunchError::Shim)
         }
-        Ok(_) | Err(_) => Err(LaunchError::Shim),
+    }
+}
+
+/// Puts what the user should know about a plan into the log.
+fn record_notes(engine: &Engine, entry: &EntryId, notes: &[String]) {
+    for text in notes {
+        let event = engine.event(What::Command { text: text.clone() });
+        engine.recorder.record(firedoor_model::audit::Event { entry: Some(entry.clone()), ..event });
     }
 }

@@ -11,6 +11,7 @@ mod definitions;
 mod flow;
 mod fold;
 mod index;
+mod masked;
 mod memory;
 mod randomness;
 pub mod record;

@@ -52,6 +52,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         let context = Context {
             paths: &paths,
             profiles: &profiles,
+            profile: None,
             user: &user,
             declared_env: None,
             proxy: proxy.clone(),

@@ -16,6 +16,12 @@ pub enum PlanError {
         /// The directories that were searched.
         looked: String,
     },
+    /// There is no such profile, or it is broken.
+    #[error("there is no usable profile {name:?}: see the built-in ones in the documentation, or your own in profiles/")]
+    Profile {
+        /// The name.
+        name: String,
+    },
     /// There is a file, but it is no program.
     #[error("{}: {why}", path.display())]
     NotRunnable {

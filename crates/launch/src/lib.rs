@@ -76,6 +76,8 @@ pub struct Context<'a> {
     pub paths: &'a Paths,
     /// Sandbox profiles.
     pub profiles: &'a Profiles,
+    /// The name of the profile to use; `None` for the one that is for this server.
+    pub profile: Option<&'a str>,
     /// What the user granted this entry.
     pub user: &'a UserGrants,
     /// The names that the entry's `env` and `envFile` declare; `None` when the entry is not known, which declares nothing.

@@ -107,7 +107,14 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
         Command::Plain => Some(Subject::Executable(&name)),
     };
     let mut grants = Grants::new(Protected::new(context.paths));
-    let profile = match context.profiles.find(subject.as_slice()) {
+    let found = match context.profile {
+        Some(name) => {
+            let named = context.profiles.named(name).ok_or_else(|| PlanError::Profile { name: name.to_owned() })?;
+            Found::Profile(named)
+        }
+        None => context.profiles.find(subject.as_slice()),
+    };
+    let profile = match found {
         Found::Profile(p) => Some(p),
         Found::Nothing => None,
         Found::Withheld => {

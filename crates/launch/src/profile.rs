@@ -176,6 +176,11 @@ impl Profiles {
     }
 
     /// The profile for a server known under any of `subjects`.
+    /// The profile of that name; the user's own before a built-in one.
+    pub(crate) fn named(&self, name: &str) -> Option<&Profile> {
+        self.user.iter().chain(&self.built_in).find(|p| p.name == name)
+    }
+
     pub(crate) fn find(&self, subjects: &[Subject<'_>]) -> Found<'_> {
         let mentions = |s: &Subject<'_>| {
             let name = normal(s.name());

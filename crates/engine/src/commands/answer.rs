@@ -16,9 +16,10 @@ pub async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, duration: Dur
     let id = Ref(id.0.to_ascii_uppercase());
     let quarantined = engine.desk.borrow().question(&id).is_some_and(|(question, _)| {
         let sessions = engine.sessions.borrow();
-        sessions.values().filter(|s| s.entry == question.entry).any(|s| {
-            s.tools.borrow().get(question.tool.raw()).is_some_and(|t| t.quarantined)
-        })
+        sessions
+            .values()
+            .filter(|s| s.entry == question.entry)
+            .any(|s| s.tools.borrow().get(question.tool.raw()).is_some_and(|t| t.quarantined))
     });
     // Written first: an answer that cannot be put on record does not count.
     let event = engine.event(What::Answered { reference: id.clone(), choice, duration });
@@ -47,7 +48,9 @@ pub async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, duration: Dur
     engine.wake.notify_one();
     let text = match (choice, permit, released.len()) {
         (Choice::Block, ..) => format!("{id} blocked; the same is refused for the rest of the agent's session"),
-        (Choice::Allow, Some(_), _) => format!("{id} allowed: the agent may repeat exactly this call once within 10 minutes"),
+        (Choice::Allow, Some(_), _) => {
+            format!("{id} allowed: the agent may repeat exactly this call once within 10 minutes")
+        }
         (Choice::Allow, None, _) => format!("{id} allowed"),
     };
     Ok(Reply::Done { text })

@@ -7,7 +7,7 @@ use firedoor_model::{
     Finding, Untrusted, Verdict, audit,
     wire::{Body, Frame, Message, Object, WireError},
 };
-use firedoor_policy::{Input, Refusal, Subject, as_error, call_digest, refusal};
+use firedoor_policy::{Input, MessageKind, Refusal, Subject, as_error, call_digest, refusal};
 
 use super::{
     LARGE, Session,
@@ -128,16 +128,20 @@ impl Session {
             launch: Some(self.launch),
             definition: None,
         };
-        let input = Input {
-            mode: engine.mode.get(),
-            findings: &findings,
-            subject: &about,
-            rules: &engine.rules.borrow(),
-            now: engine.now(),
-            quarantined: false,
-            new_tool: false,
+        let decision = {
+            let rules = engine.rules.borrow();
+            let input = Input {
+                mode: engine.mode.get(),
+                findings: &findings,
+                kind: MessageKind::Other,
+                subject: &about,
+                rules: &rules,
+                now: engine.now(),
+                quarantined: false,
+                new_tool: false,
+            };
+            engine.desk.borrow_mut().judge(self.agent.id, &input)
         };
-        let decision = engine.desk.borrow_mut().judge(self.agent.id, &input);
         // A result is never held: what asks about a call only records a result.
         let withheld = decision.verdict == Verdict::Block && !id.is_empty();
         let reference = withheld.then(|| engine.reference());

@@ -90,7 +90,12 @@ mod tests {
             let want = Remains { id: id.map(str::to_owned), request };
             assert_eq!(remains(head.as_bytes(), tail.as_bytes()), want, "{head} … {tail}");
         };
-        check(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"id":9,"x":"aaa"#, r#"aaa"}}"#, Some("7"), true);
+        check(
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"id":9,"x":"aaa"#,
+            r#"aaa"}}"#,
+            Some("7"),
+            true,
+        );
         check(r#"{"id":"a\"b","result":{"x":"aaa"#, r#"aaa"}}"#, Some(r#""a\"b""#), false);
         check(r#"{"method":"m","params":{"id":9,"x":"aaa"#, r#"aaa"},"id": 8 }"#, Some("8"), true);
         check(r#"{"method":"m","params":{"x":"aaa"#, r#"aaa","id":8}}"#, None, true);

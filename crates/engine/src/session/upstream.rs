@@ -10,7 +10,9 @@ use firedoor_model::{
     Finding, Untrusted, Verdict, audit,
     wire::{Body, CallView, Frame, Message, Object, WireError, unescape},
 };
-use firedoor_policy::{Ask, Decision, HeldId, Input, Opening, Reason, Refusal, Subject, call_digest, refusal};
+use firedoor_policy::{
+    Ask, Decision, HeldId, Input, MessageKind, Opening, Reason, Refusal, Subject, call_digest, refusal,
+};
 
 use super::{
     LARGE, Session,
@@ -91,11 +93,11 @@ impl Session {
             return self.to_server.send(line);
         }
         let batch = matches!(frame, Frame::Batch(_));
-        self.stop_line(engine, line, batch, requests(&frame), asked, rulings).await;
+        self.stop_line(engine, line, batch, requests(&frame), asked, rulings);
     }
 
     /// Refuses or holds a line of which at least one message may not simply pass.
-    async fn stop_line(
+    fn stop_line(
         self: &Rc<Self>,
         engine: &Rc<Engine>,
         line: &[u8],
@@ -130,7 +132,7 @@ impl Session {
             if let Some(token) = progress {
                 held.keep_alive(token);
             }
-            engine.ask(&held, *ask, &request.id).await;
+            engine.ask(&held, *ask, &request.id);
         }
     }
 
@@ -207,14 +209,8 @@ impl Session {
         let (entry, method, subject) = (self.entry.clone(), method.to_owned(), subject.to_owned());
         let arguments = arguments.map(str::to_owned);
         let work = move || {
-            let call = Call {
-                entry: &entry,
-                method: &method,
-                subject: &subject,
-                arguments: arguments.as_deref(),
-                sink,
-                now,
-            };
+            let call =
+                Call { entry: &entry, method: &method, subject: &subject, arguments: arguments.as_deref(), sink, now };
             (inspector.label(&call), inspector.call(&mut memory, &call))
         };
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| (CallLabel::default(), vec![crate::engine::lost()]))
@@ -239,16 +235,20 @@ impl Session {
             launch: Some(self.launch),
             definition: tool.as_ref().map(|t| t.digest),
         };
-        let input = Input {
-            mode: engine.mode.get(),
-            findings: &findings,
-            subject: &about,
-            rules: &engine.rules.borrow(),
-            now: engine.now(),
-            quarantined: tool.as_ref().is_some_and(|t| t.quarantined),
-            new_tool: method == "tools/call" && tool.is_none(),
+        let Decision { verdict, reason, asks } = {
+            let rules = engine.rules.borrow();
+            let input = Input {
+                mode: engine.mode.get(),
+                findings: &findings,
+                kind: MessageKind::Call,
+                subject: &about,
+                rules: &rules,
+                now: engine.now(),
+                quarantined: tool.as_ref().is_some_and(|t| t.quarantined),
+                new_tool: method == "tools/call" && tool.is_none(),
+            };
+            engine.desk.borrow_mut().judge(self.agent.id, &input)
         };
-        let Decision { verdict, reason, asks } = engine.desk.borrow_mut().judge(self.agent.id, &input);
         let judged = |verdict, reference, findings| {
             let (method, subject) = (Untrusted::new(method), about.tool.clone());
             self.event(engine.now(), audit::What::Judged { method, subject, verdict, reference, findings })
@@ -288,7 +288,8 @@ impl Session {
     fn cancelled(&self, engine: &Rc<Engine>, params: Option<&str>) -> bool {
         let id = params.and_then(Object::parse).and_then(|o| o.get("requestId"));
         let Some(id) = id else { return false };
-        let held = self.held.borrow().iter().find(|h| !h.settled.get() && h.requests.iter().any(|r| r.id == id)).cloned();
+        let held =
+            self.held.borrow().iter().find(|h| !h.settled.get() && h.requests.iter().any(|r| r.id == id)).cloned();
         let Some(held) = held.filter(|h| !h.batch) else { return false };
         engine.withdraw(&held);
         true
@@ -334,7 +335,7 @@ impl Session {
 
 impl Engine {
     /// Puts a question about a held line on the desk.
-    async fn ask(self: &Rc<Self>, held: &Rc<HeldLine>, ask: Ask, id: &str) {
+    fn ask(self: &Rc<Self>, held: &Rc<HeldLine>, ask: Ask, id: &str) {
         let number = ask.held;
         let opening = self.desk.borrow_mut().open(ask, self.now());
         self.wake.notify_one();
@@ -387,4 +388,3 @@ fn shown(arguments: &str) -> String {
     let cut: String = arguments.chars().take(SHOWN_ARGUMENTS).collect();
     if cut.len() < arguments.len() { format!("{cut}…") } else { cut }
 }
-

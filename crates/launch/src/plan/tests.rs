@@ -88,6 +88,7 @@ impl World {
         let context = Context {
             paths: &paths,
             profiles: &profiles,
+            profile: None,
             user: &self.user,
             declared_env: Some(&self.declared),
             proxy: self.proxy.then_some(proxy),

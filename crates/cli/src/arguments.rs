@@ -1,0 +1,315 @@
+//! What can be asked for.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use firedoor_model::{EntryId, Mode};
+
+/// A firewall for the tools that AI agents use.
+#[derive(Parser)]
+#[command(name = "firedoor", version, about)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Show clients, their files and servers, and what is protected
+    Scan {
+        /// Look for project configurations here, too
+        #[arg(long = "project", value_name = "DIR")]
+        projects: Vec<PathBuf>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Reroute servers through Firedoor
+    Protect(ProtectOptions),
+    /// Give configurations back as they were
+    Restore(RestoreOptions),
+    /// Show what the engine is doing (exit code 2 when none runs)
+    Status {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check that everything works here (exit code 1 when something does not)
+    Doctor {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show or set how eagerly Firedoor interrupts
+    Mode {
+        /// watch, balanced or strict
+        mode: Option<Mode>,
+    },
+    /// Run the engine without a desktop
+    Daemon {
+        /// Go to the background; print "ready" when it listens
+        #[arg(long)]
+        background: bool,
+        /// The second half of --background
+        #[arg(long, hide = true)]
+        child: bool,
+    },
+    /// Show the open questions
+    Pending {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Answer a question
+    Answer {
+        /// Its reference, as `firedoor pending` shows it
+        id: String,
+        /// What to do
+        choice: ChoiceArgument,
+        /// How long the answer holds
+        #[arg(long = "for", value_enum, default_value = "once")]
+        duration: DurationArgument,
+    },
+    /// Show the audit log
+    Log {
+        /// JSON Lines
+        #[arg(long)]
+        json: bool,
+        /// Go on with new rows
+        #[arg(long)]
+        follow: bool,
+        /// Only this server (its name or its entry's id)
+        #[arg(long)]
+        server: Option<String>,
+        /// Only from this time on: RFC 3339, or 90s, 10m, 2h, 3d ago
+        #[arg(long)]
+        since: Option<String>,
+        #[command(subcommand)]
+        command: Option<LogCommand>,
+    },
+    /// List, add and remove rules
+    Rules {
+        #[command(subcommand)]
+        command: RulesCommand,
+    },
+    /// Look at pinned definitions and accept changes
+    Pins {
+        #[command(subcommand)]
+        command: PinsCommand,
+    },
+    /// Grant a server more than its profile does
+    Grants {
+        #[command(subcommand)]
+        command: GrantsCommand,
+    },
+    /// Use the sandbox by itself
+    Sandbox {
+        #[command(subcommand)]
+        command: SandboxCommand,
+    },
+    /// Judge records offline: JSON Lines in, JSON Lines out (exit code 1 when one is not allowed)
+    Inspect,
+}
+
+#[derive(Args)]
+pub struct ProtectOptions {
+    /// Every server of every client
+    #[arg(long, conflicts_with = "entries")]
+    pub all: bool,
+    /// CLIENT, CLIENT/SERVER or a whole entry id
+    #[arg(required_unless_present = "all")]
+    pub entries: Vec<String>,
+    /// Print the differences and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Do not start the servers to compare their tools
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Look for project configurations here, too
+    #[arg(long = "project", value_name = "DIR")]
+    pub projects: Vec<PathBuf>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct RestoreOptions {
+    /// Every protected entry of every client
+    #[arg(long, conflicts_with = "entries")]
+    pub all: bool,
+    /// CLIENT, CLIENT/SERVER or a whole entry id
+    #[arg(required_unless_present = "all")]
+    pub entries: Vec<String>,
+    /// Look for project configurations here, too
+    #[arg(long = "project", value_name = "DIR")]
+    pub projects: Vec<PathBuf>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ChoiceArgument {
+    /// Let it pass
+    Allow,
+    /// Refuse it
+    Block,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum DurationArgument {
+    /// This one call
+    Once,
+    /// Until the agent's session ends
+    Session,
+    /// As a rule
+    Always,
+}
+
+#[derive(Subcommand)]
+pub enum LogCommand {
+    /// Check that no row was changed, removed or inserted (exit code 1 when one was)
+    Verify,
+}
+
+#[derive(Subcommand)]
+pub enum RulesCommand {
+    /// Show all rules
+    List {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a rule; what is not given matches everything
+    Add {
+        /// What it does
+        effect: ChoiceArgument,
+        /// Of this entry only
+        #[arg(long)]
+        entry: Option<EntryId>,
+        /// This tool only
+        #[arg(long)]
+        tool: Option<String>,
+        /// Findings of this detector only, or of a family such as "flow/"
+        #[arg(long)]
+        detector: Option<String>,
+        /// Ends after this time: 90s, 10m, 2h, 3d
+        #[arg(long)]
+        expires: Option<String>,
+    },
+    /// Remove a rule
+    Remove {
+        /// Its number
+        id: i64,
+    },
+    /// Add the rules in a file made by export
+    Import {
+        /// The file
+        file: PathBuf,
+    },
+    /// Print all rules as JSON Lines
+    Export,
+}
+
+#[derive(Subcommand)]
+pub enum PinsCommand {
+    /// Show pinned definitions
+    List {
+        /// Of this entry only
+        entry: Option<EntryId>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what changed (exit code 1 when something did)
+    Diff {
+        /// Of this entry only
+        entry: Option<EntryId>,
+    },
+    /// Accept changed definitions
+    Accept {
+        /// Of this entry
+        entry: EntryId,
+        /// Only this tool
+        #[arg(long)]
+        tool: Option<String>,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum GrantsCommand {
+    /// Show what was granted
+    List {
+        /// To this entry only
+        entry: Option<EntryId>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Grant more
+    Add(GrantOptions),
+    /// Take grants away
+    Remove(GrantOptions),
+}
+
+#[derive(Args)]
+pub struct GrantOptions {
+    /// Which entry
+    pub entry: EntryId,
+    #[command(flatten)]
+    pub access: AccessOptions,
+}
+
+#[derive(Args)]
+pub struct AccessOptions {
+    /// Read this path and what is below it
+    #[arg(long = "ro", value_name = "PATH")]
+    pub read: Vec<PathBuf>,
+    /// Read and write this path and what is below it
+    #[arg(long = "rw", value_name = "PATH")]
+    pub write: Vec<PathBuf>,
+    /// Reach this host (not in this version)
+    #[arg(long = "host", value_name = "NAME[:PORT]")]
+    pub hosts: Vec<String>,
+    /// Reach this Unix socket (not in this version)
+    #[arg(long = "unix", value_name = "PATH")]
+    pub sockets: Vec<PathBuf>,
+    /// Get this environment variable
+    #[arg(long = "env", value_name = "NAME")]
+    pub env: Vec<String>,
+}
+
+#[derive(Subcommand)]
+pub enum SandboxCommand {
+    /// Run a command as a server would be run; its exit code is the command's
+    Run {
+        /// Use this profile instead of the one for the command
+        #[arg(long)]
+        profile: Option<String>,
+        #[command(flatten)]
+        access: AccessOptions,
+        /// The command
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Show what this machine can enforce (exit code 1 when servers cannot be confined)
+    Doctor {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+}

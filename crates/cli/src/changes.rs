@@ -1,0 +1,161 @@
+//! `firedoor protect` and `firedoor restore`.
+
+use std::{collections::BTreeSet, env, process::ExitCode};
+
+use firedoor_clients::{Clients, Env, FileResult, Plan, Selection, select};
+use firedoor_ipc::command::Request;
+use firedoor_model::{EntryId, Untrusted};
+use serde::Serialize;
+
+use crate::{
+    arguments::{ProtectOptions, RestoreOptions},
+    engine::{Engine, sibling},
+    failure::Failure,
+    output,
+    scan::surroundings,
+    verification::{self, Outcome},
+};
+
+/// What was done, for `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    files: Vec<FileReport>,
+    skipped: Vec<Left>,
+    problems: Vec<Problem>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<&'a [Outcome]>,
+}
+
+#[derive(Serialize)]
+struct FileReport {
+    path: String,
+    entries: Vec<EntryId>,
+    ok: bool,
+    /// Whether the file is byte for byte what it was before Firedoor.
+    original: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Left {
+    entry: EntryId,
+    reason: String,
+}
+
+#[derive(Serialize)]
+struct Problem {
+    path: String,
+    message: String,
+}
+
+fn chosen(clients: &Clients, env: &Env<'_>, all: bool, names: &[String]) -> Result<BTreeSet<EntryId>, Failure> {
+    let selections =
+        if all { vec![Selection::All] } else { names.iter().map(|n| n.parse()).collect::<Result<_, _>>()? };
+    Ok(select(clients, &clients.scan(env), &selections)?)
+}
+
+/// Reroutes servers, then starts each one as its client would and compares its tools.
+pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
+    let env = surroundings(options.projects.clone())?;
+    let clients = Clients::load()?;
+    let chosen = chosen(&clients, &env, options.all, &options.entries)?;
+    let plan = clients.plan_protect(&env, &chosen, &sibling(firedoor_clients::SHIM)?)?;
+    if options.dry_run {
+        if options.json {
+            output::json(&plan)?;
+        } else {
+            plan.files.iter().for_each(|file| output::line(&file.diff));
+            remarks(&plan);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !options.yes && !plan.files.is_empty() {
+        plan.files.iter().for_each(|file| output::remark(&file.diff));
+        match output::confirm("Write these changes?") {
+            Some(true) => {}
+            Some(false) => return Err(Failure::refused("nothing was changed")),
+            None => {
+                return Err(Failure::environment(
+                    "nothing was changed: there is no terminal to ask on; give --yes, or --dry-run to look",
+                ));
+            }
+        }
+    }
+    let results = clients.apply(&env, &plan);
+    let changed: Vec<EntryId> =
+        results.iter().filter_map(|r| r.result.as_ref().ok()).flat_map(|a| a.changed.clone()).collect();
+    let outcomes = if options.no_verify { Vec::new() } else { verification::run(&clients, &env, &changed) };
+    report(&plan, &results, Some(&outcomes), options.json)?;
+    let ok = results.iter().all(|r| r.result.is_ok())
+        && plan.problems.is_empty()
+        && outcomes.iter().all(|o| !o.rolled_back());
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Gives entries back.
+pub fn restore(options: &RestoreOptions) -> Result<ExitCode, Failure> {
+    let env = surroundings(options.projects.clone())?;
+    let clients = Clients::load()?;
+    let chosen = chosen(&clients, &env, options.all, &options.entries)?;
+    // With the engine dead, restoring must still work.
+    if let Some(mut engine) = Engine::running()? {
+        engine.ask(&Request::Authorize { action: "restoring configurations".into() })?;
+    }
+    let plan = clients.plan_restore(&env, &chosen);
+    let results = clients.apply(&env, &plan);
+    report(&plan, &results, None, options.json)?;
+    let ok = results.iter().all(|r| r.result.is_ok()) && plan.problems.is_empty();
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn report(plan: &Plan, results: &[FileResult], verified: Option<&[Outcome]>, json: bool) -> Result<(), Failure> {
+    let files: Vec<_> = results
+        .iter()
+        .map(|r| FileReport {
+            path: r.path.display().to_string(),
+            entries: r.result.as_ref().map(|a| a.changed.clone()).unwrap_or_default(),
+            ok: r.result.is_ok(),
+            original: r.result.as_ref().is_ok_and(|a| a.original),
+            error: r.result.as_ref().err().map(ToString::to_string),
+        })
+        .collect();
+    if json {
+        let skipped = plan.skipped.iter().map(|s| Left { entry: s.id.clone(), reason: s.reason.clone() }).collect();
+        let message = |p: &firedoor_clients::FileProblem| Problem {
+            path: p.path.display().to_string(),
+            message: p.problem.message.clone(),
+        };
+        let problems = plan.problems.iter().map(message).collect();
+        return output::json(&Report { files, skipped, problems, verified });
+    }
+    for file in &files {
+        match &file.error {
+            Some(error) => output::line(&format!("{}: {error}", file.path)),
+            None => {
+                let original = if file.original { ", byte for byte as it was before Firedoor" } else { "" };
+                output::line(&format!("{}: {} entries changed{original}", file.path, file.entries.len()));
+            }
+        }
+    }
+    verified.into_iter().flatten().for_each(|outcome| output::line(&outcome.to_string()));
+    remarks(plan);
+    if files.is_empty() {
+        output::line("Nothing to change.");
+    }
+    Ok(())
+}
+
+fn remarks(plan: &Plan) {
+    for left in &plan.skipped {
+        output::line(&format!("{}: {}", Untrusted::new(left.id.to_string()).visible(200), left.reason));
+    }
+    for problem in &plan.problems {
+        output::line(&problem.problem.message);
+    }
+}
+
+/// This process's environment, which a client started from the same place would pass on.
+pub fn own_environment() -> std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString> {
+    env::vars_os().collect()
+}

@@ -1,0 +1,38 @@
+//! `firedoor daemon`.
+
+use std::{
+    env,
+    process::{Command, ExitCode, Stdio},
+};
+
+use crate::{engine::paths, failure::Failure, output};
+
+/// Runs the engine here, or in the background.
+pub fn run(background: bool, child: bool) -> Result<ExitCode, Failure> {
+    if background {
+        return detach();
+    }
+    let say = || {
+        if child {
+            output::line("ready");
+        }
+    };
+    firedoor_engine::run(paths()?, say)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Leaves the session of whoever started us and hands over to a child, which then has no parent: it lives on when that
+/// session ends, and does not count as the client's descendant.
+fn detach() -> Result<ExitCode, Failure> {
+    // It fails only for a leader of a process group, which a just started program in a terminal is.
+    if nix::unistd::setsid().is_err() {
+        output::remark("firedoor: staying in the terminal's session");
+    }
+    let own = env::current_exe().map_err(|e| Failure::environment(format!("cannot find this program: {e}")))?;
+    Command::new(own)
+        .args(["daemon", "--child"])
+        .stdin(Stdio::null())
+        .spawn()
+        .map_err(|e| Failure::environment(format!("cannot start the engine: {e}")))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,50 @@
+//! `firedoor inspect`.
+
+use std::{
+    io::{self, BufRead, Read},
+    process::ExitCode,
+};
+
+use firedoor_inspect::{Inspector, record::inspect_record};
+use firedoor_ipc::command::Judged;
+use firedoor_model::Verdict;
+use firedoor_policy::verdict_for_record;
+
+use crate::{failure::Failure, output};
+
+/// Longest record, in bytes.
+const MAX_LINE: u64 = 64 << 20;
+
+/// Judges each line alone.
+pub fn run() -> Result<ExitCode, Failure> {
+    let inspector = Inspector::new();
+    let mut input = io::stdin().lock();
+    let mut worst = Verdict::Allow;
+    let mut line = Vec::new();
+    for number in 1u64.. {
+        line.clear();
+        let count = input
+            .by_ref()
+            .take(MAX_LINE)
+            .read_until(b'\n', &mut line)
+            .map_err(|e| Failure::environment(format!("cannot read stdin: {e}")))?;
+        if count == 0 {
+            break;
+        }
+        if count as u64 == MAX_LINE && line.last() != Some(&b'\n') {
+            return Err(Failure::environment(format!("line {number}: longer than {MAX_LINE} bytes")));
+        }
+        let text = std::str::from_utf8(&line)
+            .map_err(|e| Failure::environment(format!("line {number}: not UTF-8: {e}")))?
+            .trim();
+        if text.is_empty() {
+            continue;
+        }
+        let report =
+            inspect_record(&inspector, text).map_err(|e| Failure::environment(format!("line {number}: {e}")))?;
+        let verdict = verdict_for_record(&report.findings);
+        worst = worst.max(verdict);
+        output::json(&Judged { id: report.id, findings: report.findings, verdict })?;
+    }
+    Ok(if worst == Verdict::Allow { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}

@@ -1,0 +1,174 @@
+//! `firedoor log`.
+
+use std::{
+    process::ExitCode,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use firedoor_ipc::command::{LogQuery, Reply, Request, Row};
+use firedoor_model::{Millis, audit::What};
+use firedoor_store::{Query, Store};
+
+use crate::{
+    engine::{Engine, paths, unexpected},
+    failure::Failure,
+    output,
+};
+
+/// Shows rows, from the engine or, when none runs, from the database.
+pub fn show(json: bool, follow: bool, server: Option<String>, since: Option<&str>) -> Result<ExitCode, Failure> {
+    let since = since.map(|text| moment(text, now())).transpose()?;
+    let query = LogQuery { server, since, follow };
+    let engine = if follow { Some(Engine::running_or_started()?) } else { Engine::running()? };
+    let Some(mut engine) = engine else { return stored(json, &query) };
+    engine.send(&Request::Log(query))?;
+    loop {
+        match engine.next()? {
+            Reply::Event(row) => print(json, &row)?,
+            Reply::Done { .. } => return Ok(ExitCode::SUCCESS),
+            _ => return Err(unexpected()),
+        }
+    }
+}
+
+fn stored(json: bool, query: &LogQuery) -> Result<ExitCode, Failure> {
+    let store = match Store::open_read_only(&paths()?.database()) {
+        Err(firedoor_store::StoreError::Missing { .. }) => return Ok(ExitCode::SUCCESS),
+        other => other?,
+    };
+    let mut after_seq = 0;
+    loop {
+        let rows = store.events(&Query {
+            after_seq,
+            entry: query.server.as_ref().and_then(|s| s.parse().ok()),
+            server: query.server.clone().filter(|s| s.parse::<firedoor_model::EntryId>().is_err()),
+            since: query.since,
+            ..Query::default()
+        })?;
+        let Some(last) = rows.last() else { return Ok(ExitCode::SUCCESS) };
+        after_seq = last.seq;
+        for row in rows {
+            print(json, &Row { seq: row.seq, hash: row.hash, event: row.event })?;
+        }
+    }
+}
+
+fn print(json: bool, row: &Row) -> Result<(), Failure> {
+    if json {
+        return output::json(row);
+    }
+    let at = i64::try_from(row.event.at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    let at = at.map(|t| t.to_string()).unwrap_or_default();
+    let entry = row.event.entry.as_ref().map(|e| firedoor_model::Untrusted::new(e.to_string()).visible(120));
+    output::line(&format!(
+        "{:>6}  {at}  {}  {}",
+        row.seq,
+        entry.unwrap_or_else(|| "firedoor".into()),
+        in_words(&row.event.what)
+    ));
+    Ok(())
+}
+
+fn in_words(what: &What) -> String {
+    match what {
+        What::Started { launch, level } => format!("started ({}…): {level}", &launch.to_string()[..12]),
+        What::Ended { status } => format!("ended: {status}"),
+        What::Refused { reason } => format!("not started: {reason}"),
+        What::Judged { method, subject, verdict, reference, findings } => {
+            let mut text = format!("{:?} {}", verdict, method.visible(60));
+            if let Some(subject) = subject {
+                text.push_str(&format!(" {}", subject.visible(80)));
+            }
+            if let Some(reference) = reference {
+                text.push_str(&format!(" [{reference}]"));
+            }
+            for finding in findings {
+                text.push_str(&format!("; {} ({})", finding.summary, finding.detector));
+            }
+            text
+        }
+        What::Answered { reference, choice, duration } => format!("answer {choice:?} ({duration:?}) to {reference}"),
+        What::Expired { reference } => format!("question {reference} ended without an answer"),
+        What::Noise { bytes } => format!("dropped a line of {bytes} bytes that is no message"),
+        What::Pinned { subject, changed } if changed.is_empty() => format!("pinned {}", subject.visible(80)),
+        What::Pinned { subject, changed } => format!("{} changed: {}", subject.visible(80), changed.join(", ")),
+        What::Command { text } => text.clone(),
+        What::Denied { text, by, reason } => format!("denied to {}: {text} ({reason})", by.visible(80)),
+        What::Failed { reason } => format!("failed: {reason}"),
+    }
+}
+
+/// Checks the chain. Exit code 1 when it is broken.
+pub fn verify() -> Result<ExitCode, Failure> {
+    let (rows, bad) = match Engine::running()? {
+        Some(mut engine) => match engine.ask(&Request::VerifyLog)? {
+            Reply::Verified { rows, bad } => (rows, bad),
+            _ => return Err(unexpected()),
+        },
+        None => {
+            let verified = Store::open_read_only(&paths()?.database())?.verify()?;
+            (verified.rows, verified.first_bad.map(|bad| (bad.seq, bad.why.to_string())))
+        }
+    };
+    match bad {
+        None => {
+            output::line(&format!("{rows} rows, unbroken"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Some((seq, why)) => Err(Failure::refused(format!("the audit log is broken at row {seq}: {why}"))),
+    }
+}
+
+/// The system's clock.
+pub fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A time in RFC 3339, or so long before `now`.
+pub fn moment(text: &str, now: Millis) -> Result<Millis, Failure> {
+    if let Some(ago) = span(text) {
+        return Ok(Millis(now.0.saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(u64::MAX))));
+    }
+    let parsed: Result<jiff::Timestamp, _> = text.parse();
+    parsed
+        .ok()
+        .and_then(|t| u64::try_from(t.as_millisecond()).ok())
+        .map(Millis)
+        .ok_or_else(|| Failure::environment(format!("{text:?} is no time: use RFC 3339, or 90s, 10m, 2h, 3d")))
+}
+
+/// A span such as `10m`.
+pub fn span(text: &str) -> Option<Duration> {
+    let unit = text.chars().last()?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
+    Some(Duration::from_secs(count.checked_mul(seconds)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments() {
+        let now = Millis(1_000_000_000);
+        for (text, want) in [
+            ("10s", Some(1_000_000_000 - 10_000)),
+            ("2h", Some(1_000_000_000 - 7_200_000)),
+            ("1970-01-01T00:00:05Z", Some(5_000)),
+            ("1970-01-01T01:00:05+01:00", Some(5_000)),
+            ("yesterday", None),
+            ("5", None),
+            ("99999999999999999999d", None),
+        ] {
+            assert_eq!(moment(text, now).ok(), want.map(Millis), "{text}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `firedoor pending` and `firedoor answer`.
+
+use std::process::ExitCode;
+
+use firedoor_ipc::command::{Reply, Request};
+use firedoor_model::{
+    Evidence,
+    finding::Role,
+    question::{Choice, Duration, Question, Ref},
+};
+
+use crate::{
+    arguments::{ChoiceArgument, DurationArgument},
+    engine::{Engine, unexpected},
+    failure::Failure,
+    output,
+};
+
+impl From<ChoiceArgument> for Choice {
+    fn from(choice: ChoiceArgument) -> Self {
+        match choice {
+            ChoiceArgument::Allow => Self::Allow,
+            ChoiceArgument::Block => Self::Block,
+        }
+    }
+}
+
+impl From<DurationArgument> for Duration {
+    fn from(duration: DurationArgument) -> Self {
+        match duration {
+            DurationArgument::Once => Self::Once,
+            DurationArgument::Session => Self::Session,
+            DurationArgument::Always => Self::Always,
+        }
+    }
+}
+
+/// Shows the open questions.
+pub fn pending(json: bool) -> Result<ExitCode, Failure> {
+    let questions = match Engine::running()? {
+        None => Vec::new(),
+        Some(mut engine) => match engine.ask(&Request::Pending)? {
+            Reply::Questions { questions } => questions,
+            _ => return Err(unexpected()),
+        },
+    };
+    if json {
+        output::json(&questions)?;
+    } else if questions.is_empty() {
+        output::line("No open questions.");
+    } else {
+        for question in &questions {
+            output::line(&in_words(question));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn in_words(question: &Question) -> String {
+    let mut out = format!(
+        "{}  {} → {}\n  WHAT   {}\n",
+        question.id,
+        question.client.visible(80),
+        firedoor_model::Untrusted::new(question.entry.to_string()).visible(200),
+        question.tool.visible(80),
+    );
+    for finding in &question.findings {
+        out.push_str(&format!(
+            "  WHY    {} [{}, {:?}, {:?}]\n",
+            finding.summary, finding.detector, finding.severity, finding.confidence
+        ));
+        for evidence in &finding.evidence {
+            out.push_str(&format!("         {}\n", place(evidence)));
+        }
+    }
+    out.push_str(&format!(
+        "  ARGS   {}\n  answer with: firedoor answer {} allow|block",
+        question.arguments.visible(4000),
+        question.id
+    ));
+    out
+}
+
+fn place(evidence: &Evidence) -> String {
+    let role = match evidence.role {
+        Role::Source => "from",
+        Role::Sink => "to  ",
+        Role::Place => "in  ",
+    };
+    let entry = evidence.entry.as_ref().map(|e| firedoor_model::Untrusted::new(e.to_string()).visible(200));
+    let tool = evidence.tool.as_ref().map(|t| t.visible(80));
+    let parts = [entry, tool, Some(evidence.pointer.visible(120)), Some(evidence.excerpt.visible(200))];
+    let mut text = format!("{role} {}", parts.into_iter().flatten().collect::<Vec<_>>().join("  "));
+    if let Some(transform) = &evidence.transform {
+        text.push_str(&format!("  ({transform})"));
+    }
+    if let Some(age) = evidence.age_ms {
+        text.push_str(&format!("  {} s ago", age / 1000));
+    }
+    text
+}
+
+/// Answers one question. Exit code 1 when the answer does not count.
+pub fn answer(id: &str, choice: ChoiceArgument, duration: DurationArgument) -> Result<ExitCode, Failure> {
+    let Some(mut engine) = Engine::running()? else {
+        return Err(Failure::environment("no Firedoor engine is running, so there is no question to answer"));
+    };
+    let request = Request::Answer { id: Ref(id.to_owned()), choice: choice.into(), duration: duration.into() };
+    settled(&mut engine, &request)
+}
+
+/// Sends a command that is answered with a sentence, and shows that.
+pub fn settled(engine: &mut Engine, request: &Request) -> Result<ExitCode, Failure> {
+    match engine.ask(request)? {
+        Reply::Done { text } => {
+            output::line(&text);
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => Err(unexpected()),
+    }
+}

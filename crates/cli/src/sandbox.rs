@@ -1,0 +1,74 @@
+//! `firedoor sandbox`.
+
+use std::{env, ffi::OsString, io, os::fd::AsFd, process::ExitCode};
+
+use firedoor_launch::{Context, Plan, Profiles, UserGrants};
+use firedoor_model::{EntryId, launch::LaunchRequest};
+use firedoor_sandbox::{Launch, Level, Stderr};
+
+use crate::{
+    arguments::{AccessOptions, SandboxCommand},
+    engine::paths,
+    failure::Failure,
+    log, output,
+    settings::access,
+};
+
+/// Runs a command confined, or says what can be enforced.
+pub fn run(command: SandboxCommand) -> Result<ExitCode, Failure> {
+    match command {
+        SandboxCommand::Run { profile, access, command } => confined(profile.as_deref(), access, command),
+        SandboxCommand::Doctor { json } => {
+            let report = firedoor_sandbox::doctor();
+            if json {
+                output::json(&report)?;
+            } else {
+                output::line(&format!("{:?}: {}", report.level, report.summary));
+                report.missing.iter().for_each(|what| output::line(&format!("missing: {what}")));
+            }
+            Ok(if report.level == Level::Refused { ExitCode::from(1) } else { ExitCode::SUCCESS })
+        }
+    }
+}
+
+fn confined(profile: Option<&str>, options: AccessOptions, command: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let (grants, env) = access(options)?;
+    let paths = paths()?;
+    let mut command = command.into_iter();
+    let program = command.next().ok_or_else(|| Failure::environment("say what to run: firedoor sandbox run -- CMD"))?;
+    let name = program.to_string_lossy().into_owned();
+    let request = LaunchRequest {
+        // The same command gets the same private home each time.
+        entry: EntryId::new("firedoor", "sandbox", &name)?,
+        program,
+        args: command.collect(),
+        cwd: env::current_dir().map_err(|e| Failure::environment(format!("cannot read the working directory: {e}")))?,
+        env: env::vars_os().collect(),
+    };
+    let (profiles, problems) = Profiles::load(&paths.config.join("profiles"));
+    problems.iter().for_each(|problem| output::remark(&problem.to_string()));
+    let context = Context {
+        paths: &paths,
+        profiles: &profiles,
+        profile,
+        user: &UserGrants { grants, env: env.into_iter().collect() },
+        declared_env: None,
+        proxy: None,
+        now: log::now(),
+    };
+    let Plan::Run(run) = firedoor_launch::plan(&request, &context)? else {
+        return Err(Failure::environment("the command would have to be installed first, which needs the engine"));
+    };
+    run.notes.iter().for_each(|note| output::remark(note));
+    let stream = |fd: io::Result<_>| fd.map_err(|e| Failure::environment(format!("cannot use a standard stream: {e}")));
+    let launch = Launch {
+        step: &run.step,
+        stdin: stream(io::stdin().as_fd().try_clone_to_owned())?,
+        stdout: stream(io::stdout().as_fd().try_clone_to_owned())?,
+        stderr: Stderr::Inherit,
+    };
+    let mut tree = firedoor_sandbox::spawn(launch)?;
+    // A signal that ends us ends the command, too: the guardian sees us go.
+    let exit = tree.wait().map_err(|e| Failure::environment(format!("the command was lost: {e}")))?;
+    Ok(ExitCode::from(u8::try_from(exit.shell_code() & 0xff).unwrap_or(1)))
+}

@@ -1,0 +1,75 @@
+//! `firedoor scan`.
+
+use std::{env, path::PathBuf, process::ExitCode};
+
+use firedoor_clients::{Clients, Env, Scan, State};
+
+use crate::{
+    engine::{paths, sibling},
+    failure::Failure,
+    output,
+};
+
+/// What the clients crate needs to know about this process.
+pub fn surroundings(projects: Vec<PathBuf>) -> Result<Env<'static>, Failure> {
+    let cwd = env::current_dir()
+        .map_err(|e| Failure::environment(format!("cannot read the working directory: {e}; change to another one")))?;
+    let projects = projects.into_iter().map(|p| cwd.join(p));
+    let env = Env::new(paths()?, cwd.clone(), |name| env::var_os(name)).with_projects(projects);
+    Ok(env.with_shim(&sibling(firedoor_clients::SHIM)?))
+}
+
+/// Shows what there is.
+pub fn run(projects: Vec<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
+    let env = surroundings(projects)?;
+    let scan = Clients::load()?.scan(&env);
+    if json {
+        output::json(&scan)?;
+    } else {
+        show(&scan);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(scan: &Scan) {
+    let (mut servers, mut protected) = (0, 0);
+    for client in &scan.clients {
+        output::line(&client.name);
+        for file in &client.files {
+            output::line(&format!("  {} ({})", file.path.display(), visible(&file.scope)));
+            if let Some(problem) = &file.problem {
+                output::line(&format!("    not readable: {}", problem.message));
+            }
+            for warning in &file.warnings {
+                output::line(&format!("    note: {warning}"));
+            }
+            for entry in &file.entries {
+                servers += 1;
+                protected += usize::from(entry.state == State::Protected);
+                output::line(&format!("    {:<24} {}", visible(entry.id.server()), in_words(&entry.state)));
+                for warning in &entry.warnings {
+                    output::line(&format!("    {:<24} note: {warning}", ""));
+                }
+            }
+        }
+    }
+    if servers == 0 {
+        output::line("No servers found. Firedoor knows Claude Code and Cursor; --project DIR looks into a project.");
+    } else {
+        output::line(&format!("{servers} servers in {} clients, {protected} protected", scan.clients.len()));
+    }
+}
+
+fn visible(text: &str) -> String {
+    firedoor_model::Untrusted::new(text).visible(200)
+}
+
+fn in_words(state: &State) -> String {
+    match state {
+        State::Unprotected => "not protected".into(),
+        State::Protected => "protected".into(),
+        State::Misrouted { reason } => format!("misrouted: {reason}"),
+        State::NotYet { reason } => reason.clone(),
+        State::WrappedByOther { by } => format!("wrapped by {}", visible(by)),
+    }
+}

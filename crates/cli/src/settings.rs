@@ -1,0 +1,202 @@
+//! `firedoor mode`, `rules`, `pins` and `grants`.
+
+use std::{env, fs, path::PathBuf, process::ExitCode};
+
+use firedoor_ipc::command::{Pin, Reply, Request};
+use firedoor_model::{
+    Millis, Mode, Untrusted,
+    launch::{Access, Grant},
+    rule::{Match, Rule},
+};
+
+use crate::{
+    arguments::{AccessOptions, GrantsCommand, PinsCommand, RulesCommand},
+    engine::{Engine, unexpected},
+    failure::Failure,
+    log, output,
+    questions::settled,
+};
+
+/// Shows or sets the mode.
+pub fn mode(mode: Option<Mode>) -> Result<ExitCode, Failure> {
+    match Engine::running_or_started()?.ask(&Request::Mode { set: mode })? {
+        Reply::Mode { mode } => {
+            output::line(&mode.to_string());
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => Err(unexpected()),
+    }
+}
+
+/// Rules.
+pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
+    let mut engine = Engine::running_or_started()?;
+    match command {
+        RulesCommand::List { json } => {
+            let rules = all_rules(&mut engine)?;
+            if json {
+                output::json(&rules)?;
+            } else if rules.is_empty() {
+                output::line("No rules.");
+            } else {
+                rules.iter().for_each(|rule| output::line(&format!("{:>4}  {rule}", rule.id)));
+            }
+        }
+        RulesCommand::Export => {
+            for rule in all_rules(&mut engine)? {
+                output::json(&rule)?;
+            }
+        }
+        RulesCommand::Add { effect, entry, tool, detector, expires } => {
+            let expires = expires.map(|text| end(&text)).transpose()?;
+            let matches = Match { entry, tool: tool.map(Untrusted::new), detector, ..Match::default() };
+            return settled(&mut engine, &Request::AddRule { effect: effect.into(), matches, expires });
+        }
+        RulesCommand::Remove { id } => return settled(&mut engine, &Request::RemoveRule { id }),
+        RulesCommand::Import { file } => {
+            for rule in rules_in(&file)? {
+                let request = Request::AddRule { effect: rule.effect, matches: rule.matches, expires: rule.expires };
+                settled(&mut engine, &request)?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn all_rules(engine: &mut Engine) -> Result<Vec<Rule>, Failure> {
+    match engine.ask(&Request::Rules)? {
+        Reply::Rules { rules } => Ok(rules),
+        _ => Err(unexpected()),
+    }
+}
+
+fn end(text: &str) -> Result<Millis, Failure> {
+    let span = log::span(text)
+        .ok_or_else(|| Failure::environment(format!("{text:?} is no span of time: use 90s, 10m, 2h, 3d")))?;
+    Ok(log::now().plus(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
+}
+
+/// All rules of a file, or none: a broken line must not leave half of them in force.
+fn rules_in(file: &PathBuf) -> Result<Vec<Rule>, Failure> {
+    let text = fs::read_to_string(file)
+        .map_err(|e| Failure::environment(format!("{}: cannot be read: {e}", file.display())))?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(i, line)| {
+            serde_json::from_str(line).map_err(|e| {
+                Failure::environment(format!("{}, line {}: {e}; nothing was added", file.display(), i + 1))
+            })
+        })
+        .collect()
+}
+
+/// Pins.
+pub fn pins(command: PinsCommand) -> Result<ExitCode, Failure> {
+    let mut engine = Engine::running_or_started()?;
+    let mut all = |entry| match engine.ask(&Request::Pins { entry })? {
+        Reply::Pins { pins } => Ok::<Vec<Pin>, Failure>(pins),
+        _ => Err(unexpected()),
+    };
+    match command {
+        PinsCommand::List { entry, json } => {
+            let pins = all(entry)?;
+            if json {
+                output::json(&pins)?;
+            } else {
+                for pin in &pins {
+                    let state = if pin.changed.is_empty() { "pinned".into() } else { changed(pin) };
+                    output::line(&format!("{}  {} {}  {state}", shown(pin), pin.kind, pin.name.visible(80)));
+                }
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        PinsCommand::Diff { entry } => {
+            let pins: Vec<_> = all(entry)?.into_iter().filter(|pin| pin.seen.is_some()).collect();
+            for pin in &pins {
+                output::line(&format!("{}  {} {}  {}", shown(pin), pin.kind, pin.name.visible(80), changed(pin)));
+                for (sign, text) in [("-", &pin.accepted), ("+", &pin.now)] {
+                    let text = text.as_ref().map_or_else(|| "(too long to be kept)".into(), |t| t.visible(16_384));
+                    output::line(&format!("{sign} {text}"));
+                }
+            }
+            Ok(if pins.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        }
+        PinsCommand::Accept { entry, tool } => {
+            settled(&mut engine, &Request::AcceptPins { entry, tool: tool.map(Untrusted::new) })
+        }
+    }
+}
+
+fn shown(pin: &Pin) -> String {
+    Untrusted::new(pin.entry.to_string()).visible(200)
+}
+
+fn changed(pin: &Pin) -> String {
+    if pin.changed.is_empty() {
+        "changed and changed back, waits to be accepted".into()
+    } else {
+        format!("changed, waits to be accepted: {}", pin.changed.join(", "))
+    }
+}
+
+/// Grants.
+pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
+    let mut engine = Engine::running_or_started()?;
+    match command {
+        GrantsCommand::List { entry, json } => {
+            let Reply::Grants { grants } = engine.ask(&Request::Grants { entry })? else { return Err(unexpected()) };
+            if json {
+                output::json(&grants)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            for of in &grants {
+                output::line(&Untrusted::new(of.entry.to_string()).visible(200));
+                for grant in &of.grants {
+                    let access = match grant.access {
+                        Access::List => "list",
+                        Access::Read => "ro",
+                        Access::Write => "rw",
+                    };
+                    output::line(&format!("  {access:<4} {}", grant.path.display()));
+                }
+                of.env.iter().for_each(|name| output::line(&format!("  env  {name}")));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        GrantsCommand::Add(options) => {
+            let (grants, env) = named(options.access)?;
+            settled(&mut engine, &Request::AddGrants { entry: options.entry, grants, env })
+        }
+        GrantsCommand::Remove(options) => {
+            let (grants, env) = named(options.access)?;
+            let paths = grants.into_iter().map(|g| g.path).collect();
+            settled(&mut engine, &Request::RemoveGrants { entry: options.entry, paths, env })
+        }
+    }
+}
+
+/// The options as grants, at least one.
+fn named(options: AccessOptions) -> Result<(Vec<Grant>, Vec<String>), Failure> {
+    let (grants, env) = access(options)?;
+    if grants.is_empty() && env.is_empty() {
+        return Err(Failure::environment("say what: --ro PATH, --rw PATH or --env NAME"));
+    }
+    Ok((grants, env))
+}
+
+/// The options as grants. Relative paths are taken from the working directory.
+pub fn access(options: AccessOptions) -> Result<(Vec<Grant>, Vec<String>), Failure> {
+    if !options.hosts.is_empty() || !options.sockets.is_empty() {
+        return Err(Failure::environment(
+            "this version gives servers no network and no Unix sockets, so --host and --unix cannot be granted yet",
+        ));
+    }
+    let cwd =
+        env::current_dir().map_err(|e| Failure::environment(format!("cannot read the working directory: {e}")))?;
+    let grant = |access| {
+        let cwd = &cwd;
+        move |path: PathBuf| Grant { path: cwd.join(path), access }
+    };
+    let read = options.read.into_iter().map(grant(Access::Read));
+    Ok((read.chain(options.write.into_iter().map(grant(Access::Write))).collect(), options.env))
+}

@@ -1,0 +1,40 @@
+//! `firedoor status`.
+
+use std::process::ExitCode;
+
+use firedoor_ipc::command::{Reply, Request};
+
+use crate::{
+    engine::{Engine, unexpected},
+    failure::Failure,
+    output,
+};
+
+/// Shows what the engine is doing. Starts nothing.
+pub fn run(json: bool) -> Result<ExitCode, Failure> {
+    let Some(mut engine) = Engine::running()? else {
+        return Err(Failure::environment("no Firedoor engine is running; it starts with the first protected server"));
+    };
+    let Reply::Status(status) = engine.ask(&Request::Status)? else { return Err(unexpected()) };
+    if json {
+        output::json(&status)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(&format!("Firedoor {}, process {}, mode {}", status.version, status.pid, status.mode));
+    output::line(&format!("{} servers running, {} open questions", status.sessions.len(), status.pending));
+    for session in &status.sessions {
+        output::line(&format!(
+            "  {}  for {}  process {}  profile {}  {} calls",
+            firedoor_model::Untrusted::new(session.entry.to_string()).visible(200),
+            session.client.visible(80),
+            session.pid,
+            session.profile,
+            session.calls
+        ));
+        output::line(&format!("    sandbox: {}", session.level));
+    }
+    for problem in &status.problems {
+        output::line(&format!("problem: {problem}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
