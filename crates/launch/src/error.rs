@@ -17,7 +17,9 @@ pub enum PlanError {
         looked: String,
     },
     /// There is no such profile, or it is broken.
-    #[error("there is no usable profile {name:?}: see the built-in ones in the documentation, or your own in profiles/")]
+    #[error(
+        "there is no usable profile {name:?}: see the built-in ones in the documentation, or your own in profiles/"
+    )]
     Profile {
         /// The name.
         name: String,

@@ -175,12 +175,13 @@ impl Profiles {
         (all, problems)
     }
 
-    /// The profile for a server known under any of `subjects`.
-    /// The profile of that name; the user's own before a built-in one.
+    /// The profile of that name; the user's own before a built-in one. None while a file of the user's cannot be read:
+    /// it may have been meant to be this one.
     pub(crate) fn named(&self, name: &str) -> Option<&Profile> {
-        self.user.iter().chain(&self.built_in).find(|p| p.name == name)
+        self.user.iter().chain(&self.built_in).find(|p| p.name == name && !self.unreadable)
     }
 
+    /// The profile for a server known under any of `subjects`.
     pub(crate) fn find(&self, subjects: &[Subject<'_>]) -> Found<'_> {
         let mentions = |s: &Subject<'_>| {
             let name = normal(s.name());
@@ -314,6 +315,7 @@ mod tests {
         };
         let files = look(Subject::Npm("@modelcontextprotocol/server-filesystem"));
         let git = look(Subject::Pypi("mcp-server-git"));
+        assert_eq!(profiles.named("git").is_none(), profiles.unreadable);
         let problem = problems.pop();
         (problem.as_ref().map(ToString::to_string), problem.and_then(|p| p.line), files, git)
     }

@@ -25,6 +25,7 @@ struct World {
     env: Vec<(String, String)>,
     declared: BTreeSet<String>,
     user: UserGrants,
+    profile: Option<String>,
     proxy: bool,
     now: u64,
 }
@@ -39,6 +40,7 @@ impl World {
             root,
             declared: BTreeSet::new(),
             user: UserGrants::default(),
+            profile: None,
             proxy: true,
             now: 1_800_000_000_000,
         };
@@ -88,7 +90,7 @@ impl World {
         let context = Context {
             paths: &paths,
             profiles: &profiles,
-            profile: None,
+            profile: self.profile.as_deref(),
             user: &self.user,
             declared_env: Some(&self.declared),
             proxy: self.proxy.then_some(proxy),
@@ -377,6 +379,17 @@ fn profiles_grant_arguments_and_state() {
     fs::remove_file(home.join(".aws")).unwrap();
     symlink(world.at("home/.ssh"), home.join(".aws")).unwrap();
     assert!(matches!(world.plan("gosrv"), Err(PlanError::Planted { .. })));
+}
+
+#[test]
+fn a_profile_can_be_named() {
+    let mut world = World::new();
+    world.profile = Some("filesystem".into());
+    let run = world.run("gosrv @/home/data");
+    assert_eq!(run.profile, "filesystem");
+    assert_eq!(access(&run.step.confinement.grants, &world.at("home/data")), Some(Access::Write));
+    world.profile = Some("absent".into());
+    assert!(world.plan("gosrv").unwrap_err().to_string().contains("no usable profile"));
 }
 
 #[test]
