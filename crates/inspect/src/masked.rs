@@ -18,7 +18,8 @@ impl Inspector {
                 let value = String::from_utf8_lossy(value).into_owned();
                 // Where the value is written with escapes it is not found, and the whole string goes.
                 match token.find(&value) {
-                    Some(at) => cut.push((start + at, start + at + value.len(), mask(&value))),
+                    // A hit leaves out a fixed prefix, which shows the kind already.
+                    Some(at) => cut.push((start + at, start + at + value.len(), mask(""))),
                     None => cut.push((start, end, format!("\"{}\"", mask("")))),
                 }
             }
@@ -47,6 +48,6 @@ mod tests {
         let check = |raw: String, want: &str| assert_eq!(inspector.masked(&raw), want);
         check(r#"{"a": 1, "b":"plain"}"#.into(), r#"{"a": 1, "b":"plain"}"#);
         check(format!(r#"{{"body":"key {key} end","n":2}}"#), r#"{"body":"key AKIA•••• end","n":2}"#);
-        check(format!(r#"{{"body":"\u0041{}"}}"#, &key[1..]), r#"{"body":"••••"}"#);
+        check(format!(r#"{{"body":"\u0041{}"}}"#, &key[1..]), r#"{"body":"\u0041KIA••••"}"#);
     }
 }
