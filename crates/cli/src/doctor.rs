@@ -24,7 +24,7 @@ struct Check {
 pub fn run(json: bool) -> Result<ExitCode, Failure> {
     let checks = [sandbox(), programs()?, engine(), configurations()?];
     if json {
-        output::json(&checks)?;
+        output::json(&serde_json::json!({ "checks": checks }))?;
     } else {
         for check in &checks {
             output::line(&format!("{:<4} {}: {}", if check.ok { "ok" } else { "BAD" }, check.what, check.detail));

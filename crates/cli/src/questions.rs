@@ -45,7 +45,7 @@ pub fn pending(json: bool) -> Result<ExitCode, Failure> {
         },
     };
     if json {
-        output::json(&questions)?;
+        output::json(&serde_json::json!({ "questions": questions }))?;
     } else if questions.is_empty() {
         output::line("No open questions.");
     } else {

@@ -35,7 +35,7 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
         RulesCommand::List { json } => {
             let rules = all_rules(&mut engine)?;
             if json {
-                output::json(&rules)?;
+                output::json(&serde_json::json!({ "rules": rules }))?;
             } else if rules.is_empty() {
                 output::line("No rules.");
             } else {
@@ -101,7 +101,7 @@ pub fn pins(command: PinsCommand) -> Result<ExitCode, Failure> {
         PinsCommand::List { entry, json } => {
             let pins = all(entry)?;
             if json {
-                output::json(&pins)?;
+                output::json(&serde_json::json!({ "pins": pins }))?;
             } else {
                 for pin in &pins {
                     let state = if pin.changed.is_empty() { "pinned".into() } else { changed(pin) };
@@ -146,7 +146,7 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
         GrantsCommand::List { entry, json } => {
             let Reply::Grants { grants } = engine.ask(&Request::Grants { entry })? else { return Err(unexpected()) };
             if json {
-                output::json(&grants)?;
+                output::json(&serde_json::json!({ "grants": grants }))?;
                 return Ok(ExitCode::SUCCESS);
             }
             for of in &grants {
