@@ -104,11 +104,28 @@ impl Tree {
             Ok(Some(News::Exited { code, by_signal: false })) => Exit::Code(code),
             Ok(Some(News::Exited { code, by_signal: true })) => Exit::Signal(code),
             // The guardian was killed: what it guarded is ours now.
-            Ok(_) | Err(_) => self.orphans.kill(self.server).unwrap_or(Exit::Signal(nix::libc::SIGKILL)),
+            Ok(_) | Err(_) => self.take_over().unwrap_or(Exit::Signal(nix::libc::SIGKILL)),
         };
         self.exit = Some(exit);
-        reap::wait_bounded(self.guardian, GUARDIAN_END);
+        self.end_guardian();
         Ok(exit)
+    }
+
+    /// Makes sure that the guardian is dead, and reaps it.
+    fn end_guardian(&self) {
+        if !reap::wait_bounded(self.guardian, GUARDIAN_END) {
+            // It is stuck, or was stopped.
+            let _ = kill(self.guardian, Signal::SIGKILL);
+            reap::wait_bounded(self.guardian, GUARDIAN_END);
+        }
+    }
+
+    /// Kills what the guardian left. Only once it is dead: a process that ends closes its descriptors, which is the
+    /// hang-up we see, before its children get their new parent (`do_exit` in kernel/exit.c), so that a look at the
+    /// moment of the hang-up would find none.
+    fn take_over(&self) -> Option<Exit> {
+        self.end_guardian();
+        self.orphans.kill(self.server)
     }
 
     fn order(&self, order: Order) -> io::Result<()> {
@@ -127,12 +144,7 @@ impl Drop for Tree {
         }
         // The guardian sees the hang-up, kills, and ends.
         let _ = shutdown(self.control.as_raw_fd(), Shutdown::Both);
-        if !reap::wait_bounded(self.guardian, GUARDIAN_END) {
-            // The guardian itself is stuck or was stopped: without it the tree is ours to kill.
-            let _ = kill(self.guardian, Signal::SIGKILL);
-            reap::wait_bounded(self.guardian, GUARDIAN_END);
-        }
-        self.orphans.kill(self.server);
+        self.take_over();
     }
 }
 

@@ -1,9 +1,16 @@
 //! Real processes under a confinement, started by the `confine` example, as root (where the tests are) and as an ordinary
 //! user.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 mod common;
 
-use std::{fs, net::TcpListener, os::unix::net::UnixListener};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    os::unix::net::UnixListener,
+    process::Stdio,
+};
 
 use common::{Setup, users};
 use firedoor_model::launch::{Access, Network};
@@ -158,6 +165,26 @@ fn connections_reach_the_proxy_only() {
             want.push((format!("{probe}:{to}"), answer));
         }
         check(&setup, &want);
+    }
+}
+
+/// A proxy whose queue is full makes `connect` wait in the network; the guardian must not.
+#[test]
+fn a_slow_proxy_holds_up_nobody_else() {
+    for user in users() {
+        let mut setup = Setup::new(user);
+        let proxy = common::full_listener();
+        let to = common::v4(&proxy);
+        let other = common::sink().local_addr().unwrap();
+        setup.step.confinement.network = Network::Proxy(to);
+        let name = format!("stalled:{to},{other}");
+        setup.step.args.push(name.clone().into());
+        let mut caller = setup.command(&[]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(caller.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "waiting", "as {user:?}");
+        std::thread::spawn(move || proxy.incoming().flatten().for_each(drop));
+        assert_eq!(lines.next().unwrap().unwrap(), format!("{name}=ok"));
+        assert!(caller.wait().unwrap().success());
     }
 }
 

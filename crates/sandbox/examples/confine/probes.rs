@@ -64,7 +64,9 @@ fn probe(kind: &str, argument: &str) -> io::Result<()> {
             n => Err(io::Error::other(format!("{n} extra"))),
         },
         "descriptors" => {
-            let open: Vec<_> = (3..4096).filter(|fd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0).collect();
+            // SAFETY: integers only.
+            let is_open = |fd: &i32| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0;
+            let open: Vec<_> = (3..4096).filter(is_open).collect();
             if open.is_empty() { Ok(()) } else { Err(io::Error::other(format!("{open:?}"))) }
         }
         "mknod" => {
@@ -110,6 +112,7 @@ fn probe(kind: &str, argument: &str) -> io::Result<()> {
         "connect" => connect(argument, false),
         "connectnonblocking" => connect(argument, true),
         "connectthreads" => threads(argument),
+        "stalled" => stalled(argument),
         "race" => race(argument),
         "fastopen" => fast_open(argument),
         "longlived" => {
@@ -175,6 +178,26 @@ fn threads(argument: &str) -> io::Result<()> {
     std::thread::scope(|scope| {
         let all: Vec<_> = (0..16).map(|_| scope.spawn(|| (0..20).try_for_each(|_| connect(argument, false)))).collect();
         all.into_iter().try_for_each(|t| t.join().unwrap_or_else(|_| Err(io::Error::other("panic"))))
+    })
+}
+
+/// `STALLED,FORBIDDEN`: while one thread waits for a connection that is not accepted, another call is answered.
+fn stalled(argument: &str) -> io::Result<()> {
+    let (stalled, forbidden) = argument.split_once(',').ok_or_else(|| io::Error::other("two addresses"))?;
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| connect(stalled, false));
+        for _ in 0..1000 {
+            match connect(forbidden, false) {
+                Err(e) if e.raw_os_error() == Some(libc::EACCES) => {}
+                other => return Err(io::Error::other(format!("{other:?}"))),
+            }
+        }
+        if waiting.is_finished() {
+            return Err(io::Error::other("the connection did not stall"));
+        }
+        // Tells the test to accept.
+        writeln!(io::stdout(), "waiting")?;
+        waiting.join().unwrap_or_else(|_| Err(io::Error::other("panic")))
     })
 }
 

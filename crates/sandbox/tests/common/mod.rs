@@ -62,7 +62,8 @@ impl Setup {
     pub fn new(user: Option<u32>) -> Self {
         let dir = open_dir();
         let mut grants: Vec<Grant> =
-            ["/lib", "/lib64", "/usr", "/bin", "/etc/ld.so.cache", "/dev/null"].map(|p| grant(p, Access::Read)).into();
+            ["/lib", "/lib64", "/usr", "/bin", "/etc/ld.so.cache"].map(|p| grant(p, Access::Read)).into();
+        grants.push(grant("/dev/null", Access::Write));
         grants.push(grant(confine(), Access::Read));
         let step = Step {
             program: confine().into(),
@@ -150,5 +151,19 @@ pub fn sink() -> TcpListener {
             std::thread::spawn(move || stream.read_to_end(&mut Vec::new()));
         }
     });
+    listener
+}
+
+/// A listener that accepts nothing yet and has no room left in its queue.
+pub fn full_listener() -> TcpListener {
+    use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, listen, socket};
+    use std::os::fd::AsRawFd;
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
+    listen(&socket, Backlog::new(0).unwrap()).unwrap();
+    let listener = TcpListener::from(socket);
+    let first = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    // It stays in the queue although it is closed here.
+    drop(first);
     listener
 }
