@@ -27,6 +27,7 @@ const PAGE: u32 = 500;
 pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgoing: Outgoing) {
     while let Ok((request, _)) = incoming.receive::<Request>().await {
         let sent = match request {
+            Request::Watch => watch(&engine, &mut incoming, &outgoing).await,
             Request::Log(query) => log(&engine, &query, &mut incoming, &outgoing).await,
             request => {
                 let reply = match refusal(&engine, &peer, &request).await {
@@ -73,6 +74,7 @@ fn weakens(request: &Request, mode: firedoor_model::Mode) -> Option<String> {
         | Request::Status
         | Request::Pending
         | Request::Log(_)
+        | Request::Watch
         | Request::VerifyLog
         | Request::Rules
         | Request::Pins { .. }
@@ -100,8 +102,8 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
             engine.commit(engine.event(What::Command { text: action })).await;
             Ok(Reply::Done { text: "allowed".into() })
         }
-        // Streams, and is served by `serve`.
-        Request::Log(_) => Err("the log is streamed".into()),
+        // They stream, and are served by `serve`.
+        Request::Log(_) | Request::Watch => Err("this is streamed".into()),
     };
     outcome.unwrap_or_else(|text| Reply::Failed { text })
 }
@@ -140,6 +142,23 @@ fn pending(engine: &Engine) -> Reply {
         desk.shown(&question.id);
     }
     Reply::Questions { questions }
+}
+
+/// Streams questions and status, now and after every change.
+async fn watch(engine: &Rc<Engine>, incoming: &mut Incoming, outgoing: &Outgoing) -> Result<(), WireError> {
+    let mut changes = engine.changes.subscribe();
+    loop {
+        changes.mark_unchanged();
+        let questions = engine.desk.borrow().questions().into_iter().cloned().collect();
+        outgoing.send(&Reply::Questions { questions }).await?;
+        outgoing.send(&Reply::Status(status(engine))).await?;
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() {
+                return Err(WireError::Closed);
+            },
+            () = incoming.closed() => return Err(WireError::Closed),
+        }
+    }
 }
 
 /// Streams the log: what is stored, then, if asked for, what is written from now on.

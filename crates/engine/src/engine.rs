@@ -19,7 +19,7 @@ use firedoor_model::{
     rule::Rule,
 };
 use firedoor_policy::{Desk, Event as DeskEvent, HeldId, Refusal, SessionId, refusal};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::{
     agent::{Agent, Client},
@@ -50,6 +50,8 @@ pub struct Engine {
     pub held: RefCell<HashMap<HeldId, Rc<HeldLine>>>,
     /// The desk's next deadline may have changed.
     pub wake: Notify,
+    /// Counts changes of what [`firedoor_ipc::command::Request::Watch`] shows.
+    pub changes: watch::Sender<u64>,
     pub since: Millis,
     problems: RefCell<Vec<String>>,
     last_id: Cell<u64>,
@@ -85,6 +87,7 @@ impl Engine {
             agents: RefCell::default(),
             held: RefCell::default(),
             wake: Notify::new(),
+            changes: watch::Sender::new(0),
             since: now(),
             problems: RefCell::new(parts.problems),
             last_id: Cell::new(0),
@@ -94,6 +97,11 @@ impl Engine {
     /// Now.
     pub fn now(&self) -> Millis {
         now()
+    }
+
+    /// Tells watchers that questions, sessions, mode or problems have changed.
+    pub fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
     }
 
     /// A number that is not used again in this run.
@@ -120,6 +128,7 @@ impl Engine {
         let mut problems = self.problems.borrow_mut();
         if !problems.contains(&text) && problems.len() < MAX_PROBLEMS {
             problems.push(text);
+            self.changed();
         }
     }
 
@@ -210,6 +219,9 @@ impl Engine {
 
     /// Does what follows from the desk's events.
     fn act(&self, events: Vec<DeskEvent>) {
+        if !events.is_empty() {
+            self.changed();
+        }
         for event in events {
             match event {
                 DeskEvent::HoldExpired { reference, held } => {

@@ -10,14 +10,17 @@ use firedoor_model::{
 };
 use serde::{Deserialize, Serialize};
 
-/// One command. Each is answered by one [`Reply`], except [`Request::Log`], which streams.
+/// One command. Each is answered by one [`Reply`], except [`Request::Log`] and [`Request::Watch`], which stream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Request {
     /// What the engine is doing. Answered by [`Reply::Status`].
     Status,
-    /// Open questions. Answered by [`Reply::Questions`].
+    /// Open questions, which count as shown from now on. Answered by [`Reply::Questions`].
     Pending,
+    /// Open questions and status, now and after every change. Answered by [`Reply::Questions`] and [`Reply::Status`] until
+    /// the connection closes. Does not count as showing the questions.
+    Watch,
     /// Answer one question.
     Answer {
         /// Which.

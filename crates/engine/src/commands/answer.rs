@@ -46,6 +46,7 @@ pub async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, duration: Dur
         }
     }
     engine.wake.notify_one();
+    engine.changed();
     let text = match (choice, permit, released.len()) {
         (Choice::Block, ..) => format!("{id} blocked; the same is refused for the rest of the agent's session"),
         (Choice::Allow, Some(_), _) => {

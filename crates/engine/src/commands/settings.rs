@@ -143,6 +143,7 @@ pub async fn mode(engine: &Rc<Engine>, set: Option<Mode>) -> Outcome {
         note(engine, None, format!("mode {mode}")).await?;
         engine.recorder.with(move |store| store.set_mode(mode)).await.map_err(text)?;
         engine.mode.set(mode);
+        engine.changed();
     }
     Ok(Reply::Mode { mode: engine.mode.get() })
 }

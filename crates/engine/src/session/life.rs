@@ -71,6 +71,7 @@ pub async fn serve(
         legacy: Cell::new(false),
     });
     engine.sessions.borrow_mut().insert(session.id, session.clone());
+    engine.changed();
     let what = What::Started { launch: session.launch, level: session.level.clone() };
     engine.recorder.record(session.event(engine.now(), what));
 
@@ -82,6 +83,7 @@ pub async fn serve(
     stop_down.abort();
 
     engine.sessions.borrow_mut().remove(&session.id);
+    engine.changed();
     for held in session.held.take() {
         engine.withdraw(&held);
     }

@@ -339,6 +339,7 @@ impl Engine {
         let number = ask.held;
         let opening = self.desk.borrow_mut().open(ask, self.now());
         self.wake.notify_one();
+        self.changed();
         let refuse = |kind, reference| {
             held.refuse(id, &refusal(&kind, &reference));
             self.settled(held);
