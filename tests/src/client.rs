@@ -34,19 +34,22 @@ impl Client {
 
     /// Starts a command line without saying anything.
     ///
-    /// A shell stands between the test and the command: it is the client process. What descends from a client may not
+    /// A script stands between the test and the command: it is the client process. What descends from a client may not
     /// answer questions, and the commands of a test are children of the test.
     pub fn start(home: &Home, command_line: &[String]) -> Self {
-        Self::start_in(home, r#""$@"; exit $?"#, command_line)
+        Self::start_in(home, "\"$@\"\nexit $?\n", command_line)
     }
 
-    /// As [`Client::start`], with a shell script as the client; `"$@"` is the command line.
+    /// As [`Client::start`], with a shell script of the test's own; `"$@"` is the command line.
     pub fn start_in(home: &Home, script: &str, command_line: &[String]) -> Self {
-        let log = home.write(&format!("client-{}.log", next_number()), "");
+        let number = next_number();
+        let log = home.write(&format!("client-{number}.log"), "");
+        // A file: a shell that was started with -c does not count as a client.
+        let script = home.write(&format!("client-{number}.sh"), script);
         let stderr = File::options().append(true).open(&log).expect("the client's log");
         let mut process = home
             .command("/bin/sh")
-            .args(["-c", script, "client"])
+            .arg(script)
             .args(command_line)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -6,6 +6,7 @@
 //! What breaks here is a test, so this crate panics where others return errors.
 #![expect(clippy::panic, clippy::expect_used, reason = "a broken test bed fails the test")]
 
+mod agent;
 mod client;
 mod home;
 mod processes;
@@ -13,8 +14,9 @@ mod programs;
 
 use std::time::{Duration, Instant};
 
+pub use agent::Agent;
 pub use client::{Client, text};
-pub use home::{Home, Output};
+pub use home::{Home, Output, finish};
 pub use processes::{alive, descendants, kill, shim_of};
 
 /// Longer than anything takes that works, also on a busy machine with debug builds.

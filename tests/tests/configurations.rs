@@ -1,0 +1,290 @@
+//! Finding, rerouting and giving back configurations, and every way in which a file can be unfit for it.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use firedoor_tests::{Home, Output};
+use serde_json::{Value, json};
+
+const PROTECT: [&str; 4] = ["protect", "--all", "--yes", "--no-verify"];
+
+fn is_protected(path: &Path) -> bool {
+    fs::read_to_string(path).unwrap().contains("firedoor-shim")
+}
+
+#[test]
+fn an_unknown_client_is_named_with_those_there_are() {
+    let home = Home::new();
+    let config = home.cursor(json!({"a": {"command": "true"}}));
+    home.firedoor(&["protect", "emacs", "--yes"]).expect_code(2).expect_said("emacs").expect_said("cursor");
+    home.firedoor(&["protect", "cursor/b", "--yes"]).expect_code(2).expect_said("\"b\"");
+    home.firedoor(&["restore", "emacs"]).expect_code(2).expect_said("emacs");
+    assert!(!is_protected(&config));
+}
+
+#[test]
+fn without_any_configuration_there_is_nothing_to_do() {
+    let home = Home::new();
+    home.firedoor(&["scan"]).expect_code(0).expect_said("No servers found");
+    home.firedoor(&PROTECT).expect_code(0);
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    assert_eq!(home.json(&["scan"])["clients"], json!([]));
+}
+
+#[test]
+fn a_dry_run_shows_a_diff_and_changes_nothing() {
+    let home = Home::new();
+    let config = home.cursor(json!({"a": {"command": "true"}}));
+    let before = fs::read(&config).unwrap();
+    let shown = home.firedoor(&["protect", "--all", "--dry-run"]).expect_code(0);
+    assert!(shown.stdout.lines().any(|l| l.starts_with('+') && l.contains("firedoor-shim")), "{shown:#?}");
+    assert_eq!(fs::read(&config).unwrap(), before);
+    // Nobody is there to say yes.
+    home.firedoor(&["protect", "--all"]).expect_code(2).expect_said("--yes");
+    assert_eq!(fs::read(&config).unwrap(), before);
+}
+
+/// Configurations as people and programs write them. Each comes back byte for byte.
+#[test]
+fn restoring_gives_back_every_byte() {
+    let claude = ".claude.json";
+    let cursor = ".cursor/mcp.json";
+    for (name, text) in [
+        (claude, "{\"mcpServers\":{\"a\":{\"command\":\"npx\",\"args\":[\"-y\",\"srv\"]}}}"),
+        (
+            claude,
+            "{\n\t\"n\": 1e400, \"u\": \"caf\\u00e9\",\n\t\"mcpServers\" : {\"a\":{\"type\":\"stdio\",\"command\":\"x\"}}\n}\n\n",
+        ),
+        (
+            claude,
+            "{\"projects\":{\"/home/u/p q\":{\"mcpServers\":{\"a\":{\"command\":\"x\",\"args\":[]}}}},\r\n\"mcpServers\":{\"a\":{\"command\":\"y\",\"env\":{\"K\":\"v\"}}}}\r\n",
+        ),
+        (
+            claude,
+            "{\"mcpServers\":{\"a\":{\"command\":\"first\"},\"a\":{\"command\":\"second\",\"args\":[\"\\u0061/\\/b\"]}}}",
+        ),
+        (
+            cursor,
+            "{\"mcpServers\":{\"a b/c%\":{\"command\":\"${env:HOME}/bin/x\",\"args\":[\"${workspaceFolder}\"],\"envFile\":\".env\"}}}",
+        ),
+        (cursor, "{\"mcpServers\":{\"remote\":{\"url\":\"https://mcp.example.com/sse\"},\"é🚀\":{\"command\":\"x\"}}}"),
+        (
+            cursor,
+            "\u{feff}{\"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": [\"--\", \"--entry\", \"y\"], \"odd\": null}}}",
+        ),
+    ] {
+        let home = Home::new();
+        let config = home.write(name, text);
+        home.firedoor(&PROTECT).expect_code(0);
+        assert!(is_protected(&config), "{text}");
+        home.firedoor(&["restore", "--all"]).expect_code(0);
+        assert_eq!(fs::read_to_string(&config).unwrap(), text);
+    }
+}
+
+#[test]
+fn restoring_needs_neither_engine_nor_state() {
+    let home = Home::new();
+    let config = home.cursor(json!({"a": {"command": "npx", "args": ["-y", "srv"], "env": {"K": "v"}}}));
+    let before: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    home.protect();
+    assert!(home.engine().is_none(), "protecting without verification starts no engine");
+    fs::remove_dir_all(home.state("")).unwrap();
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    // Without the saved original the entry itself says what it replaced.
+    assert_eq!(serde_json::from_slice::<Value>(&fs::read(&config).unwrap()).unwrap(), before);
+}
+
+#[test]
+fn later_edits_of_the_client_survive_restoring() {
+    let home = Home::new();
+    let config = home.cursor(json!({"a": {"command": "x", "args": ["1"]}, "b": {"command": "y"}}));
+    home.protect();
+    let mut now: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    now["theme"] = json!("dark");
+    now["mcpServers"]["b"] = json!({"command": "z"});
+    fs::write(&config, now.to_string()).unwrap();
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    let after: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    let want = json!({"mcpServers": {"a": {"command": "x", "args": ["1"]}, "b": {"command": "z"}}, "theme": "dark"});
+    assert_eq!(after, want);
+}
+
+#[test]
+fn an_unparsable_file_is_reported_with_its_place_and_left_alone() {
+    let home = Home::new();
+    let text = "{\n  \"mcpServers\": {\n    \"a\": {\"command\" \"x\"}\n  }\n}\n";
+    let config = home.write(".claude.json", text);
+    home.cursor(json!({"fine": {"command": "x"}}));
+    let scan = home.json(&["scan"]);
+    let files = scan["clients"].as_array().unwrap().iter().flat_map(|c| c["files"].as_array().unwrap());
+    let problems: Vec<_> = files.filter_map(|f| f.get("problem")).collect();
+    assert_eq!(problems.len(), 1, "{scan}");
+    assert_eq!(problems[0]["line"], 3, "{scan}");
+    assert!(problems[0]["column"].as_u64().is_some_and(|c| c > 1), "{scan}");
+    home.firedoor(&PROTECT).expect_code(1).expect_said(".claude.json").expect_said("line 3");
+    assert_eq!(fs::read_to_string(&config).unwrap(), text);
+    assert!(is_protected(&home.path().join(".cursor/mcp.json")), "one bad file does not stop the others");
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_reported() {
+    let home = Home::new();
+    let config = home.cursor(json!({"a": {"command": "x"}}));
+    let before = fs::read(&config).unwrap();
+    home.set_mode(&config, 0o444);
+    home.set_mode(config.parent().unwrap(), 0o555);
+    let output = home.firedoor(&PROTECT).expect_code(1).expect_said("mcp.json");
+    assert!(output.stdout.contains("writable") || output.stderr.contains("writable"), "{output:#?}");
+    assert_eq!(fs::read(&config).unwrap(), before);
+    home.set_mode(config.parent().unwrap(), 0o755);
+    assert_eq!(fs::read_dir(config.parent().unwrap()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn an_unreadable_file_is_reported() {
+    let home = Home::new();
+    let config = home.cursor(json!({"a": {"command": "x"}}));
+    home.set_mode(&config, 0o000);
+    home.firedoor(&PROTECT).expect_code(1).expect_said("mcp.json");
+    home.set_mode(&config, 0o644);
+    assert!(!is_protected(&config));
+}
+
+#[test]
+fn a_symlinked_configuration_stays_a_link() {
+    let home = Home::new();
+    let target = home.write("dotfiles/cursor.json", "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}");
+    let link = home.directory(".cursor").join("mcp.json");
+    symlink(&target, &link).unwrap();
+    home.own(&link);
+    home.protect();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(is_protected(&target));
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    assert_eq!(fs::read_to_string(&target).unwrap(), "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}");
+    fs::remove_file(&target).unwrap();
+    home.firedoor(&PROTECT).expect_code(1).expect_said("symbolic link");
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+}
+
+/// A client that rewrites its file all the time loses nothing, and never sees half a file.
+#[test]
+fn a_configuration_that_changes_while_we_write_loses_nothing() {
+    let home = Home::new();
+    let config = home.cursor(json!({"a": {"command": "x", "args": ["1"]}, "counter": {"command": "0"}}));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut written = 0;
+            while !done.load(Ordering::Relaxed) {
+                // As careful clients do: read, change one thing, write beside, rename.
+                let mut now: Value = serde_json::from_slice(&fs::read(&config).unwrap()).expect("never half a file");
+                written += 1;
+                now["count"] = json!(written);
+                let beside = config.with_extension("tmp");
+                fs::write(&beside, now.to_string()).unwrap();
+                home.own(&beside);
+                fs::rename(&beside, &config).unwrap();
+                std::thread::yield_now();
+            }
+            written
+        });
+        for _ in 0..5 {
+            // Either way is fine: done, or given up and said so.
+            let Output { code, .. } = home.firedoor(&PROTECT);
+            assert!(code == 0 || code == 1, "{code}");
+            let Output { code, .. } = home.firedoor(&["restore", "--all"]);
+            assert!(code == 0 || code == 1, "{code}");
+        }
+        done.store(true, Ordering::Relaxed);
+        let written = writer.join().unwrap();
+        assert!(written > 10, "{written}");
+    });
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    let after: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    assert_eq!(after["mcpServers"]["a"], json!({"command": "x", "args": ["1"]}));
+}
+
+/// Runs `protect` with a tmpfs of 64 KiB mounted on one directory, and says what is left there.
+fn with_small_disk(home: &Home, on: &Path, config: &Path, sample: &Path) -> Option<Output> {
+    let as_user =
+        if nix::unistd::geteuid().is_root() { "setpriv --reuid=nobody --regid=nogroup --clear-groups" } else { "" };
+    let script = format!(
+        r#"mount -t tmpfs -o size=64k,mode=777 none "$1" || exit 77
+        {as_user} cp "$3" "$2" || exit 78
+        {as_user} "$4" protect --all --yes --no-verify; echo "code $?"
+        cmp "$2" "$3" && echo untouched; ls -A "$(dirname "$2")""#
+    );
+    let mut command = std::process::Command::new("unshare");
+    if nix::unistd::geteuid().is_root() {
+        command.arg("-m");
+    } else {
+        command.arg("-rm");
+    }
+    // Root mounts, and the command inside becomes the user.
+    let env: Vec<_> = home.command("true").get_envs().map(|(k, v)| (k.to_owned(), v.unwrap().to_owned())).collect();
+    command.env_clear().envs(env).current_dir(home.path());
+    command.args(["sh", "-c", &script, "sh"]).args([on, config, sample]).arg(home.program("firedoor"));
+    let output = firedoor_tests::finish(&mut command);
+    if output.code == 77 || output.stderr.contains("unshare failed") {
+        eprintln!("NOT TESTED: this machine allows no mounts in a namespace: {}", output.stderr);
+        return None;
+    }
+    Some(output)
+}
+
+#[test]
+fn a_full_disk_costs_nothing() {
+    let home = Home::new();
+    // Larger than half of the disk, so that a second copy does not fit.
+    let text = format!("{{\"pad\": \"{}\", \"mcpServers\": {{\"a\": {{\"command\": \"x\"}}}}}}", "p".repeat(40_000));
+    let sample = home.write("sample.json", text);
+    let config = home.directory(".cursor").join("mcp.json");
+    let state = home.directory(".local/state");
+    // The disk of the configuration, then the disk where the original would be saved.
+    if let Some(output) = with_small_disk(&home, config.parent().unwrap(), &config, &sample) {
+        let output = output.expect_code(0).expect_said("code 1").expect_said("untouched").expect_said("space");
+        assert!(output.stdout.ends_with("untouched\nmcp.json\n"), "something is left beside it: {output:#?}");
+    }
+    fs::write(&sample, fs::read_to_string(&sample).unwrap().replace("ppp", "pppppp")).unwrap();
+    if let Some(output) = with_small_disk(&home, &state, &config, &sample) {
+        output.expect_code(0).expect_said("code 1").expect_said("untouched").expect_said("space");
+    }
+}
+
+#[test]
+fn verification_gives_an_entry_back_that_does_not_answer_alike() {
+    let home = Home::new();
+    let notes = home.write("elsewhere/notes.txt", "Adds two numbers.");
+    let fine = home.entry("echo_server.py", &[]);
+    // Works by itself; confined, it cannot read a file that nobody granted.
+    let needy = home.entry("changing_server.py", &[notes.to_str().unwrap()]);
+    let config = home.cursor(json!({"fine": fine, "needy": needy}));
+    let report = home.json(&["protect", "--all", "--yes"]);
+    let verified = |server: &str| {
+        let outcomes = report["verified"].as_array().unwrap();
+        outcomes.iter().find(|o| o["entry"] == format!("cursor/user/{server}")).unwrap()["verified"].clone()
+    };
+    assert_eq!(verified("fine"), "same", "{report}");
+    assert_eq!(verified("needy"), "rolled_back", "{report}");
+    let now: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    assert_eq!(now["mcpServers"]["needy"], needy);
+    assert!(is_protected(&config));
+    // With the grant it answers alike.
+    home.firedoor(&["grants", "add", "cursor/user/needy", "--ro", notes.to_str().unwrap()]).expect_code(0);
+    home.firedoor(&["protect", "cursor/needy", "--yes"]).expect_code(0).expect_said("answers as before");
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+}
+
+#[test]
+fn a_server_that_cannot_start_by_itself_says_nothing_about_us() {
+    let home = Home::new();
+    let config = home.cursor(json!({"gone": {"command": "/nonexistent/server"}}));
+    home.firedoor(&["protect", "--all", "--yes"]).expect_code(0).expect_said("not verified");
+    assert!(is_protected(&config));
+}
