@@ -85,8 +85,12 @@ pub enum WireError {
     /// JSON, but not a JSON-RPC message.
     #[error("the line is JSON but not a JSON-RPC message")]
     NotRpc,
-    /// A member that decides what the message means stands in it twice.
-    #[error("the message repeats a member that decides its meaning")]
+    /// A member that decides what the message means stands in it twice or in capitals, or a carriage return stands
+    /// between its tokens.
+    #[error(
+        "the message can be read in two ways: it repeats a member that decides its meaning, spells one in capitals, or \
+         has a carriage return between its parts"
+    )]
     Ambiguous,
     /// More than [`MAX_BATCH`] messages.
     #[error("the batch has more than {MAX_BATCH} messages")]
@@ -99,6 +103,11 @@ impl<'a> Frame<'a> {
         let text = std::str::from_utf8(line).map_err(|_| WireError::NotJson)?;
         let raw: &RawValue = serde_json::from_str(text).map_err(|_| WireError::NotJson)?;
         let raw = raw.get();
+        // White space to JSON, the end of a line to readers with universal newlines (Python's text streams): what stands
+        // between two of them would be a message that nobody has looked at.
+        if raw.as_bytes().contains(&b'\r') {
+            return Err(WireError::Ambiguous);
+        }
         if raw.starts_with('[') {
             let items: Vec<&RawValue> = serde_json::from_str(raw).map_err(|_| WireError::NotJson)?;
             if items.is_empty() {
@@ -230,6 +239,13 @@ mod tests {
             (r#"{"id":1,"method":"a","result":{}}"#, "NotRpc"),
             (r#"{"id":1,"method":"ping","method":"tools/call"}"#, "Ambiguous"),
             (r#"{"id":1,"method":"ping","m\u0065thod":"tools/call"}"#, "Ambiguous"),
+            (r#"{"id":1,"method":"ping","Method":"tools/call"}"#, "Ambiguous"),
+            (r#"{"id":1,"method":"a","paramS":{}}"#, "Ambiguous"),
+            (r#"{"id":1,"method":"a","param\u017f":{}}"#, "Ambiguous"),
+            (r#"{"Id":1,"method":"tools/call"}"#, "Ambiguous"),
+            (r#"{"id":1,"result":{},"Result":{}}"#, "Ambiguous"),
+            ("{\"id\":1,\"method\":\"a\",\"params\":{\"x\":\r{\"id\":2,\"method\":\"tools/call\"}\r}}", "Ambiguous"),
+            ("\r{\"id\":1,\"method\":\"a\"}\r", "request 1 a -"),
             (
                 r#"{"id":1,"method":"a","params":{"d":1,"d":2,"e":"\ud800"}}"#,
                 r#"request 1 a {"d":1,"d":2,"e":"\ud800"}"#,

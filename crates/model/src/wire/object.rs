@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug)]
 pub struct Object<'a>(pub Vec<(Cow<'a, str>, &'a str)>);
 
-/// A member stands in the object more than once.
+/// A member stands in the object more than once, or in another spelling that some readers take for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated;
 
@@ -43,12 +43,27 @@ impl<'a> Object<'a> {
         self.0.iter().rev().find(|(n, _)| n == name).map(|(_, v)| *v)
     }
 
-    /// The member of that name, or an error when there are several.
+    /// The member of that name, or an error when readers could disagree about it: it stands there twice, or spelled
+    /// `Method` or `METHOD`, which Go's encoding/json takes for `method` (package documentation, "Unmarshal").
     pub fn get_unique(&self, name: &str) -> Result<Option<&'a str>, Repeated> {
-        let mut all = self.0.iter().filter(|(n, _)| n == name);
-        let first = all.next().map(|(_, v)| *v);
-        if all.next().is_some() { Err(Repeated) } else { Ok(first) }
+        let mut all = self.0.iter().filter(|(n, _)| n == name || folds_to(n, name));
+        match (all.next(), all.next()) {
+            (None, _) => Ok(None),
+            (Some((found, value)), None) if found == name => Ok(Some(value)),
+            _ => Err(Repeated),
+        }
     }
+}
+
+/// Whether Go takes `spelled` for the ASCII `name`: without regard to case, and with the two characters outside ASCII that
+/// fold into it, U+017F (long s) and U+212A (Kelvin sign).
+fn folds_to(spelled: &str, name: &str) -> bool {
+    let folded = spelled.chars().map(|c| match c {
+        '\u{17F}' => 's',
+        '\u{212A}' => 'k',
+        c => c.to_ascii_lowercase(),
+    });
+    spelled.len() <= 3 * name.len() && folded.eq(name.chars().map(|c| c.to_ascii_lowercase()))
 }
 
 /// The text of a raw JSON string; `None` for other JSON and for lone surrogates.
