@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, env, process::ExitCode};
 
-use firedoor_clients::{Clients, Env, FileResult, Plan, Selection, select};
+use firedoor_clients::{
+    Clients, Env, FileResult, Plan, Selection, select,
+    verify::{self, Outcome},
+};
 use firedoor_ipc::command::Request;
 use firedoor_model::{EntryId, Untrusted};
 use serde::Serialize;
@@ -13,7 +16,6 @@ use crate::{
     failure::Failure,
     output,
     scan::surroundings,
-    verification::{self, Outcome},
 };
 
 /// What was done, for `--json`.
@@ -85,7 +87,12 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
     let results = clients.apply(&env, &plan);
     let changed: Vec<EntryId> =
         results.iter().filter_map(|r| r.result.as_ref().ok()).flat_map(|a| a.changed.clone()).collect();
-    let outcomes = if options.no_verify { Vec::new() } else { verification::run(&clients, &env, &changed) };
+    let outcomes: Vec<Outcome> = if options.no_verify {
+        Vec::new()
+    } else {
+        let own = own_environment();
+        changed.iter().map(|entry| verify::entry(&clients, &env, entry, &own)).collect()
+    };
     report(&plan, &results, Some(&outcomes), options.json)?;
     let ok = results.iter().all(|r| r.result.is_ok())
         && plan.problems.is_empty()
@@ -138,7 +145,7 @@ fn report(plan: &Plan, results: &[FileResult], verified: Option<&[Outcome]>, jso
             }
         }
     }
-    verified.into_iter().flatten().for_each(|outcome| output::line(&outcome.to_string()));
+    verified.into_iter().flatten().for_each(|outcome| output::line(&format!("  {outcome}")));
     remarks(plan);
     if files.is_empty() {
         output::line("Nothing to change.");
@@ -156,6 +163,6 @@ fn remarks(plan: &Plan) {
 }
 
 /// This process's environment, which a client started from the same place would pass on.
-pub fn own_environment() -> std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString> {
+fn own_environment() -> std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString> {
     env::vars_os().collect()
 }

@@ -15,7 +15,6 @@ mod sandbox;
 mod scan;
 mod settings;
 mod status;
-mod verification;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,135 @@
+//! Does a protected entry still offer what its server offered before?
+
+use std::{collections::BTreeMap, ffi::OsString, fmt, time::Duration};
+
+use firedoor_model::{EntryId, Untrusted};
+use serde::{Deserialize, Serialize};
+
+use super::{Difference, VerifyError, compare, list_tools};
+use crate::{catalog::Clients, env::Env};
+
+/// For a server started directly: what clients wait, too.
+const DIRECT: Duration = Duration::from_secs(60);
+/// Through us, where it may have to be installed into its own cache first.
+const THROUGH: Duration = Duration::from_secs(180);
+
+/// What became of one entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Which entry.
+    pub entry: EntryId,
+    /// What was seen.
+    #[serde(flatten)]
+    pub verified: Verified,
+}
+
+/// What was seen of an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verified", rename_all = "snake_case")]
+pub enum Verified {
+    /// It offers the same.
+    Same {
+        /// How many tools.
+        tools: usize,
+    },
+    /// It cannot be compared; it stays protected.
+    Unverified {
+        /// Why not.
+        reason: String,
+    },
+    /// It does not offer the same; the entry was given back.
+    RolledBack {
+        /// What differs.
+        reason: String,
+    },
+    /// It does not offer the same, and the entry could not be given back.
+    Stuck {
+        /// What differs, and why it stays.
+        reason: String,
+    },
+}
+
+impl Outcome {
+    /// Whether the entry is not protected now, although it was asked for.
+    pub fn rolled_back(&self) -> bool {
+        matches!(self.verified, Verified::RolledBack { .. } | Verified::Stuck { .. })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", Untrusted::new(self.entry.to_string()).visible(200))?;
+        match &self.verified {
+            Verified::Same { tools } => write!(f, "protected, answers as before ({tools} tools)"),
+            Verified::Unverified { reason } => write!(f, "protected, not verified: {reason}"),
+            Verified::RolledBack { reason } => write!(f, "given back: {reason}"),
+            Verified::Stuck { reason } => write!(f, "protected, but {reason}"),
+        }
+    }
+}
+
+/// Starts the server directly and through its entry, and gives the entry back when they do not answer alike. `base` is
+/// the environment that the client would pass on.
+///
+/// The calling process starts the shim, so the engine takes it for an AI client from then on: it must not be a process
+/// that later asks for what weakens protection.
+pub fn entry(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsString, OsString>) -> Outcome {
+    Outcome { entry: id.clone(), verified: verified(clients, env, id, base) }
+}
+
+fn verified(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsString, OsString>) -> Verified {
+    let unverified = |e: &dyn fmt::Display| Verified::Unverified { reason: e.to_string() };
+    let invocations = match clients.invocations(env, id, base) {
+        Ok(invocations) => invocations,
+        Err(e) => return unverified(&e),
+    };
+    let Some(through) = invocations.through else { return unverified(&"the entry changed meanwhile") };
+    let direct = match list_tools(&invocations.direct, DIRECT) {
+        Ok(seen) => seen,
+        // A server that does not answer by itself says nothing about us.
+        Err(e) => return unverified(&format!("started directly, {e}")),
+    };
+    let reason = match list_tools(&through, THROUGH) {
+        Ok(seen) => match compare(&direct, &seen).as_slice() {
+            [] => return Verified::Same { tools: seen.tools.len() },
+            differences => differences.iter().map(in_words).collect::<Vec<_>>().join(", "),
+        },
+        Err(VerifyError::Unverifiable { reason }) => return Verified::Unverified { reason },
+        Err(e) => format!("through Firedoor, {e}"),
+    };
+    match clients.rollback_entry(env, id) {
+        Ok(()) => Verified::RolledBack { reason },
+        Err(e) => Verified::Stuck { reason: format!("{reason}, and it could not be given back: {e}") },
+    }
+}
+
+fn in_words(difference: &Difference) -> String {
+    match difference {
+        Difference::Server => "the server describes itself differently".into(),
+        Difference::Missing { tool } => format!("tool {} is missing", tool.visible(80)),
+        Difference::Added { tool } => format!("tool {} is new", tool.visible(80)),
+        Difference::Changed { tool } => format!("tool {} is described differently", tool.visible(80)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_read_as_sentences_and_survive_a_pipe() {
+        let check = |verified: Verified, back: bool, want: &str| {
+            let entry = "cursor/user/fs".parse().unwrap();
+            let outcome = Outcome { entry, verified };
+            assert_eq!(outcome.to_string(), want);
+            assert_eq!(outcome.rolled_back(), back);
+            let text = serde_json::to_string(&outcome).unwrap();
+            assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), outcome);
+        };
+        let reason = || "x".to_owned();
+        check(Verified::Same { tools: 3 }, false, "cursor/user/fs: protected, answers as before (3 tools)");
+        check(Verified::Unverified { reason: reason() }, false, "cursor/user/fs: protected, not verified: x");
+        check(Verified::RolledBack { reason: reason() }, true, "cursor/user/fs: given back: x");
+        check(Verified::Stuck { reason: reason() }, true, "cursor/user/fs: protected, but x");
+    }
+}
