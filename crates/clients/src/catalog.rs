@@ -1,14 +1,24 @@
 //! The catalog: which clients there are, where their files lie and what stands in them. Data, embedded from
 //! `profiles/clients/`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
+use firedoor_model::EntryId;
 use serde::Deserialize;
 
 use crate::env::Env;
 
-const CLIENTS: [&str; 2] =
-    [include_str!("../../../profiles/clients/claude-code.toml"), include_str!("../../../profiles/clients/cursor.toml")];
+const CLIENTS: [&str; 6] = [
+    include_str!("../../../profiles/clients/claude-code.toml"),
+    include_str!("../../../profiles/clients/claude-desktop.toml"),
+    include_str!("../../../profiles/clients/cursor.toml"),
+    include_str!("../../../profiles/clients/vscode.toml"),
+    include_str!("../../../profiles/clients/gemini-cli.toml"),
+    include_str!("../../../profiles/clients/codex.toml"),
+];
 const WRAPPERS: &str = include_str!("../../../profiles/clients/wrappers.toml");
 
 /// The clients that Firedoor knows.
@@ -25,6 +35,8 @@ pub(crate) struct Client {
     pub id: String,
     pub name: String,
     pub interpolation: Interpolation,
+    #[serde(default)]
+    pub directory: Directory,
     #[serde(rename = "location")]
     pub locations: Vec<Location>,
 }
@@ -33,10 +45,15 @@ pub(crate) struct Client {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Location {
-    pub scope: ScopeKind,
+    /// First part of the scope of its entries. Behind a colon follows what tells several of a kind apart: the project,
+    /// or what a `*` stands for.
+    pub scope: String,
     pub base: Base,
-    /// Environment variable that names another directory than the home.
+    /// Environment variable that names another directory than the base.
     pub variable: Option<String>,
+    /// The file's name in that directory, where it is another one than in the base.
+    pub variable_file: Option<PathBuf>,
+    /// Relative to the base. One part may be, or begin with, a `*`.
     pub file: PathBuf,
     pub syntax: Syntax,
     /// Keys from the root to the map of servers; `*` matches every key and names the project.
@@ -46,21 +63,25 @@ pub(crate) struct Location {
     pub lock_suffix: Option<String>,
 }
 
-/// The three kinds of scope, widest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ScopeKind {
-    User,
-    Local,
-    Project,
-}
-
 /// Which directory a file's name is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Base {
     Home,
+    /// `$XDG_CONFIG_HOME`, or `~/.config`.
+    Config,
     Project,
+}
+
+/// Where a client starts its servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Directory {
+    /// In the project, or where the client itself was started.
+    #[default]
+    Session,
+    /// Wherever the client happens to be: a relative name means nothing.
+    Undefined,
 }
 
 /// What the client's parser takes.
@@ -69,16 +90,24 @@ pub(crate) enum Base {
 pub(crate) enum Syntax {
     /// RFC 8259. A comment or a trailing comma is an error to the client.
     Json,
+    /// JSON with comments. A trailing comma or a byte order mark is an error to the client.
+    JsonComments,
     /// JSON with comments and trailing commas.
     Jsonc,
+    /// TOML 1.0, without extensions of ours; a table that stands twice is an error.
+    Toml,
 }
 
 /// How the client fills in variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Interpolation {
+    /// Every character stands for itself.
+    None,
     /// `${VAR}`, `${VAR:-default}`.
     ShellDefault,
+    /// As before, and `$VAR`.
+    Shell,
     /// `${env:VAR}`, `${userHome}`, `${workspaceFolder}` and relatives.
     Editor,
 }
@@ -108,25 +137,90 @@ impl Clients {
         self.clients.iter().map(|c| (c.id.as_str(), c.name.as_str()))
     }
 
+    /// How the client of an entry fills in variables.
+    pub(crate) fn interpolation(&self, id: &EntryId) -> Interpolation {
+        self.client(id.client()).map_or(Interpolation::None, |client| client.interpolation)
+    }
+
     pub(crate) fn client(&self, id: &str) -> Option<&Client> {
         self.clients.iter().find(|c| c.id == id)
     }
 }
 
 impl Location {
-    /// The file of a location that lies in the home (or where its variable points).
-    pub fn home_file(&self, env: &Env<'_>) -> PathBuf {
+    /// The files that this location can be outside of projects, and what its `*` stands for in each. Without a `*`
+    /// that is one file, whether it exists or not.
+    pub fn home_files(&self, env: &Env<'_>) -> Vec<(PathBuf, Option<String>)> {
         let moved = self.variable.as_deref().and_then(|v| env.var(v)).filter(|v| !v.is_empty());
-        match moved {
+        match (moved, self.base) {
+            (_, Base::Project) => Vec::new(),
             // The client resolves a relative value against its working directory.
-            Some(dir) => env.cwd.join(dir).join(&self.file),
-            None => env.paths.home.join(&self.file),
+            (Some(dir), _) => expand(&env.cwd.join(dir), self.variable_file.as_deref().unwrap_or(&self.file)),
+            (None, Base::Home) => expand(&env.paths.home, &self.file),
+            (None, Base::Config) => {
+                // XDG Base Directory Specification: what is not absolute does not count.
+                let dir = env.var("XDG_CONFIG_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+                expand(&dir.unwrap_or_else(|| env.paths.home.join(".config")), &self.file)
+            }
         }
     }
 
-    /// The file of a project location in one project.
-    pub fn project_file(&self, project: &Path) -> PathBuf {
-        project.join(&self.file)
+    /// The files of a project location in one project, and the path that names their scope: the project's, or with a
+    /// `*` the file's.
+    pub fn project_files(&self, project: &Path) -> Vec<(PathBuf, PathBuf)> {
+        if self.base != Base::Project {
+            return Vec::new();
+        }
+        let files = expand(project, &self.file);
+        files
+            .into_iter()
+            .map(|(file, star)| (file.clone(), if star.is_some() { file } else { project.to_owned() }))
+            .collect()
+    }
+
+    /// Whether a file of this name can be of this location.
+    pub fn may_be(&self, name: &OsStr) -> bool {
+        let of = |file: &Path| file.file_name().is_some_and(|own| matched(own, name).is_some());
+        of(&self.file) || self.variable_file.as_deref().is_some_and(of)
+    }
+}
+
+/// Most files that one `*` stands for.
+const MAX_MATCHES: usize = 256;
+
+fn expand(base: &Path, file: &Path) -> Vec<(PathBuf, Option<String>)> {
+    let mut dir = base.to_owned();
+    let mut parts = file.components();
+    while let Some(part) = parts.next() {
+        if !part.as_os_str().as_encoded_bytes().starts_with(b"*") {
+            dir.push(part);
+            continue;
+        }
+        let names = std::fs::read_dir(&dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let behind = parts.as_path();
+        let whole = |name: &OsStr| {
+            let path = dir.join(name);
+            // Joining nothing would make a file a directory.
+            if behind.as_os_str().is_empty() { path } else { path.join(behind) }
+        };
+        let mut found: Vec<_> = names
+            .filter_map(|name| Some((whole(&name), matched(part.as_os_str(), &name)?)))
+            .filter(|(path, _)| path.symlink_metadata().is_ok())
+            .take(MAX_MATCHES)
+            .map(|(path, star)| (path, Some(star)))
+            .collect();
+        found.sort();
+        return found;
+    }
+    vec![(dir, None)]
+}
+
+/// What the `*` at the start of a pattern stands for; all of the name when the two are the same.
+fn matched(pattern: &OsStr, name: &OsStr) -> Option<String> {
+    let (pattern, name) = (pattern.to_str()?, name.to_str()?);
+    match pattern.strip_prefix('*') {
+        Some(end) => name.strip_suffix(end).filter(|star| !star.is_empty()).map(str::to_owned),
+        None => (pattern == name).then(|| name.to_owned()),
     }
 }
 
@@ -162,12 +256,15 @@ mod tests {
     fn the_embedded_catalog_reads() {
         let clients = Clients::load().unwrap();
         let ids: Vec<&str> = clients.known().map(|(id, _)| id).collect();
-        assert_eq!(ids, ["claude-code", "cursor"]);
+        assert_eq!(ids, ["claude-code", "claude-desktop", "cursor", "vscode", "gemini-cli", "codex"]);
         for client in &clients.clients {
             for location in &client.locations {
                 assert!(location.file.is_relative(), "{}", client.id);
                 assert!(location.max_bytes <= crate::source::MAX_BYTES, "{}", client.id);
-                assert_eq!(location.scope == ScopeKind::Project, location.base == Base::Project);
+                // A scope is a word, and one file has each only once: entries are told apart by it.
+                assert!(location.scope.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", location.scope);
+                let same = |l: &&Location| l.scope == location.scope;
+                assert_eq!(client.locations.iter().filter(same).count(), 1, "{} {}", client.id, location.scope);
             }
         }
     }

@@ -23,15 +23,18 @@ const MAX_ENV_FILE: u64 = 1024 * 1024;
 /// One entry as it stands in its file now.
 pub(crate) struct Found {
     pub file: ConfigFile,
+    /// The project it belongs to, if it belongs to one.
+    pub project: Option<String>,
     pub stdio: Stdio,
 }
 
 impl Clients {
-    /// Names of the variables that the entry declares now: the keys of its `env`, and those in its `envFile` if that
-    /// can be read. `None` when there is no such entry, or it starts no program.
+    /// Names of the variables that the entry declares now: the keys of its `env`, those it names to be passed on, and
+    /// those in its `envFile` if that can be read. `None` when there is no such entry, or it starts no program.
     pub fn declared_env(&self, env: &Env<'_>, id: &EntryId) -> Option<BTreeSet<String>> {
         let found = self.find(env, id)?;
         let mut names: BTreeSet<String> = found.stdio.env.iter().map(|(name, _)| name.clone()).collect();
+        names.extend(found.stdio.env_passed.iter().cloned());
         let set = env_file(self, env, &found).unwrap_or_default();
         names.extend(set.into_iter().map(|(name, _)| name));
         Some(names)
@@ -44,7 +47,10 @@ impl Clients {
             let (all, _) = located(&file, &source).ok()?;
             let Located { server, .. } = all.into_iter().find(|l| l.id == *id)?;
             match server.shape {
-                Shape::Stdio(stdio) => Some(Found { file, stdio: *stdio }),
+                Shape::Stdio(stdio) => {
+                    let project = server.project.or_else(|| file.project.clone());
+                    Some(Found { file, project, stdio: *stdio })
+                }
                 Shape::Remote | Shape::Odd(_) => None,
             }
         })
@@ -55,10 +61,10 @@ impl Clients {
 pub(crate) fn env_file(clients: &Clients, env: &Env<'_>, found: &Found) -> Option<Vec<(String, String)>> {
     let name = found.stdio.env_file.as_deref()?;
     let client = clients.client(&found.file.client)?;
-    let name = Variables::new(client.interpolation, env, found.file.project.as_deref()).expand(name).ok()?;
+    let name = Variables::new(client.interpolation, env, found.project.as_deref()).expand(name).ok()?;
     let path = match Path::new(&name) {
         path if path.is_absolute() => path.to_owned(),
-        path => found.file.project.as_deref().map(PathBuf::from)?.join(path),
+        path => found.project.as_deref().map(PathBuf::from)?.join(path),
     };
     let target = resolve(&path).ok()??;
     let (bytes, _) = read_regular(&path, &target, MAX_ENV_FILE).ok()?;

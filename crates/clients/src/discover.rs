@@ -8,11 +8,12 @@ use std::{
 use firedoor_model::EntryId;
 
 use crate::{
-    catalog::{Base, Client, Clients, Location, ScopeKind, Syntax},
+    catalog::{Base, Client, Clients, Location, Syntax},
     document::{self, Server, SyntaxError},
     env::Env,
+    error::FileError,
     journal::Journal,
-    source::Source,
+    source::{Source, text_of},
 };
 
 /// Most projects that are looked at.
@@ -28,7 +29,9 @@ pub(crate) struct ConfigFile {
     /// See [`Location::lock_suffix`].
     pub lock_suffix: Option<String>,
     /// Scope and path of every map of servers.
-    pub maps: Vec<(ScopeKind, Vec<String>)>,
+    pub maps: Vec<(String, Vec<String>)>,
+    /// What stands behind the scope's colon, unless that is a key of the file.
+    pub of: Option<String>,
     /// The project that a project file belongs to.
     pub project: Option<String>,
 }
@@ -42,24 +45,27 @@ pub(crate) struct Located {
 impl ConfigFile {
     /// The file's scope, as shown: its widest.
     pub fn scope(&self) -> String {
-        match (&self.project, self.maps.first()) {
-            (Some(project), _) => format!("project:{project}"),
-            (None, Some((ScopeKind::User, _))) => "user".into(),
-            (None, _) => "local".into(),
+        let Some((label, _)) = self.maps.first() else { return String::new() };
+        scope(label, self.of.as_deref())
+    }
+
+    /// A byte order mark, if there is one, and the text behind it.
+    pub fn text<'b>(&self, bytes: &'b [u8]) -> Result<(&'b str, &'b str), FileError> {
+        let (bom, text) = text_of(&self.path, bytes)?;
+        if !bom.is_empty() && self.syntax == Syntax::JsonComments {
+            let what = "it begins with a byte order mark, which the client does not read".to_owned();
+            return Err(self.error(SyntaxError { line: 1, column: 1, what }));
         }
+        Ok((bom, text))
     }
 
     /// Every server in the text. Servers whose id would be too long are left out and counted.
-    pub fn servers(&self, text: &str) -> Result<(Vec<Located>, usize), SyntaxError> {
+    pub fn servers(&self, text: &str) -> Result<(Vec<Located>, usize), FileError> {
         let mut all = Vec::new();
         let mut unnamed = 0;
-        for (kind, path) in &self.maps {
-            for server in document::servers(text, self.syntax, path)? {
-                let scope = match kind {
-                    ScopeKind::User => "user".to_owned(),
-                    ScopeKind::Local => format!("local:{}", server.project.as_deref().unwrap_or_default()),
-                    ScopeKind::Project => format!("project:{}", self.project.as_deref().unwrap_or_default()),
-                };
+        for (label, path) in &self.maps {
+            for server in document::servers(text, self.syntax, path).map_err(|e| self.error(e))? {
+                let scope = scope(label, server.project.as_deref().or(self.of.as_deref()));
                 match EntryId::new(&self.client, &scope, &server.name.value) {
                     Ok(id) => all.push(Located { id, server }),
                     Err(_) => unnamed += 1,
@@ -69,7 +75,11 @@ impl ConfigFile {
         Ok((all, unnamed))
     }
 
-    fn new(client: &Client, locations: &[&Location], path: PathBuf, project: Option<String>) -> Option<Self> {
+    fn error(&self, e: SyntaxError) -> FileError {
+        FileError::Syntax { path: self.path.clone(), line: e.line, column: e.column, what: e.what }
+    }
+
+    fn new(client: &Client, locations: &[&Location], path: PathBuf, of: Option<String>) -> Option<Self> {
         let first = locations.first()?;
         Some(Self {
             client: client.id.clone(),
@@ -77,29 +87,43 @@ impl ConfigFile {
             syntax: first.syntax,
             max_bytes: first.max_bytes,
             lock_suffix: first.lock_suffix.clone(),
-            maps: locations.iter().map(|l| (l.scope, l.servers.clone())).collect(),
-            project,
+            maps: locations.iter().map(|l| (l.scope.clone(), l.servers.clone())).collect(),
+            of,
+            project: None,
         })
     }
 }
 
-/// Files of the home, one per name, with all the locations that share it.
+fn scope(label: &str, of: Option<&str>) -> String {
+    of.map_or_else(|| label.to_owned(), |of| format!("{label}:{of}"))
+}
+
+/// Files outside of projects, one per name, with all the locations that share it.
 fn home_files(client: &Client, env: &Env<'_>) -> Vec<ConfigFile> {
-    let home: Vec<&Location> = client.locations.iter().filter(|l| l.base == Base::Home).collect();
-    let paths: BTreeSet<PathBuf> = home.iter().map(|l| l.home_file(env)).collect();
-    paths
-        .into_iter()
-        .filter_map(|path| {
-            let here: Vec<&Location> = home.iter().copied().filter(|l| l.home_file(env) == path).collect();
-            ConfigFile::new(client, &here, path, None)
+    let all: Vec<(PathBuf, Option<String>, &Location)> = client
+        .locations
+        .iter()
+        .flat_map(|l| l.home_files(env).into_iter().map(move |(path, star)| (path, star, l)))
+        .collect();
+    let mut seen = BTreeSet::new();
+    all.iter()
+        .filter(|(path, ..)| seen.insert(path))
+        .filter_map(|(path, star, _)| {
+            let here: Vec<&Location> = all.iter().filter(|(p, ..)| p == path).map(|(.., l)| *l).collect();
+            ConfigFile::new(client, &here, path.clone(), star.clone())
         })
         .collect()
 }
 
 fn project_files(client: &Client, project: &Path) -> Vec<ConfigFile> {
     let Some(name) = project.to_str() else { return Vec::new() };
-    let here = client.locations.iter().filter(|l| l.base == Base::Project);
-    here.filter_map(|l| ConfigFile::new(client, &[l], l.project_file(project), Some(name.to_owned()))).collect()
+    let files = client.locations.iter().flat_map(|l| l.project_files(project).into_iter().map(move |f| (f, l)));
+    files
+        .filter_map(|((path, of), location)| {
+            let file = ConfigFile::new(client, &[location], path, Some(of.to_str()?.to_owned()))?;
+            Some(ConfigFile { project: Some(name.to_owned()), ..file })
+        })
+        .collect()
 }
 
 impl Clients {
@@ -113,10 +137,7 @@ impl Clients {
                 let mut files = home_files(client, env);
                 // A file that was protected while a variable pointed elsewhere is still found.
                 for record in journal.records().iter().filter(|r| r.client == client.id && r.project.is_none()) {
-                    if let Some(known) = files.first().filter(|f| f.path.file_name() == record.path.file_name()) {
-                        let file = ConfigFile { path: record.path.clone(), ..known.clone() };
-                        files.push(file);
-                    }
+                    files.extend(moved_file(client, &record.path));
                 }
                 files.extend(projects.iter().flat_map(|project| project_files(client, project)));
                 let mut seen = BTreeSet::new();
@@ -130,10 +151,12 @@ impl Clients {
     /// The files where an entry can stand, without looking at other projects.
     pub(crate) fn files_of(&self, env: &Env<'_>, id: &EntryId) -> Vec<ConfigFile> {
         let Some(client) = self.client(id.client()) else { return Vec::new() };
-        match id.scope().strip_prefix("project:") {
-            Some(project) => project_files(client, Path::new(project)),
-            None => home_files(client, env),
-        }
+        // What stands behind the colon is a project, a file in one, or neither.
+        let of = id.scope().split_once(':').map(|(_, of)| Path::new(of)).filter(|of| of.is_absolute());
+        let mut files: Vec<ConfigFile> = of.map(|dir| project_files(client, dir)).unwrap_or_default();
+        files.extend(of.and_then(Path::parent).map(|dir| project_files(client, dir)).unwrap_or_default());
+        files.extend(home_files(client, env));
+        files
     }
 
     fn projects(&self, env: &Env<'_>, journal: &Journal) -> BTreeSet<PathBuf> {
@@ -154,10 +177,19 @@ impl Clients {
     }
 }
 
+/// A file that a location had while its variable pointed elsewhere, with all that share its name.
+fn moved_file(client: &Client, path: &Path) -> Option<ConfigFile> {
+    let name = path.file_name()?;
+    let of: Vec<&Location> = client.locations.iter().filter(|l| l.base != Base::Project && l.may_be(name)).collect();
+    let first = of.first()?;
+    let same: Vec<&Location> = of.iter().copied().filter(|l| l.file == first.file).collect();
+    ConfigFile::new(client, &same, path.to_owned(), None)
+}
+
 /// The project directories that a user file has keys for.
 fn projects_in(file: &ConfigFile) -> Vec<PathBuf> {
     let Ok(Some(source)) = Source::read(&file.path, file.max_bytes) else { return Vec::new() };
-    let Ok((_, text)) = source.text() else { return Vec::new() };
+    let Ok((_, text)) = file.text(&source.bytes) else { return Vec::new() };
     let with_projects = file.maps.iter().filter_map(|(_, path)| path.iter().position(|k| k == "*").map(|n| &path[..n]));
     with_projects
         .flat_map(|path| document::keys(text, file.syntax, path).unwrap_or_default())

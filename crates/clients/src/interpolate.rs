@@ -21,25 +21,22 @@ impl<'e> Variables<'e> {
         Self { rules, env, project }
     }
 
-    /// Fills in every `${…}`. What is filled in is not looked at again.
+    /// Fills in every reference. What is filled in is not looked at again.
     pub fn expand(&self, text: &str) -> Result<String, Unknown> {
         let mut out = String::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once("${") {
-            out.push_str(before);
-            let Some((inside, tail)) = after.split_once('}') else {
-                out.push_str("${");
-                rest = after;
-                break;
-            };
-            let value = match self.rules {
-                Interpolation::ShellDefault => self.shell(inside),
-                Interpolation::Editor => self.editor(inside),
-            };
-            out.push_str(&value.ok_or_else(|| Unknown(inside.chars().take(80).collect()))?);
-            rest = tail;
+        for piece in self.rules.pieces(text) {
+            match piece {
+                Piece::Literal(literal) => out.push_str(literal),
+                Piece::Reference(inside) => {
+                    let value = match self.rules {
+                        Interpolation::None => None,
+                        Interpolation::ShellDefault | Interpolation::Shell => self.shell(inside),
+                        Interpolation::Editor => self.editor(inside),
+                    };
+                    out.push_str(&value.ok_or_else(|| Unknown(inside.chars().take(80).collect()))?);
+                }
+            }
         }
-        out.push_str(rest);
         Ok(out)
     }
 
@@ -65,6 +62,59 @@ impl<'e> Variables<'e> {
 
     fn var(&self, name: &str) -> Option<String> {
         self.env.var(name)?.into_string().ok()
+    }
+}
+
+/// A part of a text.
+enum Piece<'t> {
+    Literal(&'t str),
+    /// What stands inside of `${…}`, or behind `$`.
+    Reference(&'t str),
+}
+
+impl Interpolation {
+    /// What a reference begins with.
+    pub fn sign(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::ShellDefault | Self::Editor => Some("${"),
+            Self::Shell => Some("$"),
+        }
+    }
+
+    /// The text with every reference taken out, but for defaults.
+    pub fn literal(self, text: &str) -> String {
+        let part = |piece| match piece {
+            Piece::Literal(literal) => literal,
+            Piece::Reference(inside) => inside.split_once(":-").map_or("", |(_, default)| default),
+        };
+        self.pieces(text).into_iter().map(part).collect()
+    }
+
+    fn pieces(self, text: &str) -> Vec<Piece<'_>> {
+        let Some(sign) = self.sign() else { return vec![Piece::Literal(text)] };
+        let mut all = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once(sign) {
+            let braces = if sign == "${" { Some(after) } else { after.strip_prefix('{') };
+            let reference = match braces {
+                Some(after) => after.split_once('}'),
+                None => {
+                    let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+                    after.split_at_checked(end).filter(|(name, _)| !name.is_empty())
+                }
+            };
+            // The sign alone, or braces that are not closed, stand for themselves.
+            let (literal, behind) = match reference {
+                Some((_, behind)) => (before, behind),
+                None => (&rest[..before.len() + sign.len()], after),
+            };
+            all.push(Piece::Literal(literal));
+            all.extend(reference.map(|(inside, _)| Piece::Reference(inside)));
+            rest = behind;
+        }
+        all.push(Piece::Literal(rest));
+        all
     }
 }
 
@@ -95,6 +145,20 @@ mod tests {
         ] {
             let want = want.map(str::to_owned).map_err(str::to_owned);
             assert_eq!(check(Interpolation::ShellDefault, None, text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn bare_and_no_rules() {
+        for (rules, text, want) in [
+            (Interpolation::Shell, "x$A-${A}${N:-d}", Ok("xone-oned")),
+            (Interpolation::Shell, "$AB", Err("AB")),
+            (Interpolation::Shell, "5 $ and $", Ok("5 $ and $")),
+            (Interpolation::Shell, "${open", Ok("${open")),
+            (Interpolation::None, "$A${A}", Ok("$A${A}")),
+        ] {
+            let want = want.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(check(rules, None, text), want, "{text}");
         }
     }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use similar::{Algorithm, TextDiff};
 
 use crate::{
-    catalog::{Clients, Syntax, stem},
+    catalog::{Clients, Interpolation, Syntax, stem},
     discover::{ConfigFile, Located},
     document,
     document::Shape,
@@ -21,7 +21,7 @@ use crate::{
     journal::Journal,
     scan::{HIDDEN, located},
     secret,
-    source::{Source, text_of},
+    source::Source,
     state::{State, state},
     wrap::{SHIM, repair, splice, unwrap, wrap, wrapped},
 };
@@ -119,7 +119,7 @@ impl Clients {
             let planned = Source::read(&file.path, file.max_bytes).and_then(|source| {
                 let Some(source) = source else { return Ok(None) };
                 let new = self.rewrite(&file, &source, chosen, &plan.action, &journal)?;
-                let diff = if new.changed.is_empty() { String::new() } else { diff(&file, &source, &new.bytes)? };
+                let diff = if new.changed.is_empty() { String::new() } else { self.diff(&file, &source, &new.bytes)? };
                 Ok(Some((new, diff)))
             });
             match planned {
@@ -146,7 +146,7 @@ impl Clients {
         journal: &Journal,
     ) -> Result<Rewritten, FileError> {
         let (all, _) = located(file, source)?;
-        let (bom, text) = source.text()?;
+        let (bom, text) = file.text(&source.bytes)?;
         let (new, changed, skipped) = match action {
             Action::Protect { shim } => self.protected(file, text, &all, chosen, shim)?,
             Action::Restore => restored(text, &all, chosen),
@@ -179,10 +179,10 @@ impl Clients {
         for Located { id, server } in all.iter().filter(|l| chosen.contains(&l.id)) {
             let skip = |reason: String| Skipped { id: id.clone(), reason };
             let Shape::Stdio(stdio) = &server.shape else {
-                skipped.push(skip(reason(&state(id, &server.shape, &self.wrappers, None))));
+                skipped.push(skip(reason(&state(self, id, &server.shape, None))));
                 continue;
             };
-            match state(id, &server.shape, &self.wrappers, Some(Path::new(shim))) {
+            match state(self, id, &server.shape, Some(Path::new(shim))) {
                 State::Unprotected => {
                     wraps.extend(wrap(text, stdio, id, shim));
                     fresh.insert(id.clone());
@@ -231,13 +231,8 @@ fn original(file: &ConfigFile, source: &Source, journal: &Journal) -> Option<Vec
 
 /// Entries that start the shim.
 fn wrapped_ids(file: &ConfigFile, bytes: &[u8]) -> Result<Vec<EntryId>, FileError> {
-    let (_, text) = text_of(&file.path, bytes)?;
-    let (all, _) = file.servers(text).map_err(|e| FileError::Syntax {
-        path: file.path.clone(),
-        line: e.line,
-        column: e.column,
-        what: e.what,
-    })?;
+    let (_, text) = file.text(bytes)?;
+    let (all, _) = file.servers(text)?;
     let protected = |l: &Located| matches!(&l.server.shape, Shape::Stdio(stdio) if wrapped(stdio).is_some());
     Ok(all.into_iter().filter(protected).map(|l| l.id).collect())
 }
@@ -269,25 +264,29 @@ fn checked_shim(shim: &Path) -> Result<String, PlanError> {
     Ok(text.to_owned())
 }
 
-fn diff(file: &ConfigFile, source: &Source, new: &[u8]) -> Result<String, FileError> {
-    let (_, old) = source.text()?;
-    let (_, new) = text_of(&file.path, new)?;
-    let (old, new) = (masked(old, file.syntax), masked(new, file.syntax));
-    let name = format!("{:?}", file.path);
-    // Past the deadline the diff is coarser, not wrong.
-    let mut config = TextDiff::configure();
-    let diff = config.algorithm(Algorithm::Myers).timeout(Duration::from_secs(2)).diff_lines(&old, &new);
-    Ok(diff.unified_diff().context_radius(3).header(&name, &name).to_string())
+impl Clients {
+    fn diff(&self, file: &ConfigFile, source: &Source, new: &[u8]) -> Result<String, FileError> {
+        let (_, old) = file.text(&source.bytes)?;
+        let (_, new) = file.text(new)?;
+        let rules = self.client(&file.client).map_or(Interpolation::None, |client| client.interpolation);
+        let (old, new) = (masked(old, file.syntax, rules), masked(new, file.syntax, rules));
+        let name = format!("{:?}", file.path);
+        // Past the deadline the diff is coarser, not wrong.
+        let mut config = TextDiff::configure();
+        let diff = config.algorithm(Algorithm::Myers).timeout(Duration::from_secs(2)).diff_lines(&old, &new);
+        Ok(diff.unified_diff().context_radius(3).header(&name, &name).to_string())
+    }
 }
 
 /// The text with the values that look like secrets left out.
-fn masked(text: &str, syntax: Syntax) -> String {
+fn masked(text: &str, syntax: Syntax, rules: Interpolation) -> String {
     let mut edits = Vec::new();
     let mut before: Option<(Option<String>, String)> = None;
     // A text that cannot be parsed does not get here; if it did, nothing of it would be shown.
     let seen = document::strings(text, syntax, |key, span, value| {
         let flag = before.as_ref().filter(|(k, _)| k.as_deref() == key).map(|(_, v)| v.as_str());
-        if secret::in_clear(key, value) || secret::arg_in_clear(&[flag.unwrap_or_default(), value], 1) {
+        let shown = [flag.unwrap_or_default(), value];
+        if secret::in_clear(rules, key, value) || secret::arg_in_clear(rules, &shown, 1) {
             edits.push((span, format!("\"{HIDDEN}\"")));
         }
         before = Some((key.map(str::to_owned), value.to_owned()));

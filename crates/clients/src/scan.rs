@@ -6,14 +6,14 @@ use firedoor_model::{EntryId, Untrusted};
 use serde::Serialize;
 
 use crate::{
-    catalog::Clients,
+    catalog::{Clients, Interpolation},
     discover::{ConfigFile, Located},
     document::Shape,
     env::Env,
     error::{FileError, Problem},
     secret,
     source::Source,
-    state::{State, state},
+    state::{State, relative, state},
     wrap::wrapped,
 };
 
@@ -138,40 +138,34 @@ impl Clients {
             command: None,
             args: Vec::new(),
             env_names: Vec::new(),
-            state: state(&located.id, &located.server.shape, &self.wrappers, shim),
+            state: state(self, &located.id, &located.server.shape, shim),
             warnings: Vec::new(),
         };
         let Shape::Stdio(stdio) = &located.server.shape else { return found };
         let all: Vec<&str> = std::iter::once(&stdio.command).chain(stdio.args()).map(|s| s.value.as_str()).collect();
         // Of a wrapped entry: skip the shim and what is its own, up to the original command.
         let own = wrapped(stdio).map_or(0, |w| w.command_at + 1);
-        let line = masked(all.get(own..).unwrap_or_default());
+        let line = masked(self.interpolation(&located.id), all.get(own..).unwrap_or_default());
         let mut line = line.into_iter();
         found.command = line.next();
         found.args = line.collect();
         found.env_names = stdio.env.iter().map(|(name, _)| Untrusted::new(name.as_str())).collect();
-        let relative = |c: &Untrusted| c.raw().contains('/') && !c.raw().starts_with(['/', '$', '~']);
-        if found.command.as_ref().is_some_and(relative) {
+        if found.command.as_ref().is_some_and(|c| relative(c.raw())) {
             found.warnings.push("its command is relative: what runs depends on where the client is started".into());
         }
         found
     }
 }
 
-fn masked(line: &[&str]) -> Vec<Untrusted> {
-    let shown = |(at, arg): (usize, &&str)| if secret::arg_in_clear(line, at) { HIDDEN } else { arg }.into();
+fn masked(rules: Interpolation, line: &[&str]) -> Vec<Untrusted> {
+    let shown = |(at, arg): (usize, &&str)| if secret::arg_in_clear(rules, line, at) { HIDDEN } else { arg }.into();
     line.iter().enumerate().map(shown).collect()
 }
 
 /// Reads a file's servers.
 pub(crate) fn located(file: &ConfigFile, source: &Source) -> Result<(Vec<Located>, usize), FileError> {
-    let (_, text) = source.text()?;
-    file.servers(text).map_err(|e| FileError::Syntax {
-        path: file.path.clone(),
-        line: e.line,
-        column: e.column,
-        what: e.what,
-    })
+    let (_, text) = file.text(&source.bytes)?;
+    file.servers(text)
 }
 
 fn in_git_work_tree(file: &Path) -> bool {

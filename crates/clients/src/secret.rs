@@ -73,10 +73,12 @@ const WORDS: &[&str] = &[
     "dsn",
 ];
 
+use crate::catalog::Interpolation;
+
 /// Whether a literal value, given to a name, is a credential. References such as `${VAR}` are not; the default of
 /// `${VAR:-default}` is looked at.
-pub(crate) fn in_clear(name: Option<&str>, value: &str) -> bool {
-    let literal = without_references(value);
+pub(crate) fn in_clear(rules: Interpolation, name: Option<&str>, value: &str) -> bool {
+    let literal = rules.literal(value);
     let literal = literal.trim();
     if literal.is_empty() {
         return false;
@@ -89,41 +91,22 @@ pub(crate) fn in_clear(name: Option<&str>, value: &str) -> bool {
 }
 
 /// The first argument that is, or carries, a credential: `--token=X`, `--token X`, `-H "Authorization: X"`.
-pub(crate) fn in_args<S: AsRef<str>>(args: &[S]) -> Option<usize> {
-    (0..args.len()).find(|at| arg_in_clear(args, *at))
+pub(crate) fn in_args<S: AsRef<str>>(rules: Interpolation, args: &[S]) -> Option<usize> {
+    (0..args.len()).find(|at| arg_in_clear(rules, args, *at))
 }
 
 /// Whether the argument at this place is, or carries, a credential.
-pub(crate) fn arg_in_clear<S: AsRef<str>>(args: &[S], at: usize) -> bool {
+pub(crate) fn arg_in_clear<S: AsRef<str>>(rules: Interpolation, args: &[S], at: usize) -> bool {
     let Some(arg) = args.get(at).map(AsRef::as_ref) else { return false };
     if let Some((flag, value)) = arg.split_once('=')
         && credential_name(flag)
-        && in_clear(Some(flag), value)
+        && in_clear(rules, Some(flag), value)
     {
         return true;
     }
     let before = at.checked_sub(1).and_then(|i| args.get(i)).map(AsRef::as_ref);
     let flag = before.filter(|b| b.starts_with('-') && !b.contains('=') && credential_name(b));
-    in_clear(None, arg) || flag.is_some_and(|f| !arg.starts_with('-') && in_clear(Some(f), arg))
-}
-
-/// The value with every `${…}` taken out, but for defaults.
-fn without_references(value: &str) -> String {
-    let mut out = String::new();
-    let mut rest = value;
-    while let Some((before, after)) = rest.split_once("${") {
-        out.push_str(before);
-        let Some((inside, tail)) = after.split_once('}') else {
-            rest = after;
-            break;
-        };
-        if let Some((_, default)) = inside.split_once(":-") {
-            out.push_str(default);
-        }
-        rest = tail;
-    }
-    out.push_str(rest);
-    out
+    in_clear(rules, None, arg) || flag.is_some_and(|f| !arg.starts_with('-') && in_clear(rules, Some(f), arg))
 }
 
 /// A prefix, and enough behind it to be more than a word.
@@ -226,7 +209,23 @@ mod tests {
             ("LOG_LEVEL", "debug", false),
             ("NODE_OPTIONS", "--max-old-space-size=4096", false),
         ] {
-            assert_eq!(in_clear(Some(name), value), want, "{name}={value}");
+            assert_eq!(in_clear(Interpolation::ShellDefault, Some(name), value), want, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn what_a_reference_is_depends_on_the_client() {
+        use Interpolation::{Editor, None, Shell, ShellDefault};
+        for (rules, value, want) in [
+            (Shell, "$MY_TOKEN", false),
+            (Shell, "${MY_TOKEN:-hunter2}", true),
+            (ShellDefault, "$MY_TOKEN", true),
+            (Editor, "$MY_TOKEN", true),
+            (Editor, "${input:token}", false),
+            (None, "$MY_TOKEN", true),
+            (None, "${MY_TOKEN}", true),
+        ] {
+            assert_eq!(in_clear(rules, Some("MY_TOKEN"), value), want, "{rules:?} {value}");
         }
     }
 
@@ -247,7 +246,7 @@ mod tests {
             (&["sk-FAKE0000FAKE0000FAKE"], Some(0)),
             (&["task-master-ai", "sk-learn"], None),
         ] {
-            assert_eq!(in_args(args), want, "{args:?}");
+            assert_eq!(in_args(Interpolation::ShellDefault, args), want, "{args:?}");
         }
     }
 }

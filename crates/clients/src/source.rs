@@ -34,11 +34,6 @@ impl Source {
         Ok(Some(Self { path: path.to_owned(), target, bytes }))
     }
 
-    /// A byte order mark, if there is one, and the text behind it.
-    pub fn text(&self) -> Result<(&str, &str), FileError> {
-        text_of(&self.path, &self.bytes)
-    }
-
     /// Hash of the whole file.
     pub fn digest(&self) -> Digest {
         Digest::of(&self.bytes)

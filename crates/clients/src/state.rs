@@ -6,7 +6,7 @@ use firedoor_model::EntryId;
 use serde::Serialize;
 
 use crate::{
-    catalog::Wrappers,
+    catalog::{Clients, Directory},
     document::{Shape, Stdio},
     secret,
     wrap::{SHIM, Wrapped, wrapped},
@@ -55,7 +55,7 @@ fn not_yet(reason: impl Into<String>) -> State {
 }
 
 /// Judges one entry.
-pub(crate) fn state(id: &EntryId, shape: &Shape, wrappers: &Wrappers, shim: Option<&Path>) -> State {
+pub(crate) fn state(clients: &Clients, id: &EntryId, shape: &Shape, shim: Option<&Path>) -> State {
     let stdio = match shape {
         Shape::Odd(why) => return not_yet(format!("not yet protected: {why}")),
         Shape::Remote => return not_yet("not yet protected: it is a remote server (url)"),
@@ -63,7 +63,7 @@ pub(crate) fn state(id: &EntryId, shape: &Shape, wrappers: &Wrappers, shim: Opti
     };
     match wrapped(stdio) {
         Some(wrapped) => routed(id, stdio, &wrapped, shim),
-        None => direct(id, stdio, wrappers),
+        None => direct(clients, id, stdio),
     }
 }
 
@@ -78,25 +78,47 @@ fn routed(id: &EntryId, stdio: &Stdio, wrapped: &Wrapped, shim: Option<&Path>) -
     State::Misrouted { reason }
 }
 
-fn direct(id: &EntryId, stdio: &Stdio, wrappers: &Wrappers) -> State {
+/// Whether what a command names depends on the directory it is started in.
+pub(crate) fn relative(command: &str) -> bool {
+    command.contains('/') && !command.starts_with(['/', '$', '~'])
+}
+
+fn direct(clients: &Clients, id: &EntryId, stdio: &Stdio) -> State {
+    let rules = clients.interpolation(id);
     let args: Vec<String> = stdio.args().iter().map(|a| a.value.clone()).collect();
     // The id becomes an argument, where the client would fill in what looks like a variable.
-    if id.to_string().contains("${") {
-        return not_yet("not yet protected: its name or project contains \"${\", which the client would replace");
+    if let Some(sign) = rules.sign().filter(|sign| id.to_string().contains(sign)) {
+        return not_yet(format!(
+            "not yet protected: its name or project contains {sign:?}, which the client would replace"
+        ));
     }
-    if let Some(by) = wrappers.wraps(&stdio.command.value, &args) {
+    if let Some(client) = clients.client(id.client())
+        && client.directory == Directory::Undefined
+        && (relative(&stdio.command.value) || stdio.command.value.starts_with('~'))
+    {
+        return not_yet(format!(
+            "not yet protected: its command is relative, and {} starts servers in no directory of their own: \
+             write the command's full path",
+            client.name
+        ));
+    }
+    if let Some(by) = clients.wrappers.wraps(&stdio.command.value, &args) {
         return State::WrappedByOther { by };
     }
     if crate::catalog::stem(&stdio.command.value) == "cmd" && args.first().is_some_and(|a| a.eq_ignore_ascii_case("/c"))
     {
         return not_yet("not yet protected: it runs through the Windows command line (cmd /c)");
     }
-    if let Some((name, _)) = stdio.env.iter().find(|(name, value)| secret::in_clear(Some(name), value)) {
+    if let Some((name, _)) = stdio
+        .env
+        .iter()
+        .find(|(name, value)| value.as_deref().is_some_and(|value| secret::in_clear(rules, Some(name), value)))
+    {
         return not_yet(format!("not yet protected: the value of {name:.80?} in its env looks like a secret in clear"));
     }
     let line: Vec<&str> =
         std::iter::once(stdio.command.value.as_str()).chain(args.iter().map(String::as_str)).collect();
-    if let Some(at) = secret::in_args(&line) {
+    if let Some(at) = secret::in_args(rules, &line) {
         let place = if at == 0 { "its command".to_owned() } else { format!("argument {at}") };
         return not_yet(format!("not yet protected: {place} looks like a secret in clear"));
     }

@@ -1,10 +1,7 @@
 //! Proof that a server still answers: it is started as its client would start it, once directly and once through the
 //! shim, and what both list is compared.
 
-mod entry;
 mod session;
-
-pub use entry::{Outcome, Verified, entry};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -174,7 +171,7 @@ impl Clients {
         let found =
             self.find(env, id).ok_or_else(|| unverifiable("there is no such entry that starts a program".into()))?;
         let client = self.client(id.client()).ok_or_else(|| unverifiable("the client is not known".into()))?;
-        let project = id.scope().split_once(':').map(|(_, project)| project);
+        let project = found.project.as_deref();
         let fill = Variables::new(client.interpolation, env, project);
         let expand = |text: &str| fill.expand(text).map_err(|e| unverifiable(e.to_string()));
         let stdio = &found.stdio;
@@ -183,13 +180,24 @@ impl Clients {
             variables.insert(name.into(), value.into());
         }
         for (name, value) in &stdio.env {
-            variables.insert(name.into(), expand(value)?.into());
+            match value {
+                Some(value) => variables.insert(name.into(), expand(value)?.into()),
+                None => variables.remove(&OsString::from(name)),
+            };
         }
+        let start = project.map_or_else(|| env.paths.home.clone(), PathBuf::from);
+        let cwd = match &stdio.cwd {
+            None => start,
+            Some(own) => match PathBuf::from(expand(own)?) {
+                path if path.is_absolute() => path,
+                path if project.is_some() => start.join(path),
+                _ => return Err(unverifiable("its working directory depends on where the client is started".into())),
+            },
+        };
         let line = |line: &[&str]| -> Result<Invocation, VerifyError> {
             let mut all = line.iter().map(|s| expand(s)).collect::<Result<Vec<_>, _>>()?.into_iter();
             let command = all.next().ok_or_else(|| unverifiable("it has no command".into()))?;
-            let cwd = project.map_or_else(|| env.paths.home.clone(), PathBuf::from);
-            Ok(Invocation { command, args: all.collect(), env: variables.clone(), cwd })
+            Ok(Invocation { command, args: all.collect(), env: variables.clone(), cwd: cwd.clone() })
         };
         let all: Vec<&str> = std::iter::once(&stdio.command).chain(stdio.args()).map(|s| s.value.as_str()).collect();
         match wrapped(stdio) {

@@ -6,13 +6,14 @@
 //! ```
 //!
 //! Only the value of `command` changes, and a prefix is put into `args`: the original command's own token, so that its
-//! escapes survive. An entry without `args` gets some, with the mark `--no-args`, and loses them again.
+//! escapes survive. An entry without `args` gets some, with the mark `--no-args`, and loses them again. In TOML the same,
+//! with its own signs.
 
 use firedoor_model::EntryId;
 
 use crate::{
     catalog::stem,
-    document::{Span, Stdio, Str},
+    document::{Layout, Span, Stdio, Str, block_end},
 };
 
 /// File name of the shim, on every system (`.exe` is ignored).
@@ -59,8 +60,9 @@ pub(crate) fn wrapped(stdio: &Stdio) -> Option<Wrapped> {
     is_wrapped(&stdio.command.value, &args)
 }
 
+/// A string in quotes that JSON and TOML read alike; TOML wants DEL escaped, too.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
 
 fn slice(text: &str, span: Span) -> &str {
@@ -82,28 +84,55 @@ pub(crate) fn wrap(text: &str, stdio: &Stdio, id: &EntryId, shim: &str) -> Vec<E
             edits.push((at..at, own("") + comma));
         }
         None => {
-            let (gap, colon) = style(text, stdio);
             let at = command.span.end;
             let args = own(&(quoted(NO_ARGS) + ","));
-            edits.push((at..at, format!(",{gap}\"args\"{colon}[{args}]")));
+            edits.push((at..at, format!("{}[{args}]", new_key(text, stdio))));
         }
     }
     edits
 }
 
-/// White space before the `command` key and around its colon, for a new member in the same style.
-fn style<'t>(text: &'t str, stdio: &Stdio) -> (&'t str, &'t str) {
-    let Some(member) = stdio.members.get(stdio.command_at) else { return ("", ":") };
-    let before = slice(text, 0..member.key.start);
+/// What stands between the command's value and that of a new `args`, in the style of the command: a separator, the key
+/// and its sign.
+fn new_key(text: &str, stdio: &Stdio) -> String {
+    let Some(member) = stdio.members.get(stdio.command_at) else { return String::new() };
+    let between = slice(text, member.key.end..member.value.start);
+    let sign =
+        |plain: &'static str, default: &'static str| if between.trim() == plain { between } else { default }.to_owned();
+    match stdio.layout {
+        Layout::Object => format!(",{}\"args\"{}", gap(text, member.key.start), sign(":", ":")),
+        Layout::Inline => format!(",{}args{}", gap(text, member.key.start), sign("=", " = ")),
+        Layout::Lines => {
+            let start = line_start(text, member.key.start);
+            // With the indentation and the dotted path in front of the key.
+            let path = slice(text, start..member.key.start);
+            let end =
+                line_end(text, member.value.end).or_else(|| text.get(..start)?.ends_with("\r\n").then_some("\r\n"));
+            format!("{}{path}args{}", end.unwrap_or("\n"), sign("=", " = "))
+        }
+    }
+}
+
+/// White space before a key: of blank lines only the last line end is repeated.
+fn gap(text: &str, key: usize) -> &str {
+    let before = slice(text, 0..key);
     let run = &before[before.trim_end_matches([' ', '\t', '\r', '\n']).len()..];
-    // Of blank lines only the last line end is repeated.
-    let gap = match run.rfind('\n') {
+    match run.rfind('\n') {
         Some(n) if run[..n].ends_with('\r') => &run[n - 1..],
         Some(n) => &run[n..],
         None => run,
-    };
-    let colon = slice(text, member.key.end..member.value.start);
-    (gap, if colon.trim() == ":" { colon } else { ":" })
+    }
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    slice(text, 0..at).rfind('\n').map_or(0, |n| n + 1)
+}
+
+/// The next line end, as it is written there.
+fn line_end(text: &str, from: usize) -> Option<&str> {
+    let rest = slice(text, from..text.len());
+    let at = rest.find('\n')?;
+    Some(if rest[..at].ends_with('\r') { "\r\n" } else { "\n" })
 }
 
 /// The edits that point a wrapped entry at this shim and this id.
@@ -123,7 +152,10 @@ pub(crate) fn unwrap(text: &str, stdio: &Stdio, wrapped: &Wrapped) -> Vec<Edit> 
     let mut edits = vec![(stdio.command.span.clone(), slice(text, original.span.clone()).to_owned())];
     let next = all.get(wrapped.command_at + 1);
     if wrapped.no_args && next.is_none() {
-        edits.extend(without_member(text, stdio, *args_at));
+        edits.extend(match stdio.layout {
+            Layout::Object | Layout::Inline => without_member(text, stdio, *args_at),
+            Layout::Lines => without_lines(text, stdio, *args_at),
+        });
     } else {
         edits.push((prefix(text, span, all, original, next), String::new()));
     }
@@ -146,6 +178,23 @@ fn prefix(text: &str, array: &Span, all: &[Str], original: &Str, next: Option<&S
     start..end
 }
 
+/// The spans to cut so that a member on lines of its own is gone.
+fn without_lines(text: &str, stdio: &Stdio, at: usize) -> Vec<Edit> {
+    let Some(member) = stdio.members.get(at) else { return Vec::new() };
+    let start = line_start(text, member.key.start);
+    let end = member.value.end;
+    let command = stdio.command.span.end;
+    // As we have written it: on the line after the command's value, with what stood behind that now behind this.
+    if command < start && matches!(slice(text, command..start), "\n" | "\r\n") {
+        return vec![(command..end, String::new())];
+    }
+    let line = slice(text, end..text.len());
+    let rest = line.find('\n').map_or(line.len(), |n| n + 1);
+    // A comment behind it stays.
+    let cut = if line[..rest].trim().is_empty() { end + rest } else { end };
+    vec![(start..cut, String::new())]
+}
+
 /// The spans to cut so that a member and one comma are gone.
 fn without_member(text: &str, stdio: &Stdio, at: usize) -> Vec<Edit> {
     let Some(member) = stdio.members.get(at) else { return Vec::new() };
@@ -166,17 +215,17 @@ fn without_member(text: &str, stdio: &Stdio, at: usize) -> Vec<Edit> {
     vec![cut(member.key.start..end)]
 }
 
-/// The comma between two tokens, past white space and comments.
+/// The comma between two tokens, past white space and comments. (Outside of these no syntax has `#` or `/` there.)
 fn comma(text: &str, from: usize, to: usize) -> Option<usize> {
     let mut at = from;
     while at < to {
         let rest = slice(text, at..to);
         let skip = if rest.starts_with(',') {
             return Some(at);
-        } else if rest.starts_with("//") {
+        } else if rest.starts_with("//") || rest.starts_with('#') {
             rest.find(['\n', '\r']).unwrap_or(rest.len())
         } else if rest.starts_with("/*") {
-            rest.find("*/").map_or(rest.len(), |n| n + 2)
+            block_end(rest)
         } else {
             rest.chars().next().map_or(1, char::len_utf8)
         };

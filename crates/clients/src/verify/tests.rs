@@ -70,10 +70,17 @@ fn a_silent_server_is_ended_with_what_it_started() {
     assert!(matches!(error, VerifyError::Timeout { waiting_for: "initialize", .. }), "{error}");
     assert!(started.elapsed() < Duration::from_secs(15));
     let pid: i32 = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
-    // Killed; whoever adopted it may not have reaped it yet.
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit(')').next().unwrap_or_default().trim().chars().next();
-    assert!(matches!(state, None | Some('Z' | 'X')), "{stat}");
+    // Killed: the kernel may need a moment to carry it out, and whoever adopted it one to reap it.
+    let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let ended = |stat: &str| {
+        let state = stat.rsplit(')').next().unwrap_or_default().trim().chars().next();
+        matches!(state, None | Some('Z' | 'X'))
+    };
+    let end = Instant::now() + Duration::from_secs(10);
+    while !ended(&stat()) && Instant::now() < end {
+        std::thread::yield_now();
+    }
+    assert!(ended(&stat()), "{}", stat());
 }
 
 #[test]

@@ -153,7 +153,10 @@ fn selections() {
         ("claude-code/a%2Fb", Ok("a/b")),
         ("claude-code/user/c", Ok("c")),
         ("cursor", Ok("")),
-        ("vim", Err("no client \"vim\" was found: there is claude-code, cursor")),
+        (
+            "vim",
+            Err("no client \"vim\" was found: there is claude-code, claude-desktop, cursor, vscode, gemini-cli, codex"),
+        ),
         ("claude-code/d", Err("claude-code has no server \"d\": it has claude-code/user/a%2Fb, claude-code/user/c")),
         ("cursor/user/d", Err("cursor has no server \"cursor/user/d\": it has none")),
         (

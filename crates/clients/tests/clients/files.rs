@@ -14,6 +14,8 @@ use crate::home::{Home, one, read};
 
 const CLAUDE: &str = "home/.claude.json";
 const CURSOR: &str = "home/.cursor/mcp.json";
+const GEMINI: &str = "home/.gemini/settings.json";
+const CODEX: &str = "home/.codex/config.toml";
 const SERVER: &str = r#"{"mcpServers":{"s":{"command":"x","args":["1"]}}}"#;
 
 #[test]
@@ -25,6 +27,15 @@ fn unfit_content_is_reported_and_left_alone() {
         (CLAUDE, b"{\"a\":1,}".to_vec(), "line 1, column 7: trailing commas are not allowed"),
         (CLAUDE, b"{\"a\":\"\x01\"}".to_vec(), "line 1, column"),
         (CLAUDE, b"{\"a\":01}".to_vec(), "line 1, column"),
+        (GEMINI, b"{\"a\":1, // c\n}".to_vec(), "line 1, column 7: trailing commas are not allowed"),
+        (GEMINI, b"{/*/ */\"a\":\"//\x01\"}".to_vec(), "line 1, column"),
+        (GEMINI, b"\xef\xbb\xbf{}".to_vec(), "line 1, column 1: it begins with a byte order mark"),
+        (CODEX, b"[a]\nb=1\n[a]\n".to_vec(), "line 3, column 2: duplicate key"),
+        (CODEX, b"[a]\nb=1\n\xc3\xa9\n".to_vec(), "line 3, column 2: key with no value"),
+        (CODEX, b"[mcp_servers.x]\ncommand='a'\ncommand='b'\n".to_vec(), "line 3, column 1: duplicate key"),
+        (CODEX, b"mcp_servers={a={command='x'},\n# no\n".to_vec(), "line "),
+        (CODEX, format!("a={}1{}", "[".repeat(5000), "]".repeat(5000)).into_bytes(), "recursion"),
+        (CODEX, b"a='\xe9'".to_vec(), "is not UTF-8: save it as UTF-8"),
         (CURSOR, b"{\n \"a\" 1}".to_vec(), "line 2, column 6: expected colon"),
         (CURSOR, b"{'a':1}".to_vec(), "single-quoted strings"),
         (CURSOR, b"{\"a\":1 \"b\":2}".to_vec(), "expected comma"),
@@ -50,6 +61,19 @@ fn nothing_in_it_is_no_problem() {
     for content in ["", " \n", "{}", "[]", "null", r#"{"mcpServers":null}"#, r#"{"projects":{"/x":3}}"#] {
         let home = Home::new();
         home.write(CLAUDE, content);
+        assert_eq!((home.problem().as_str(), home.entries().len()), ("", 0), "{content:?}");
+    }
+    let tables = [
+        "",
+        "# c\n",
+        "mcp_servers = 1",
+        "[mcp_servers]",
+        "[[mcp_servers]]\ncommand = 'x'",
+        "a.mcp_servers.b.command = 'x'",
+    ];
+    for content in tables {
+        let home = Home::new();
+        home.write(CODEX, content);
         assert_eq!((home.problem().as_str(), home.entries().len()), ("", 0), "{content:?}");
     }
 }

@@ -79,6 +79,53 @@ fn document(jsonc: bool) -> impl Strategy<Value = String> {
     )
 }
 
+/// One server in TOML: a header, dotted keys or braces.
+fn table(name: &'static str, form: u8) -> impl Strategy<Value = String> {
+    let command = prop_oneof![Just("\"npx\""), Just("'C:\\x'"), Just("\"\"\"\nn\\u0070x\"\"\""), Just("'''a\r\nb'''")];
+    let eq = prop_oneof![Just("="), Just(" = "), Just("\t=")];
+    let end = prop_oneof![Just("\n"), Just("\r\n"), Just(" # a, \"b\" ]\n"), Just("\n\n")];
+    let item = prop_oneof![Just("\"a\""), Just("'b,#'"), Just("\"\"\"c\n\"\"\"")];
+    let space = prop_oneof![Just(""), Just(" "), Just("\n  "), Just(" # ,]\n"), Just("\r\n")];
+    let args = prop::option::of((prop::collection::vec((space.clone(), item, space), 0..4), any::<bool>()));
+    (command, eq, end, args, "[ \t]{0,2}", any::<bool>(), any::<bool>()).prop_map(
+        move |(command, eq, end, args, indent, first, env)| {
+            let args = args.map(|(items, trailing)| {
+                let n = items.len();
+                let item = |(i, (a, v, b)): (usize, (&str, &str, &str))| {
+                    format!("{a}{v}{b}{}", if i + 1 < n || trailing { "," } else { "" })
+                };
+                format!("args{eq}[{}]", items.into_iter().enumerate().map(item).collect::<String>())
+            });
+            let mut members = vec![format!("command{eq}{command}")];
+            members.extend(args);
+            if env {
+                members.push("env = {A = '1'}".to_owned());
+            }
+            if first {
+                members.reverse();
+            }
+            match form {
+                0 => {
+                    let lines: String = members.iter().map(|m| format!("{indent}{m}{end}")).collect();
+                    format!("[mcp_servers . {name}]{end}{lines}")
+                }
+                1 => members.iter().map(|m| format!("{indent}mcp_servers . {name}.{m}{end}")).collect(),
+                _ => format!("mcp_servers.{name} = {{{indent}{}{indent}}}{end}", members.join(&format!(",{indent}"))),
+            }
+        },
+    )
+}
+
+fn tables() -> impl Strategy<Value = String> {
+    (table("a", 1), table("\"b c\"", 2), table("'d'", 0), table("\"é\"", 0), any::<bool>(), any::<bool>()).prop_map(
+        |(a, b, c, d, bom, cut)| {
+            let bom = if bom { "\u{feff}" } else { "" };
+            let text = format!("{bom}# mcp_servers.no.command = 1\n{a}{b}x = \"[mcp_servers.y]\"\n{c}{d}");
+            if cut { text.trim_end().to_owned() } else { text }
+        },
+    )
+}
+
 fn check(place: &str, text: &str) -> Result<(), TestCaseError> {
     for forget in [false, true] {
         let home = Home::new();
@@ -110,11 +157,32 @@ proptest! {
     }
 
     #[test]
+    fn toml(text in tables()) {
+        check("home/.codex/config.toml", &text)?;
+    }
+
+    #[test]
+    fn json_with_comments(text in document(true)) {
+        // What has a trailing comma or a byte order mark is not what this client reads.
+        let home = Home::new();
+        let path = home.write("home/.gemini/settings.json", &text);
+        if home.problem().is_empty() {
+            check("home/.gemini/settings.json", &text)?;
+        } else {
+            prop_assert!(home.protect(&[]).is_empty());
+            prop_assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
     fn no_bytes_make_it_fail(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let home = Home::new();
         let path = home.write("home/.cursor/mcp.json", &bytes);
         home.write("home/.claude.json", &bytes);
+        home.write("home/.gemini/settings.json", &bytes);
+        let toml = home.write("home/.codex/config.toml", &bytes);
         home.protect(&[]);
-        prop_assert_eq!(fs::read(&path).unwrap(), bytes);
+        prop_assert_eq!(fs::read(&path).unwrap(), &bytes[..]);
+        prop_assert_eq!(fs::read(&toml).unwrap(), bytes);
     }
 }

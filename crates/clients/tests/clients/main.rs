@@ -6,4 +6,5 @@ mod discovery;
 mod files;
 mod generated;
 mod home;
+mod places;
 mod round_trip;

@@ -5,6 +5,10 @@ use std::fs;
 
 const CLAUDE_USER: &str = "home/.claude.json";
 const CURSOR_USER: &str = "home/.cursor/mcp.json";
+const DESKTOP: &str = "home/.config/Claude/claude_desktop_config.json";
+const VSCODE: &str = "home/.config/Code/User/mcp.json";
+const GEMINI: &str = "home/.gemini/settings.json";
+const CODEX: &str = "home/.codex/config.toml";
 
 fn samples() -> Vec<(&'static str, &'static str, &'static [u8])> {
     macro_rules! sample {
@@ -16,8 +20,20 @@ fn samples() -> Vec<(&'static str, &'static str, &'static [u8])> {
         sample!(CLAUDE_USER, "claude-user.json"),
         sample!("work/.mcp.json", "claude-project.json"),
         sample!(CURSOR_USER, "cursor.json"),
+        sample!(DESKTOP, "claude-desktop.json"),
+        sample!(VSCODE, "vscode.json"),
+        sample!("home/.config/Code/User/profiles/-1f/mcp.json", "vscode.json"),
+        sample!("work/.vscode/mcp.json", "vscode.json"),
+        sample!("home/.config/Code/User/settings.json", "vscode-settings.json"),
+        sample!("work/team.code-workspace", "vscode-workspace.json"),
+        sample!(GEMINI, "gemini.json"),
+        sample!("work/.gemini/settings.json", "gemini.json"),
+        sample!(CODEX, "codex.toml"),
+        sample!(CODEX, "codex-dotted.toml"),
+        sample!("home/.codex/other.config.toml", "codex-inline.toml"),
+        sample!("work/.codex/config.toml", "codex-inline.toml"),
     ];
-    for place in [CLAUDE_USER, CURSOR_USER] {
+    for place in [CLAUDE_USER, CURSOR_USER, DESKTOP] {
         all.extend([
             sample!(place, "edge-twice-map.json"),
             sample!(place, "edge-twice-name.json"),
@@ -54,25 +70,102 @@ fn every_sample_comes_back_byte_for_byte() {
 
 #[test]
 fn the_edit_is_small() {
-    for (before, after) in [
+    for (place, before, after) in [
         (
+            CURSOR_USER,
             r#"{"mcpServers":{"srv":{"command":"npx","args":["-y","srv"],"env":{"A":"1"},"x":1e400}}}"#,
             r#"{"mcpServers":{"srv":{"command":"SHIM","args":["--entry","cursor/user/srv","--","npx","-y","srv"],"env":{"A":"1"},"x":1e400}}}"#,
         ),
         (
+            CURSOR_USER,
             r#"{"mcpServers":{"srv":{"command":"npx","args":[ ]}}}"#,
             r#"{"mcpServers":{"srv":{"command":"SHIM","args":["--entry","cursor/user/srv","--","npx" ]}}}"#,
         ),
         (
+            CURSOR_USER,
             "{\"mcpServers\":{\"a b\":{\n\t\"command\" : \"\\u006epx\" // c\n}}}",
             "{\"mcpServers\":{\"a b\":{\n\t\"command\" : \"SHIM\",\n\t\"args\" : [\"--entry\",\"cursor/user/a%20b\",\"--no-args\",\"--\",\"\\u006epx\"] // c\n}}}",
         ),
+        (
+            VSCODE,
+            r#"{"servers":{"s":{"command":"npx","args":["${input:k}"]}},"inputs":[{"id":"k"}],}"#,
+            r#"{"servers":{"s":{"command":"SHIM","args":["--entry","vscode/user/s","--","npx","${input:k}"]}},"inputs":[{"id":"k"}],}"#,
+        ),
+        (
+            CODEX,
+            "[mcp_servers.s]\r\n  command = 'x' # c\r\n",
+            "[mcp_servers.s]\r\n  command = \"SHIM\"\r\n  args = [\"--entry\",\"codex/user/s\",\"--no-args\",\"--\",'x'] # c\r\n",
+        ),
+        (
+            CODEX,
+            "mcp_servers.\"a b\".command=\"x\"",
+            "mcp_servers.\"a b\".command=\"SHIM\"\nmcp_servers.\"a b\".args=[\"--entry\",\"codex/user/a%20b\",\"--no-args\",\"--\",\"x\"]",
+        ),
+        (
+            CODEX,
+            "mcp_servers = { s = { command = \"x\" } }",
+            "mcp_servers = { s = { command = \"SHIM\", args = [\"--entry\",\"codex/user/s\",\"--no-args\",\"--\",\"x\"] } }",
+        ),
+        (
+            CODEX,
+            "[mcp_servers.s]\ncommand = \"\"\"x\"\"\"\nargs = [ # none\n]",
+            "[mcp_servers.s]\ncommand = \"SHIM\"\nargs = [\"--entry\",\"codex/user/s\",\"--\",\"\"\"x\"\"\" # none\n]",
+        ),
     ] {
         let home = Home::new();
-        let path = home.write(CURSOR_USER, before);
+        let path = home.write(place, before);
         one(home.protect(&[])).unwrap();
         assert_eq!(read(&path).replace(home.shim().to_str().unwrap(), "SHIM"), after);
     }
+}
+
+#[test]
+fn the_other_samples_are_protected_where_they_can_be() {
+    for (place, sample, want) in [
+        (DESKTOP, include_bytes!("samples/claude-desktop.json").as_slice(), "bare files"),
+        (VSCODE, include_bytes!("samples/vscode.json"), "full plain"),
+        ("home/.config/Code/User/settings.json", include_bytes!("samples/vscode-settings.json"), "flat nested"),
+        (GEMINI, include_bytes!("samples/gemini.json"), "gh off"),
+        (CODEX, include_bytes!("samples/codex.toml"), "docs my server.x"),
+        (CODEX, include_bytes!("samples/codex-dotted.toml"), "a b c e"),
+        (CODEX, include_bytes!("samples/codex-inline.toml"), " a b c"),
+    ] {
+        let home = Home::new();
+        home.write(place, sample);
+        one(home.protect(&[])).unwrap();
+        let protected = |(name, state): (String, String)| (state == "protected").then_some(name);
+        let names: Vec<String> = home.states().into_iter().filter_map(protected).collect();
+        assert_eq!(names.join(" "), want, "{place}");
+    }
+}
+
+#[test]
+fn toml_that_somebody_edited_is_still_restored() {
+    let home = Home::new();
+    let shim = home.shim();
+    let shim = shim.to_str().unwrap();
+    let args = r#"args = ["--entry","codex/user/a","--no-args","--","x"]"#;
+    let head = "[mcp_servers.a]\n";
+    for (entry, want) in [
+        (format!("{args}\ncommand = \"{shim}\"\n"), "command = \"x\"\n"),
+        (format!("command = \"{shim}\" # c\n{args}\nenabled = true"), "command = \"x\" # c\nenabled = true"),
+        (format!("command = \"{shim}\"\n\n  {args} # d\n"), "command = \"x\"\n\n # d\n"),
+        (format!("command = \"{shim}\"\nenv.A = \"1\"\n{args}"), "command = \"x\"\nenv.A = \"1\"\n"),
+        (
+            format!(
+                "command = \"{shim}\"\nargs = [\n  # why\n  \"--entry\",\n  \"codex/user/a\",\n  \"--\", # ,\n  \
+                 \"x\", # y\n  \"1\",\n]"
+            ),
+            "command = \"x\"\nargs = [\n  # why\n   # y\n  \"1\",\n]",
+        ),
+    ] {
+        let path = home.write(CODEX, format!("{head}{entry}"));
+        one(home.restore(&[])).unwrap();
+        assert_eq!(read(&path), format!("{head}{want}"));
+    }
+    let path = home.write(CODEX, format!("mcp_servers.a = {{ {args}, command = \"{shim}\" }}"));
+    one(home.restore(&[])).unwrap();
+    assert_eq!(read(&path), "mcp_servers.a = { command = \"x\" }");
 }
 
 /// What clients do when they save: everything parsed and written again, two spaces, no byte order mark.
@@ -85,8 +178,9 @@ fn reserialise(text: &str) -> String {
 fn a_client_that_writes_its_file_anew_does_not_hinder() {
     for (place, name, bytes) in samples() {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        if text.contains("\\ud83d\",") || text.contains("//") && place == CURSOR_USER {
-            continue; // not for serde_json
+        let value = serde_json::from_str::<serde_json::Value>(text.trim_start_matches('\u{feff}'));
+        if value.is_err() {
+            continue; // comments, a lone surrogate, or TOML
         }
         let home = Home::new();
         let path = home.write(place, bytes);

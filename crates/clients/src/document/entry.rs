@@ -1,0 +1,129 @@
+//! What an entry means, whichever syntax it is written in.
+
+use super::{Layout, Member, Shape, Span, Stdio, Str};
+
+/// A value of the entry.
+pub(super) enum Value {
+    Text(String),
+    Number(String),
+    Bool(bool),
+    Null,
+    List(Vec<(Span, Value)>),
+    Map(Vec<Field>),
+    /// A date, or an array of tables.
+    Other,
+}
+
+/// One member of a map. Of equal names the last counts.
+pub(super) struct Field {
+    pub key: Str,
+    pub span: Span,
+    pub value: Value,
+}
+
+/// Keys that hold the address of a remote server.
+const REMOTE: [&str; 3] = ["url", "serverUrl", "httpUrl"];
+
+/// Reads one entry.
+pub(super) fn shape(layout: Layout, fields: &[Field]) -> Shape {
+    let last = |name: &str| fields.iter().rposition(|f| f.key.value == name);
+    let at = |name: &str| last(name).and_then(|i| fields.get(i)).map(|f| &f.value);
+    let odd = |why: &str| Shape::Odd(why.to_owned());
+    let text = |name: &str| match at(name) {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+
+    let remote = REMOTE.iter().find(|name| at(name).is_some());
+    let kind = match at("type") {
+        None => None,
+        Some(Value::Text(kind)) => Some(kind),
+        Some(_) => return odd("its type is not a string"),
+    };
+    let Some((command_at, command)) = last("command").and_then(|i| Some((i, fields.get(i)?))) else {
+        return match remote {
+            // Codex 0.169.0 then refuses the whole file.
+            Some(name) if layout != Layout::Object && at("env").is_some() => {
+                Shape::Odd(format!("it has both {name} and env, with which Codex reads none of the file"))
+            }
+            Some(_) => Shape::Remote,
+            None => odd("it has no command"),
+        };
+    };
+    if let Some(name) = remote {
+        return Shape::Odd(format!("it has both a command and {name}, and clients differ on which one counts"));
+    }
+    if let Some(kind) = kind.filter(|k| *k != "stdio") {
+        return Shape::Odd(format!("it has a command, but its type is {kind:.20?}"));
+    }
+    if matches!(at("sandboxEnabled"), Some(Value::Bool(true))) {
+        return odd("the client's own sandbox (sandboxEnabled) would keep the shim from its engine");
+    }
+    let Value::Text(line) = &command.value else { return odd("its command is not a string") };
+    if line.trim().is_empty() {
+        return odd("its command is empty");
+    }
+    let args = match last("args").and_then(|i| Some((i, fields.get(i)?))) {
+        None => None,
+        Some((i, Field { span, value: Value::List(all), .. })) => {
+            let Some(all) = all.iter().map(|(span, v)| element(span, v)).collect() else {
+                return odd("its args are not all strings");
+            };
+            Some((i, span.clone(), all))
+        }
+        Some(_) => return odd("its args are not an array"),
+    };
+    let Some(env) = env(at("env")) else { return odd("its env is not a map of names to strings") };
+    Shape::Stdio(Box::new(Stdio {
+        layout,
+        members: fields.iter().map(|f| Member { key: f.key.span.clone(), value: f.span.clone() }).collect(),
+        command_at,
+        command: Str { span: command.span.clone(), value: line.clone() },
+        args,
+        env,
+        env_passed: at("env_vars").map(passed).unwrap_or_default(),
+        env_file: text("envFile"),
+        cwd: text("cwd"),
+    }))
+}
+
+fn element(span: &Span, value: &Value) -> Option<Str> {
+    match value {
+        Value::Text(value) => Some(Str { span: span.clone(), value: value.clone() }),
+        _ => None,
+    }
+}
+
+/// Strings; in VS Code numbers, and `null` for a variable that is taken away.
+fn env(value: Option<&Value>) -> Option<Vec<(String, Option<String>)>> {
+    let fields = match value {
+        None | Some(Value::Null) => return Some(Vec::new()),
+        Some(Value::Map(fields)) => fields,
+        Some(_) => return None,
+    };
+    let mut all: Vec<(String, Option<String>)> = Vec::new();
+    for field in fields {
+        let value = match &field.value {
+            Value::Text(text) | Value::Number(text) => Some(text.clone()),
+            Value::Null => None,
+            _ => return None,
+        };
+        all.retain(|(name, _)| *name != field.key.value);
+        all.push((field.key.value.clone(), value));
+    }
+    Some(all)
+}
+
+/// Codex: `env_vars` is a list of names, or of tables with a `name`.
+fn passed(value: &Value) -> Vec<String> {
+    let Value::List(all) = value else { return Vec::new() };
+    let name = |value: &Value| match value {
+        Value::Text(name) => Some(name.clone()),
+        Value::Map(fields) => fields.iter().find(|f| f.key.value == "name").and_then(|f| match &f.value {
+            Value::Text(name) => Some(name.clone()),
+            _ => None,
+        }),
+        _ => None,
+    };
+    all.iter().filter_map(|(_, value)| name(value)).collect()
+}

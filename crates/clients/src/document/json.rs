@@ -1,0 +1,247 @@
+//! JSON and its relatives. What a client would not read is an error here too, so that it is never written.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use jsonc_parser::{
+    CollectOptions, ParseOptions,
+    ast::{Object, Value},
+    common::Ranged,
+    parse_to_ast,
+};
+
+use super::{
+    Layout, MAX_SERVERS, Server, Shape, Span, Str, SyntaxError,
+    entry::{self, Field},
+    too_many,
+};
+use crate::catalog::Syntax;
+
+pub(super) fn servers(text: &str, syntax: Syntax, path: &[String]) -> Result<Vec<Server>, SyntaxError> {
+    let shadow = shadow(text);
+    let Some(root) = parse(text, &shadow, syntax)? else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    descend(&root, path, None, &mut |project, map| {
+        for (key, value) in last_of_each(map).into_iter().take(MAX_SERVERS) {
+            found.push(server(text, project, key, value));
+        }
+        if map.properties.len() > MAX_SERVERS {
+            return Err(too_many(text, map.range.start));
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+pub(super) fn keys(text: &str, syntax: Syntax, path: &[String]) -> Result<Vec<String>, SyntaxError> {
+    let shadow = shadow(text);
+    let Some(root) = parse(text, &shadow, syntax)? else { return Ok(Vec::new()) };
+    let mut names = Vec::new();
+    descend(&root, path, None, &mut |_, map| {
+        names.extend(last_of_each(map).into_iter().map(|(key, _)| key.value));
+        Ok(())
+    })?;
+    Ok(names)
+}
+
+pub(super) fn strings(
+    text: &str,
+    syntax: Syntax,
+    mut each: impl FnMut(Option<&str>, Span, &str),
+) -> Result<(), SyntaxError> {
+    fn walk(value: &Value<'_>, key: Option<&str>, each: &mut impl FnMut(Option<&str>, Span, &str)) {
+        match value {
+            Value::StringLit(s) => each(key, s.start()..s.end(), &s.value),
+            Value::Array(a) => a.elements.iter().for_each(|v| walk(v, key, each)),
+            Value::Object(o) => o.properties.iter().for_each(|p| walk(&p.value, Some(p.name.as_str()), each)),
+            Value::NumberLit(_) | Value::BooleanLit(_) | Value::NullKeyword(_) => {}
+        }
+    }
+    let shadow = shadow(text);
+    if let Some(root) = parse(text, &shadow, syntax)? {
+        walk(&root, None, &mut each);
+    }
+    Ok(())
+}
+
+fn parse<'t>(text: &str, shadow: &'t str, syntax: Syntax) -> Result<Option<Value<'t>>, SyntaxError> {
+    let options = ParseOptions {
+        allow_comments: matches!(syntax, Syntax::Jsonc | Syntax::JsonComments),
+        allow_trailing_commas: syntax == Syntax::Jsonc,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    let value = parse_to_ast(shadow, &CollectOptions::default(), &options)
+        .map_err(|e| SyntaxError {
+            line: e.line_display(),
+            column: e.column_display(),
+            what: e.kind().to_string().to_lowercase(),
+        })?
+        .value;
+    // A second reader for strict files, because the clients that read them stop or lose everything over a slip:
+    // jsonc-parser takes raw control characters in strings and leading zeros, for example. An empty file holds no
+    // server and is no concern of ours.
+    let strict = match syntax {
+        Syntax::Json => Cow::Borrowed(text),
+        Syntax::JsonComments => Cow::Owned(without_comments(text)),
+        Syntax::Jsonc | Syntax::Toml => return Ok(value),
+    };
+    if value.is_some() {
+        serde_json::from_str::<serde::de::IgnoredAny>(&strict).map_err(|e| {
+            let what = e.to_string();
+            let what = what.split(" at line ").next().unwrap_or_default().to_owned();
+            SyntaxError { line: e.line(), column: e.column(), what }
+        })?;
+    }
+    Ok(value)
+}
+
+/// The text with every comment replaced by blanks, as the clients do it that then take the rest for strict JSON (npm
+/// package strip-json-comments). Lines stay lines.
+fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (length, comment) = match first {
+            '"' => (string_end(rest), false),
+            '/' if rest.starts_with("//") => (rest.find(['\n', '\r']).unwrap_or(rest.len()), true),
+            '/' if rest.starts_with("/*") => (block_end(rest), true),
+            other => (other.len_utf8(), false),
+        };
+        let (token, behind) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        if comment {
+            out.extend(token.chars().map(|c| if matches!(c, '\n' | '\r') { c } else { ' ' }));
+        } else {
+            out.push_str(token);
+        }
+        rest = behind;
+    }
+    out
+}
+
+/// Length of the `/* … */` that the text begins with.
+pub(crate) fn block_end(text: &str) -> usize {
+    text.get(2..).and_then(|inside| inside.find("*/")).map_or(text.len(), |n| n + 4)
+}
+
+/// Length of the string that the text begins with.
+fn string_end(text: &str) -> usize {
+    let mut escaped = false;
+    let end = text.char_indices().skip(1).find(|(_, c)| {
+        let end = *c == '"' && !escaped;
+        escaped = *c == '\\' && !escaped;
+        end
+    });
+    end.map_or(text.len(), |(at, _)| at + 1)
+}
+
+/// The text with every lone surrogate escape replaced by `\ufffd`, byte for byte as long, so that all spans are those
+/// of the original. Clients written in JavaScript write such escapes (a prompt cut in the middle of an emoji); a Rust
+/// string cannot hold them.
+fn shadow(text: &str) -> Cow<'_, str> {
+    let mut out: Option<String> = None;
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find('\\')) {
+        let here = at + found;
+        match unit(text, here) {
+            Some(0xD800..=0xDBFF) if matches!(unit(text, here + 6), Some(0xDC00..=0xDFFF)) => at = here + 12,
+            Some(0xD800..=0xDFFF) => {
+                out.get_or_insert_with(|| text.to_owned()).replace_range(here..here + 6, "\\ufffd");
+                at = here + 6;
+            }
+            // The character behind a backslash is never the start of another escape.
+            _ => at = here + 1 + text.get(here + 1..).and_then(|r| r.chars().next()).map_or(0, char::len_utf8),
+        }
+    }
+    out.map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// The UTF-16 unit of an escape `\uXXXX` at `at`.
+fn unit(text: &str, at: usize) -> Option<u16> {
+    let hex = text.get(at..at + 6)?.strip_prefix("\\u")?;
+    if !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    u16::from_str_radix(hex, 16).ok()
+}
+
+fn descend<'v>(
+    value: &'v Value<'v>,
+    path: &[String],
+    project: Option<&str>,
+    each: &mut impl FnMut(Option<&str>, &'v Object<'v>) -> Result<(), SyntaxError>,
+) -> Result<(), SyntaxError> {
+    let Some(object) = value.as_object() else { return Ok(()) };
+    let Some((key, rest)) = path.split_first() else { return each(project, object) };
+    for (name, value) in last_of_each(object) {
+        if key == "*" {
+            descend(value, rest, Some(&name.value), each)?;
+        } else if *key == name.value {
+            descend(value, rest, project, each)?;
+        }
+    }
+    Ok(())
+}
+
+/// The members that count: of equal names the last.
+fn last_of_each<'v>(object: &'v Object<'v>) -> Vec<(Str, &'v Value<'v>)> {
+    let mut seen = HashSet::new();
+    let mut all: Vec<_> = object
+        .properties
+        .iter()
+        .rev()
+        .filter(|p| seen.insert(p.name.as_str()))
+        .map(|p| {
+            let range = p.name.range();
+            (Str { span: range.start..range.end, value: p.name.as_str().to_owned() }, &p.value)
+        })
+        .collect();
+    all.reverse();
+    all
+}
+
+fn span(value: &Value<'_>) -> Span {
+    value.start()..value.end()
+}
+
+fn server(text: &str, project: Option<&str>, name: Str, value: &Value<'_>) -> Server {
+    let shape = match value {
+        // See `shadow`: two such names would look the same.
+        _ if shadow(text.get(name.span.clone()).unwrap_or_default()) != text[name.span.clone()] => {
+            Shape::Odd("its name is not valid Unicode".into())
+        }
+        // Assigning this key in JavaScript sets an object's prototype instead, so clients differ on what it means.
+        _ if name.value == "__proto__" => Shape::Odd("its name means something else to JavaScript clients".into()),
+        Value::Object(object) => entry::shape(Layout::Object, &fields(object)),
+        _ => Shape::Odd("it is not an object".into()),
+    };
+    Server { project: project.map(str::to_owned), name, shape }
+}
+
+fn fields(object: &Object<'_>) -> Vec<Field> {
+    let field = |p: &jsonc_parser::ast::ObjectProp<'_>| {
+        let key = p.name.range();
+        Field {
+            key: Str { span: key.start..key.end, value: p.name.as_str().to_owned() },
+            span: span(&p.value),
+            value: of_value(&p.value),
+        }
+    };
+    object.properties.iter().map(field).collect()
+}
+
+fn of_value(value: &Value<'_>) -> entry::Value {
+    match value {
+        Value::StringLit(s) => entry::Value::Text(s.value.to_string()),
+        Value::NumberLit(n) => entry::Value::Number(n.value.to_owned()),
+        Value::BooleanLit(b) => entry::Value::Bool(b.value),
+        Value::NullKeyword(_) => entry::Value::Null,
+        Value::Array(a) => entry::Value::List(a.elements.iter().map(|v| (span(v), of_value(v))).collect()),
+        Value::Object(o) => entry::Value::Map(fields(o)),
+    }
+}

@@ -1,0 +1,117 @@
+//! TOML, as Codex reads it. A key or table that stands twice is an error to its parser, and so it is here.
+
+use toml_edit::{Document, Item, Key, TableLike, Value};
+
+use super::{
+    Layout, MAX_SERVERS, Server, Shape, Span, Str, SyntaxError,
+    entry::{self, Field},
+    position, too_many,
+};
+
+pub(super) fn servers(text: &str, path: &[String]) -> Result<Vec<Server>, SyntaxError> {
+    let document = parse(text)?;
+    let mut map = document.as_item();
+    for key in path {
+        let Some(inside) = map.as_table_like().and_then(|t| t.get(key)) else { return Ok(Vec::new()) };
+        map = inside;
+    }
+    let Some(table) = map.as_table_like() else { return Ok(Vec::new()) };
+    if table.len() > MAX_SERVERS {
+        return Err(too_many(text, map.span().map_or(0, |s| s.start)));
+    }
+    let mut all: Vec<Server> =
+        members(table).map(|(key, item)| Server { project: None, name: string(key), shape: shape(item) }).collect();
+    all.sort_by_key(|server| server.name.span.start);
+    Ok(all)
+}
+
+pub(super) fn strings(text: &str, mut each: impl FnMut(Option<&str>, Span, &str)) -> Result<(), SyntaxError> {
+    fn table(all: &dyn TableLike, each: &mut impl FnMut(Option<&str>, Span, &str)) {
+        members(all).for_each(|(key, item)| walk(item, key.get(), each));
+    }
+    fn walk(item: &Item, key: &str, each: &mut impl FnMut(Option<&str>, Span, &str)) {
+        match item {
+            Item::Value(v) => value(v, key, each),
+            Item::Table(t) => table(t, each),
+            Item::ArrayOfTables(all) => all.iter().for_each(|t| table(t, each)),
+            Item::None => {}
+        }
+    }
+    fn value(v: &Value, key: &str, each: &mut impl FnMut(Option<&str>, Span, &str)) {
+        match v {
+            Value::String(s) => each(Some(key), span(v.span()), s.value()),
+            Value::Array(all) => all.iter().for_each(|v| value(v, key, each)),
+            Value::InlineTable(t) => table(t, each),
+            Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {}
+        }
+    }
+    table(parse(text)?.as_table(), &mut each);
+    Ok(())
+}
+
+fn parse(text: &str) -> Result<Document<&str>, SyntaxError> {
+    Document::parse(text).map_err(|e| {
+        let (line, column) = position(text, e.span().map_or(0, |s| s.start));
+        // The parser's words can go over several lines, the first of which says what is wrong.
+        let what = e.message().lines().next().unwrap_or("not TOML").to_owned();
+        SyntaxError { line, column, what }
+    })
+}
+
+/// Keys and values; a key of a table that was read has a span.
+fn members(table: &dyn TableLike) -> impl Iterator<Item = (&Key, &Item)> {
+    table.iter().filter_map(|(name, item)| Some((table.key(name)?, item)))
+}
+
+fn span(span: Option<Span>) -> Span {
+    span.unwrap_or_default()
+}
+
+fn string(key: &Key) -> Str {
+    Str { span: span(key.span()), value: key.get().to_owned() }
+}
+
+fn shape(item: &Item) -> Shape {
+    let Some(table) = item.as_table_like() else { return Shape::Odd("it is not a table".into()) };
+    let layout = if item.is_value() { Layout::Inline } else { Layout::Lines };
+    // Between braces the parts of a dotted table can stand apart, with commas that are not its own.
+    let dotted = |item: &Item| item.as_table_like().is_some_and(TableLike::is_dotted);
+    if layout == Layout::Inline && (table.is_dotted() || table.iter().any(|(_, item)| dotted(item))) {
+        return Shape::Odd("it is written with dotted keys between braces: give it a table of its own".into());
+    }
+    entry::shape(layout, &fields(table))
+}
+
+fn fields(table: &dyn TableLike) -> Vec<Field> {
+    let field = |(key, item): (&Key, &Item)| {
+        let key = string(key);
+        Field {
+            span: item.as_value().and_then(Value::span).unwrap_or_else(|| key.span.clone()),
+            value: of_item(item),
+            key,
+        }
+    };
+    let mut all: Vec<Field> = members(table).map(field).collect();
+    all.sort_by_key(|field| field.key.span.start);
+    all
+}
+
+fn of_item(item: &Item) -> entry::Value {
+    match item {
+        Item::Value(value) => of_value(value),
+        Item::Table(table) => entry::Value::Map(fields(table)),
+        Item::ArrayOfTables(_) | Item::None => entry::Value::Other,
+    }
+}
+
+fn of_value(value: &Value) -> entry::Value {
+    match value {
+        Value::String(s) => entry::Value::Text(s.value().clone()),
+        Value::Integer(n) => entry::Value::Number(n.value().to_string()),
+        Value::Float(n) => entry::Value::Number(n.value().to_string()),
+        Value::Boolean(b) => entry::Value::Bool(*b.value()),
+        Value::Array(all) => entry::Value::List(all.iter().map(|v| (span(v.span()), of_value(v))).collect()),
+        Value::InlineTable(table) => entry::Value::Map(fields(table)),
+        Value::Datetime(_) => entry::Value::Other,
+    }
+}
