@@ -89,7 +89,8 @@ fn in_words(what: &What) -> String {
         }
         What::Answered { reference, choice, duration } => format!("answer {choice:?} ({duration:?}) to {reference}"),
         What::Expired { reference } => format!("question {reference} ended without an answer"),
-        What::Noise { bytes } => format!("dropped a line of {bytes} bytes that is no message"),
+        What::Noise { bytes, lines: 1 } => format!("dropped a line of {bytes} bytes that is no message"),
+        What::Noise { bytes, lines } => format!("dropped {lines} lines that are no messages, {bytes} bytes in all"),
         What::Pinned { subject, changed } if changed.is_empty() => format!("pinned {}", subject.visible(80)),
         What::Pinned { subject, changed } => format!("{} changed: {}", subject.visible(80), changed.join(", ")),
         What::Command { text } => text.clone(),

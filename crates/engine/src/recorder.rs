@@ -3,14 +3,21 @@
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
 
 use firedoor_ipc::command::Row;
-use firedoor_model::audit::Event;
-use firedoor_store::{Store, StoreError, StoredEvent};
+use firedoor_model::{
+    Untrusted,
+    audit::{Event, What},
+};
+use firedoor_store::{MAX_EVENT, Store, StoreError, StoredEvent};
 use tokio::sync::{broadcast, oneshot};
 
 /// Ordinary rows wait at most this long.
@@ -19,6 +26,10 @@ const BATCH: Duration = Duration::from_millis(100);
 const BATCH_ROWS: usize = 512;
 /// Rows that could not be written are kept up to this number, the oldest first.
 const MAX_KEPT: usize = 20_000;
+/// Rows on their way to the database from which on [`Recorder::room`] waits.
+const MAX_ON_THE_WAY: usize = 4 * BATCH_ROWS;
+/// Characters that are left of a name in an event that is too long.
+const SHORT: usize = 256;
 /// Rows a slow follower of the log may lag behind.
 const FOLLOW: usize = 1024;
 
@@ -34,6 +45,8 @@ pub struct Recorder {
 
 struct Shared {
     rows: broadcast::Sender<Row>,
+    /// Rows that were handed to the thread and are not dealt with yet.
+    on_the_way: AtomicUsize,
     /// Rows that the database did not take, and why.
     kept: Mutex<(Vec<Event>, Option<String>)>,
 }
@@ -58,7 +71,8 @@ impl Recorder {
                 job(&mut store);
             }
         })?;
-        let shared = Shared { rows: broadcast::Sender::new(FOLLOW), kept: Mutex::default() };
+        let shared =
+            Shared { rows: broadcast::Sender::new(FOLLOW), on_the_way: AtomicUsize::default(), kept: Mutex::default() };
         Ok(Rc::new(Self { jobs, waiting: RefCell::default(), timer: Cell::new(false), shared: Arc::new(shared) }))
     }
 
@@ -82,14 +96,14 @@ impl Recorder {
     pub async fn commit(&self, event: Event) -> Result<(), RecorderError> {
         let shared = self.shared.clone();
         self.with(move |store| {
-            let stored = store.append(std::slice::from_ref(&event));
-            match stored {
+            let mut event = [event];
+            match write(store, &mut event) {
                 Ok(rows) => {
                     shared.publish(rows);
                     Ok(())
                 }
                 Err(e) => {
-                    shared.keep(vec![event], &e);
+                    shared.keep(event.into(), &e);
                     Err(e)
                 }
             }
@@ -97,11 +111,14 @@ impl Recorder {
         .await
     }
 
-    /// Writes a row soon.
+    /// Writes a row soon. Noise of one session that comes before that is one row, and so is a failure that comes
+    /// again: a server must not push everything else out of the log with lines of two bytes.
     pub fn record(self: &Rc<Self>, event: Event) {
         let count = {
             let mut waiting = self.waiting.borrow_mut();
-            waiting.push(event);
+            if !waiting.iter_mut().any(|row| joined(row, &event)) {
+                waiting.push(event);
+            }
             waiting.len()
         };
         if count >= BATCH_ROWS {
@@ -116,6 +133,13 @@ impl Recorder {
         }
     }
 
+    /// Waits while the database is behind, so that what causes rows faster than they can be written has to wait itself.
+    pub async fn room(&self) {
+        while self.shared.on_the_way.load(Ordering::Relaxed) > MAX_ON_THE_WAY {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// Hands what waits to the thread.
     pub fn flush(&self) {
         let rows = self.waiting.take();
@@ -123,7 +147,12 @@ impl Recorder {
             return;
         }
         let shared = self.shared.clone();
-        let job: Job = Box::new(move |store| shared.append(store, rows));
+        let count = rows.len();
+        shared.on_the_way.fetch_add(count, Ordering::Relaxed);
+        let job: Job = Box::new(move |store| {
+            shared.append(store, rows);
+            shared.on_the_way.fetch_sub(count, Ordering::Relaxed);
+        });
         // Without its thread nothing can be written; `problem` says so.
         let _ = self.jobs.send(job);
     }
@@ -147,7 +176,7 @@ impl Shared {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = std::mem::take(&mut kept.0);
         all.extend(rows);
-        match store.append(&all) {
+        match write(store, &mut all) {
             Ok(stored) => {
                 kept.1 = None;
                 drop(kept);
@@ -175,7 +204,111 @@ impl Shared {
     }
 }
 
+/// Appends events. One that is too long is shortened: it must not keep the others from being written, for ever.
+fn write(store: &mut Store, events: &mut [Event]) -> Result<Vec<StoredEvent>, StoreError> {
+    match store.append(events) {
+        Err(StoreError::Refused { .. }) => {
+            events.iter_mut().for_each(shorten);
+            store.append(events)
+        }
+        other => other,
+    }
+}
+
+fn shorten(event: &mut Event) {
+    let length = |event: &Event| serde_json::to_vec(event).map_or(usize::MAX, |text| text.len());
+    if length(event) <= MAX_EVENT {
+        return;
+    }
+    if let What::Judged { method, subject, findings, .. } = &mut event.what {
+        *method = Untrusted::new(method.visible(SHORT));
+        *subject = subject.take().map(|s| Untrusted::new(s.visible(SHORT)));
+        findings.iter_mut().for_each(|finding| finding.evidence.clear());
+    }
+    if length(event) > MAX_EVENT {
+        event.what = What::Failed { reason: "an event was too long for the audit log".into() };
+    }
+}
+
+/// Adds noise to a row of the same session's noise, and the same failure to the one before it.
+fn joined(row: &mut Event, event: &Event) -> bool {
+    let same = (&row.entry, row.session) == (&event.entry, event.session);
+    match (&mut row.what, &event.what) {
+        (What::Noise { bytes, lines }, What::Noise { bytes: more, lines: further }) if same => {
+            *bytes = bytes.saturating_add(*more);
+            *lines = lines.saturating_add(*further);
+            true
+        }
+        (What::Failed { reason }, What::Failed { reason: again }) => same && reason == again,
+        _ => false,
+    }
+}
+
 /// A stored event as commands see it.
 pub fn to_row(stored: StoredEvent) -> Row {
     Row { seq: stored.seq, hash: stored.hash, event: stored.event }
+}
+
+#[cfg(test)]
+mod tests {
+    use firedoor_model::{Millis, Verdict, audit::What};
+    use tokio::task::LocalSet;
+
+    use super::*;
+
+    fn event(session: u64, what: What) -> Event {
+        Event { at: Millis(1), entry: None, session: Some(session), client: None, what }
+    }
+
+    /// The rows that recording these events leaves.
+    async fn recorded(events: Vec<Event>) -> (Vec<What>, Option<String>) {
+        LocalSet::new()
+            .run_until(async {
+                let dir = tempfile::tempdir().unwrap();
+                let store = Store::open(&dir.path().join("state/firedoor.db"), Millis(1)).unwrap().store;
+                let recorder = Recorder::start(store).unwrap();
+                events.into_iter().for_each(|e| recorder.record(e));
+                let rows = recorder.with(|store| store.events(&firedoor_store::Query::default())).await.unwrap();
+                recorder.room().await;
+                (rows.into_iter().map(|row| row.event.what).collect(), recorder.problem())
+            })
+            .await
+    }
+
+    #[tokio::test]
+    async fn an_event_that_is_too_long_is_shortened_and_the_rest_is_written() {
+        let called = |name: String| What::Judged {
+            method: "tools/call".into(),
+            subject: Some(Untrusted::new(name)),
+            verdict: Verdict::Block,
+            reference: None,
+            findings: Vec::new(),
+        };
+        let failed = |reason: String| What::Failed { reason };
+        let long = "x".repeat(2 << 20);
+        let events = vec![
+            event(1, called("before".into())),
+            event(1, called(long.clone())),
+            event(1, failed(long)),
+            event(1, called("after".into())),
+        ];
+        let (rows, problem) = recorded(events).await;
+        assert_eq!(rows.len(), 4);
+        assert_eq!((&rows[0], &rows[3]), (&called("before".into()), &called("after".into())));
+        assert!(
+            matches!(&rows[1], What::Judged { verdict: Verdict::Block, subject: Some(s), .. } if s.raw().len() < 300)
+        );
+        assert_eq!(rows[2], failed("an event was too long for the audit log".into()));
+        assert_eq!(problem, None);
+    }
+
+    #[tokio::test]
+    async fn noise_of_one_session_is_one_row() {
+        let noise = |bytes, lines| What::Noise { bytes, lines };
+        let failed = || What::Failed { reason: "again".into() };
+        let mut events: Vec<_> = (0..1000).flat_map(|_| [event(1, noise(2, 1)), event(1, failed())]).collect();
+        events.push(event(2, noise(5, 1)));
+        events.push(event(1, noise(2, 1)));
+        assert_eq!(recorded(events).await, (vec![noise(2002, 1001), failed(), noise(5, 1)], None));
+    }
 }

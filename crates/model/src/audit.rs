@@ -25,6 +25,10 @@ pub struct Event {
     pub what: What,
 }
 
+fn one() -> u64 {
+    1
+}
+
 /// The kinds of event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -78,10 +82,13 @@ pub enum What {
         #[serde(rename = "ref")]
         reference: Ref,
     },
-    /// A line that is not JSON-RPC was dropped from a stream.
+    /// Lines that are not JSON-RPC were dropped from a stream.
     Noise {
-        /// Its length in bytes.
+        /// Their length in bytes.
         bytes: u64,
+        /// How many.
+        #[serde(default = "one")]
+        lines: u64,
     },
     /// Definitions were pinned or changed.
     Pinned {

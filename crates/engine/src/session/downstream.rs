@@ -156,6 +156,7 @@ impl Session {
         match reference {
             None => {
                 engine.recorder.record(event);
+                engine.recorder.room().await;
                 None
             }
             Some(reference) => {
@@ -188,7 +189,7 @@ impl Session {
     /// A line that is no message: it is dropped, and the session goes on.
     fn noise(&self, engine: &Engine, body: &[u8], error: WireError) {
         let what = match error {
-            WireError::NotJson | WireError::NotRpc => audit::What::Noise { bytes: body.len() as u64 },
+            WireError::NotJson | WireError::NotRpc => audit::What::Noise { bytes: body.len() as u64, lines: 1 },
             WireError::Ambiguous | WireError::Batch => {
                 audit::What::Failed { reason: format!("from the server: {error}; it was not passed on") }
             }
