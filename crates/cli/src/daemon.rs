@@ -5,10 +5,14 @@ use std::{
     process::{Command, ExitCode, Stdio},
 };
 
+use nix::sys::signal::SigSet;
+
 use crate::{engine::paths, failure::Failure, output};
 
 /// Runs the engine here, or in the background.
 pub fn run(background: bool, child: bool) -> Result<ExitCode, Failure> {
+    // A shim that starts us has signals blocked, and a new process inherits that.
+    SigSet::all().thread_unblock().map_err(|e| Failure::environment(format!("cannot take signals: {e}")))?;
     if background {
         return detach();
     }

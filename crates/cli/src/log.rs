@@ -72,6 +72,7 @@ fn print(json: bool, row: &Row) -> Result<(), Failure> {
 fn in_words(what: &What) -> String {
     match what {
         What::Started { launch, level } => format!("started ({}…): {level}", &launch.to_string()[..12]),
+        What::Resumed => "taken over from an engine that died".into(),
         What::Ended { status } => format!("ended: {status}"),
         What::Refused { reason } => format!("not started: {reason}"),
         What::Judged { method, subject, verdict, reference, findings } => {

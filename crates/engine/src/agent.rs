@@ -1,6 +1,6 @@
 //! One agent: a client process, across all servers it uses. Flows are judged within one agent.
 
-use std::{path::Path, rc::Rc, sync::Arc};
+use std::{cell::Cell, path::Path, rc::Rc, sync::Arc};
 
 use firedoor_inspect::{Limits, Memory};
 use firedoor_ipc::process::{self, Process, Stat};
@@ -18,6 +18,8 @@ pub struct Agent {
     pub name: Untrusted,
     /// What entered its context. Asynchronous, because a large message is inspected on another thread.
     pub memory: Arc<Mutex<Memory>>,
+    /// It lived before this engine did, so that what it has read is not known.
+    pub forgotten: Cell<bool>,
 }
 
 impl Agent {
@@ -28,6 +30,7 @@ impl Agent {
             process: client.process,
             name: client.name.clone(),
             memory: Arc::new(Mutex::new(Memory::new(Limits::default()))),
+            forgotten: Cell::new(false),
         })
     }
 

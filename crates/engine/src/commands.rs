@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use firedoor_ipc::{
     command::{LogQuery, Reply, Request, Session as SessionView, Status},
+    endpoint::switch_off,
     process::{self, Peer},
     wire::WireError,
 };
@@ -75,6 +76,7 @@ fn weakens(request: &Request, mode: firedoor_model::Mode) -> Option<String> {
         | Request::Pending
         | Request::Log(_)
         | Request::Watch
+        | Request::Quit
         | Request::VerifyLog
         | Request::Rules
         | Request::Pins { .. }
@@ -98,6 +100,7 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::AddGrants { entry, grants, env } => settings::add_grants(engine, entry, grants, env).await,
         Request::RemoveGrants { entry, paths, env } => settings::remove_grants(engine, entry, paths, env).await,
         Request::Mode { set } => settings::mode(engine, set).await,
+        Request::Quit => quit(engine).await,
         Request::Authorize { action } => {
             engine.commit(engine.event(What::Command { text: action })).await;
             Ok(Reply::Done { text: "allowed".into() })
@@ -106,6 +109,14 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::Log(_) | Request::Watch => Err("this is streamed".into()),
     };
     outcome.unwrap_or_else(|text| Reply::Failed { text })
+}
+
+/// Ends the engine. Only what refuses more: it weakens nothing.
+async fn quit(engine: &Rc<Engine>) -> Result<Reply, String> {
+    engine.commit(engine.event(What::Command { text: "Firedoor switched off".into() })).await;
+    switch_off(&engine.paths).map_err(|e| e.to_string())?;
+    engine.end.notify_one();
+    Ok(Reply::Done { text: "Firedoor is off; protected servers answer so until it is started again".into() })
 }
 
 fn status(engine: &Engine) -> Status {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use firedoor_inspect::Inspector;
-use firedoor_ipc::process::Process;
+use firedoor_ipc::{process::Process, shim::ToShim};
 use firedoor_launch::Profiles;
 use firedoor_model::{
     Confidence, Finding, Millis, Mode, Severity,
@@ -50,6 +50,8 @@ pub struct Engine {
     pub held: RefCell<HashMap<HeldId, Rc<HeldLine>>>,
     /// The desk's next deadline may have changed.
     pub wake: Notify,
+    /// The engine is to end.
+    pub end: Notify,
     /// Counts changes of what [`firedoor_ipc::command::Request::Watch`] shows.
     pub changes: watch::Sender<u64>,
     pub since: Millis,
@@ -87,6 +89,7 @@ impl Engine {
             agents: RefCell::default(),
             held: RefCell::default(),
             wake: Notify::new(),
+            end: Notify::new(),
             changes: watch::Sender::new(0),
             since: now(),
             problems: RefCell::new(parts.problems),
@@ -237,6 +240,15 @@ impl Engine {
                 // It shows in the refusals and in the log.
                 DeskEvent::Quieted { .. } => {}
             }
+        }
+    }
+
+    /// Tells all shims that this end is meant.
+    pub async fn say_off(&self) {
+        let shims: Vec<_> = self.sessions.borrow().values().map(|s| s.shim.clone()).collect();
+        for shim in shims {
+            // A shim that does not take it sees the connection close.
+            let _ = tokio::time::timeout(Duration::from_millis(200), shim.send(&ToShim::Off)).await;
         }
     }
 

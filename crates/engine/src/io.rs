@@ -8,7 +8,7 @@ mod inlet;
 mod lines;
 mod outlet;
 
-pub use inlet::Inlet;
+pub use inlet::{Inlet, Log};
 pub use lines::{Line, Lines};
 pub use outlet::Outlet;
 

@@ -1,21 +1,29 @@
 //! From a shim's first message to a running server.
 
-use std::{collections::BTreeSet, os::fd::OwnedFd, rc::Rc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    os::fd::OwnedFd,
+    rc::Rc,
+};
 
 use firedoor_clients::{Clients, Env};
 use firedoor_ipc::{
     process::{self, Peer},
-    shim::{ToEngine, ToShim},
+    shim::{Ended, ToEngine, ToShim},
 };
 use firedoor_launch::{Context, InstallStep, Plan, ProxyAddress, Run, UserGrants};
-use firedoor_model::{EntryId, audit::What, launch::LaunchRequest};
+use firedoor_model::{Digest, EntryId, audit::What, launch::LaunchRequest};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     agent::{self, Agent},
     connection::{Incoming, Outgoing},
     egress::{Egress, Target},
     engine::Engine,
-    session::{self, definitions::known_tools},
+    session::{
+        self, Streams,
+        definitions::{Tool, known_tools},
+    },
 };
 
 /// Why no server was started. Everything here is said to the user.
@@ -32,14 +40,29 @@ enum LaunchError {
     Failed(String),
 }
 
+/// What a shim must tell the next engine about a server that runs.
+#[derive(Serialize, Deserialize)]
+struct Lasting {
+    launch: Digest,
+    profile: String,
+}
+
 /// Serves one shim from its hello to its end.
 pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgoing: Outgoing) {
-    let Ok((ToEngine::Launch(request), _)) = incoming.receive().await else { return };
-    let entry = request.entry.clone();
+    let Ok((first, fds)) = incoming.receive().await else { return };
     let client = agent::client_of(peer.process);
     engine.authority.watch_client(client.process);
     let agent = engine.agent(&client);
-    let launched = launch(&engine, &agent, request, &mut incoming, &outgoing).await;
+    let (entry, started) = match first {
+        ToEngine::Launch(request) => {
+            (request.entry.clone(), launch(&engine, &agent, request, &mut incoming, &outgoing).await)
+        }
+        ToEngine::Resume { entry, context, pid, level, exited } => {
+            let running = Running { entry: entry.clone(), pid, level, ended: exited };
+            (entry, resume(&engine, &agent, running, &context, fds).await)
+        }
+        _ => return,
+    };
     let event = |what| firedoor_model::audit::Event {
         at: engine.now(),
         entry: Some(entry.clone()),
@@ -47,7 +70,7 @@ pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgo
         client: Some(agent.name.clone()),
         what,
     };
-    match launched {
+    match started {
         Ok(started) => {
             if let Err(e) = session::serve(&engine, started, incoming, outgoing).await {
                 engine.recorder.record(event(What::Failed { reason: format!("the streams cannot be used: {e}") }));
@@ -62,6 +85,54 @@ pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgo
             engine.release_agent(&agent);
         }
     }
+}
+
+struct Running {
+    entry: EntryId,
+    pid: u32,
+    level: String,
+    ended: Option<Ended>,
+}
+
+/// Takes a running server over from an engine that died.
+async fn resume(
+    engine: &Rc<Engine>,
+    agent: &Rc<Agent>,
+    running: Running,
+    context: &str,
+    fds: Vec<OwnedFd>,
+) -> Result<session::Started, LaunchError> {
+    let lasting: Lasting = serde_json::from_str(context).map_err(|_| LaunchError::Shim)?;
+    watch_server(engine, running.pid);
+    Ok(session::Started {
+        tools: tools(engine, &running.entry).await,
+        entry: running.entry,
+        agent: agent.clone(),
+        launch: lasting.launch,
+        profile: lasting.profile,
+        level: running.level,
+        pid: running.pid,
+        streams: Streams::take(fds).ok_or(LaunchError::Shim)?,
+        resumed: true,
+        ended: running.ended,
+    })
+}
+
+fn watch_server(engine: &Engine, pid: u32) {
+    if let Ok(stat) = process::stat(pid) {
+        engine.authority.watch_server(stat.process);
+    }
+}
+
+/// The tools that earlier sessions pinned.
+async fn tools(engine: &Rc<Engine>, entry: &EntryId) -> HashMap<String, Tool> {
+    let entry = entry.clone();
+    let pins = engine.recorder.with(move |store| store.pins(Some(&entry))).await;
+    let pins = pins.unwrap_or_else(|e| {
+        engine.problem(format!("pins cannot be read: {e}"));
+        Vec::new()
+    });
+    known_tools(engine, &pins)
 }
 
 async fn launch(
@@ -85,31 +156,24 @@ async fn launch(
     }
     let entry = request.entry;
     record_notes(engine, &entry, &notes);
-    let pins = {
-        let entry = entry.clone();
-        engine.recorder.with(move |store| store.pins(Some(&entry))).await
-    };
-    let pins = pins.unwrap_or_else(|e| {
-        engine.problem(format!("pins cannot be read: {e}"));
-        Vec::new()
-    });
-    let tools = known_tools(engine, &pins);
-    outgoing.send(&ToShim::Run { step }).await.map_err(|_| LaunchError::Shim)?;
+    let tools = tools(engine, &entry).await;
+    let lasting = Lasting { launch: identity.digest, profile };
+    let context = serde_json::to_string(&lasting).map_err(|e| LaunchError::Refused(e.to_string()))?;
+    outgoing.send(&ToShim::Run { step, context }).await.map_err(|_| LaunchError::Shim)?;
     match incoming.receive().await {
         Ok((ToEngine::Started { pid, level }, fds)) => {
-            let streams: [OwnedFd; 4] = fds.try_into().map_err(|_| LaunchError::Shim)?;
-            if let Ok(stat) = process::stat(pid) {
-                engine.authority.watch_server(stat.process);
-            }
+            watch_server(engine, pid);
             Ok(session::Started {
                 entry,
                 agent: agent.clone(),
-                launch: identity.digest,
-                profile,
+                launch: lasting.launch,
+                profile: lasting.profile,
                 level,
                 pid,
                 tools,
-                streams,
+                streams: Streams::take(fds).ok_or(LaunchError::Shim)?,
+                resumed: false,
+                ended: None,
             })
         }
         Ok((ToEngine::Failed { detail }, _)) => Err(LaunchError::Failed(detail)),

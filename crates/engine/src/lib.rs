@@ -122,10 +122,12 @@ async fn serve(
             },
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
+            () = engine.end.notified() => break,
         }
     }
-    // Whatever waits is written; shims see the connection close and end their servers. What cannot be written now is
-    // lost with us, and `Recorder::problem` has said so.
+    // This is no crash: shims must not start another engine, but wait for one.
+    engine.say_off().await;
+    // Whatever waits is written. What cannot be written now is lost with us, and `Recorder::problem` has said so.
     let _ = engine.recorder.with(|_| Ok(())).await;
     Ok(())
 }

@@ -6,12 +6,14 @@ pub mod definitions;
 mod downstream;
 mod edit;
 pub mod held;
+pub mod ledger;
 mod life;
 mod oversize;
 mod pending;
 mod upstream;
+mod writing;
 
-pub use life::{Started, serve};
+pub use life::{Started, Streams, serve};
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,10 +23,12 @@ use std::{
 
 use firedoor_model::{Digest, EntryId, Millis, audit};
 
-use crate::{agent::Agent, io::Outlet};
+use crate::{agent::Agent, connection::Outgoing, io::Outlet};
 use definitions::Tool;
 use held::HeldLine;
+use ledger::Ledger;
 use pending::{Asked, Pending};
+use writing::Late;
 
 /// A message of at least this many bytes is inspected on another thread, so that other servers do not wait for it.
 const LARGE: usize = 256 << 10;
@@ -51,8 +55,15 @@ pub struct Session {
     pub calls: Cell<u64>,
     /// Tools as the server described them.
     pub tools: RefCell<HashMap<String, Tool>>,
+    /// The shim.
+    pub shim: Outgoing,
     to_server: Outlet,
     to_client: Outlet,
+    ledger: Ledger,
+    /// Records that wait until what they speak of is written.
+    late: Late,
+    /// Requests that were answered in the server's place: its own answer, if it comes, is dropped.
+    abandoned: RefCell<Pending>,
     pending: RefCell<Pending>,
     /// Lines that wait for the user, by the desk's number.
     held: RefCell<Vec<Rc<HeldLine>>>,
@@ -65,6 +76,7 @@ impl Session {
     fn remember(&self, asked: Vec<(String, Asked)>) {
         let mut pending = self.pending.borrow_mut();
         for (id, asked) in asked {
+            self.abandoned.borrow_mut().take(&id);
             pending.insert(&id, asked);
         }
     }
@@ -92,7 +104,7 @@ impl Session {
             tool.digest = digest;
         }
         if self.legacy.get() {
-            self.to_client.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n");
+            self.tell_client(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n");
         }
     }
 }

@@ -90,6 +90,8 @@ pub enum Request {
         /// The new mode. `watch` weakens protection.
         set: Option<Mode>,
     },
+    /// Switch Firedoor off: the engine ends, and shims answer their clients that it is off until it is started again.
+    Quit,
     /// May the sender do what weakens protection outside the engine (restore files)? Answered by [`Reply::Done`] or
     /// [`Reply::Refused`].
     Authorize {

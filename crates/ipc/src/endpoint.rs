@@ -64,6 +64,9 @@ pub enum EndpointError {
     /// No engine answers.
     #[error("no Firedoor engine is running: start one with `firedoor daemon`")]
     NoEngine,
+    /// The user switched Firedoor off.
+    #[error("Firedoor is off: start it with the desktop app or `firedoor daemon`")]
+    Off,
     /// The process behind the socket belongs to another user.
     #[error("the engine's socket {} is served by another user: remove it", .0.display())]
     Foreign(PathBuf),
@@ -132,14 +135,29 @@ impl Endpoint {
         let lock = Flock::lock(open_lock(&paths.lock())?, FlockArg::LockExclusiveNonblock)
             .map_err(|_| EndpointError::Running(paths.lock()))?;
         let path = paths.socket();
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io_error("replace", &path)(e)),
-            _ => {}
+        for old in [&path, &paths.off()] {
+            match fs::remove_file(old) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io_error("replace", old)(e)),
+                _ => {}
+            }
         }
         let listener = UnixListener::bind(&path).map_err(io_error("listen on", &path))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(io_error("protect", &path))?;
         Ok(Self { listener, path, _lock: lock })
     }
+}
+
+/// Notes that the user switched Firedoor off, so that shims do not start it again.
+pub fn switch_off(paths: &Paths) -> Result<(), EndpointError> {
+    let path = paths.off();
+    OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .map(drop)
+        .map_err(io_error("write", &path))
 }
 
 impl Drop for Endpoint {
@@ -176,6 +194,9 @@ pub fn connect_or_start(
         other => return other,
     }
     private_directory(&paths.runtime)?;
+    if paths.off().exists() {
+        return Err(EndpointError::Off);
+    }
     let start = paths.runtime.join("start.lock");
     let _turn = Flock::lock(open_lock(&start)?, FlockArg::LockExclusive)
         .map_err(|(_, e)| io_error("lock", &start)(e.into()))?;
@@ -257,6 +278,18 @@ mod tests {
         drop(UnixListener::bind(paths.socket()).unwrap());
         assert!(matches!(connect(&paths), Err(EndpointError::NoEngine)));
         assert!(Endpoint::bind(&paths).is_ok());
+    }
+
+    #[test]
+    fn switched_off_stays_off_until_an_engine_is_started() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = paths(root.path());
+        private_directory(&paths.runtime).unwrap();
+        switch_off(&paths).unwrap();
+        let refused = connect_or_start(&paths, Path::new("/bin/true"), |_| None);
+        assert!(matches!(refused, Err(EndpointError::Off)));
+        drop(Endpoint::bind(&paths).unwrap());
+        assert!(!paths.off().exists());
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use firedoor_model::launch::{LaunchRequest, Step};
+use firedoor_model::{
+    EntryId,
+    launch::{LaunchRequest, Step},
+};
 use serde::{Deserialize, Serialize};
 
 /// How a server ended.
@@ -28,13 +31,26 @@ pub enum ToEngine {
         /// What went wrong.
         detail: String,
     },
-    /// The server runs. Carries four descriptors, in this order: client's stdin (read), client's stdout (write),
-    /// server's stdin (write), server's stdout (read). The shim keeps duplicates.
+    /// The server runs. Carries the descriptors of [`STREAMS`]; the shim keeps duplicates.
     Started {
         /// The server's process.
         pid: u32,
         /// What the sandbox really enforces, for people and the audit.
         level: String,
+    },
+    /// First message after the hello to an engine that takes over from one that died. Carries the descriptors of
+    /// [`STREAMS`].
+    Resume {
+        /// Which entry.
+        entry: EntryId,
+        /// What [`ToShim::Run`] gave.
+        context: String,
+        /// The server's process.
+        pid: u32,
+        /// What the sandbox really enforces.
+        level: String,
+        /// How the server ended, if it has.
+        exited: Option<Ended>,
     },
     /// The server could not be started.
     Failed {
@@ -60,6 +76,8 @@ pub enum ToShim {
     Run {
         /// The process to run.
         step: Step,
+        /// For [`ToEngine::Resume`]; the shim does not look at it.
+        context: String,
     },
     /// Do not start it: answer the client's requests with this text.
     Refuse {
@@ -74,4 +92,11 @@ pub enum ToShim {
     Drained,
     /// The client is gone or the session must end: end the server's tree.
     Stop,
+    /// The engine was told to end. Do not start another: answer the client that Firedoor is off, until there is one.
+    Off,
 }
+
+/// The descriptors that come with a running server, in this order: client's stdin (read), client's stdout (write),
+/// server's stdin (write), server's stdout (read), the ledger, the logs of what was read from the client and from the
+/// server (all three in memory), and both ends of the pipe between a socket and its log.
+pub const STREAMS: usize = 9;

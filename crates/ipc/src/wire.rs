@@ -18,7 +18,7 @@ use serde::{Serialize, de::DeserializeOwned};
 pub const MAX_BODY: usize = 16 << 20;
 
 /// Most descriptors in one frame.
-pub const MAX_FDS: usize = 4;
+pub const MAX_FDS: usize = 12;
 
 const HEADER: usize = 5;
 

@@ -40,6 +40,8 @@ pub enum What {
         /// Human-readable sandbox level.
         level: String,
     },
+    /// An engine took a running server over from one that died.
+    Resumed,
     /// A server ended.
     Ended {
         /// Exit code or signal, in words.

@@ -53,6 +53,11 @@ impl Paths {
         self.runtime.join("engine.lock")
     }
 
+    /// Exists while the user has switched Firedoor off.
+    pub fn off(&self) -> PathBuf {
+        self.runtime.join("off")
+    }
+
     /// The database.
     pub fn database(&self) -> PathBuf {
         self.state.join("firedoor.db")

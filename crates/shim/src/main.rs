@@ -5,13 +5,15 @@
 //!
 //! Architecture invariant: one thread, for ever. The sandbox forks.
 
+mod engines;
 mod invocation;
 mod refuse;
+mod server;
 mod session;
 
 use std::{env, process::ExitCode};
 
-use firedoor_ipc::endpoint;
+use engines::Engines;
 use firedoor_model::{launch::LaunchRequest, paths::Paths};
 use invocation::{Invocation, Parsed};
 
@@ -42,8 +44,7 @@ fn start(invocation: Invocation) -> Result<ExitCode, String> {
     let own = env::current_exe().map_err(|e| format!("cannot find Firedoor's own directory: {e}"))?;
     let cwd = env::current_dir().map_err(|e| format!("cannot read the working directory: {e}"))?;
     let signals = session::Signals::block().map_err(|e| format!("cannot take over signals: {e}"))?;
-    let socket = endpoint::connect_or_start(&paths, &own.with_file_name("firedoor"), |name| env::var_os(name))
-        .map_err(|e| format!("{e}. The server was not started, because it would run unprotected."))?;
+    let engines = Engines { paths, firedoor: own.with_file_name("firedoor") };
     let request = LaunchRequest {
         entry: invocation.entry,
         program: invocation.program,
@@ -51,7 +52,7 @@ fn start(invocation: Invocation) -> Result<ExitCode, String> {
         cwd,
         env: env::vars_os().collect(),
     };
-    session::run(socket, &request, signals)
+    session::run(&engines, &request, signals)
 }
 
 /// One line for the client's log of the server.

@@ -3,21 +3,20 @@
 use std::{
     fs::File,
     io,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::net::UnixStream,
-    },
+    os::fd::AsFd,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use firedoor_ipc::{
-    Hello, PROTOCOL, Role,
     blocking::Connection,
-    shim::{Ended, ToEngine, ToShim},
+    shim::{ToEngine, ToShim},
     wire::WireError,
 };
-use firedoor_model::launch::{LaunchRequest, Step};
+use firedoor_model::{
+    EntryId,
+    launch::{LaunchRequest, Step},
+};
 use firedoor_sandbox::{Exit, Launch, Stderr, Tree};
 use nix::{
     errno::Errno,
@@ -28,6 +27,15 @@ use nix::{
     },
     unistd::dup2_stdout,
 };
+
+use crate::{
+    engines::{Engines, Restarts},
+    refuse,
+    server::{Server, in_message},
+};
+
+/// While Firedoor is off, an engine is looked for this often.
+const RETRY: u16 = 500;
 
 /// Time between asking a server to end (SIGTERM) and killing it.
 const GRACE: Duration = Duration::from_secs(2);
@@ -73,26 +81,16 @@ enum Stage {
     /// The install step runs until this time.
     Installing(Tree, Instant),
     /// The server runs; when it was asked to end, it is killed at this time.
-    Running(Server, Option<Instant>),
+    Running(Box<Server>, Option<Instant>),
     /// The server has ended; the engine writes the rest of its output.
-    Draining(Exit),
-}
-
-struct Server {
-    tree: Tree,
-    /// Duplicate of what the engine writes to. An end of the stream needs both closed.
-    stdin: Option<OwnedFd>,
-    /// Duplicate of what the engine reads from.
-    _stdout: OwnedFd,
+    Draining(Box<Server>, Exit),
 }
 
 /// Asks the engine, runs the server, and ends as the server did. An error means that nothing runs.
-pub fn run(socket: UnixStream, request: &LaunchRequest, signals: Signals) -> Result<ExitCode, String> {
-    let mut engine = Connection::new(socket);
-    let lost = |e: WireError| format!("the Firedoor engine does not answer ({e}); the server was not started");
-    engine.send(&Hello { protocol: PROTOCOL, role: Role::Shim }, &[]).map_err(lost)?;
-    engine.send(&ToEngine::Launch(request.clone()), &[]).map_err(lost)?;
+pub fn run(engines: &Engines, request: &LaunchRequest, signals: Signals) -> Result<ExitCode, String> {
+    let mut engine = ask(engines, request)?;
     let mut stage = Stage::Planning;
+    let mut restarts = Restarts::default();
     loop {
         let ready = wait(&engine, &signals, &stage).map_err(|e| format!("waiting failed: {e}"))?;
         while let Some(signal) = signals.next() {
@@ -102,21 +100,130 @@ pub fn run(socket: UnixStream, request: &LaunchRequest, signals: Signals) -> Res
                     let _ = server.tree.signal(signal);
                 }
                 // Dropping an install step's tree kills it.
-                Stage::Planning | Stage::Installing(..) | Stage::Draining(_) => return Ok(end(Exit::Signal(signal))),
+                Stage::Planning | Stage::Installing(..) | Stage::Draining(..) => return Ok(end(Exit::Signal(signal))),
             }
         }
         // One read may bring several messages, and the socket is then no longer readable.
-        while ready.engine {
+        loop {
+            if !ready.engine {
+                break;
+            }
             match engine.try_receive::<ToShim>() {
                 Ok(None) => break,
-                Ok(Some(message)) => match obey(message, stage, &engine)? {
+                Ok(Some(ToShim::Off)) => match off(engines, stage, &signals)? {
+                    Return::Resumed(next) => (engine, stage) = *next,
+                    Return::End(exit) => return Ok(end(exit)),
+                },
+                Ok(Some(message)) => match obey(message, stage, &request.entry, &engine)? {
                     Next::Stage(next) => stage = next,
                     Next::End(exit) => return Ok(end(exit)),
                 },
-                Err(e) => return without_engine(stage, &e),
+                Err(why) => {
+                    (engine, stage) = match without_engine(engines, &mut restarts, request, stage, &why)? {
+                        Return::Resumed(next) => *next,
+                        Return::End(exit) => return Ok(end(exit)),
+                    };
+                    break;
+                }
             }
         }
         stage = advance(stage, &engine)?;
+    }
+}
+
+/// Greets an engine and tells it what to launch.
+fn ask(engines: &Engines, request: &LaunchRequest) -> Result<Connection, String> {
+    let unprotected = "The server was not started, because it would run unprotected.";
+    let engine = engines.start().map_err(|e| format!("{e}. {unprotected}"))?;
+    let message = ToEngine::Launch(request.clone());
+    engine.send(&message, &[]).map_err(|e| format!("the Firedoor engine does not answer ({e}). {unprotected}"))?;
+    Ok(engine)
+}
+
+/// How a loss of the engine went on.
+enum Return {
+    /// With another engine.
+    Resumed(Box<(Connection, Stage)>),
+    /// Not at all.
+    End(Exit),
+}
+
+/// The engine died. What runs goes to the next one.
+fn without_engine(
+    engines: &Engines,
+    restarts: &mut Restarts,
+    request: &LaunchRequest,
+    stage: Stage,
+    why: &WireError,
+) -> Result<Return, String> {
+    if !restarts.allowed() {
+        // Dropping the stage kills what runs. The client sees the end of the stream.
+        drop(stage);
+        return Err(format!("the Firedoor engine keeps failing ({why}); the server was stopped. See engine.log"));
+    }
+    crate::say(&format!("the Firedoor engine has gone ({why}); starting another"));
+    match stage {
+        // Nothing has begun: from the start. Dropping an install step kills it.
+        Stage::Planning | Stage::Installing(..) => {
+            Ok(Return::Resumed(Box::new((ask(engines, request)?, Stage::Planning))))
+        }
+        Stage::Running(server, limit) => {
+            let engine = engines.restart()?;
+            server.hand_over(&engine, None)?;
+            Ok(Return::Resumed(Box::new((engine, Stage::Running(server, limit)))))
+        }
+        Stage::Draining(server, exit) => {
+            let engine = engines.restart()?;
+            server.hand_over(&engine, Some(exit))?;
+            Ok(Return::Resumed(Box::new((engine, Stage::Draining(server, exit)))))
+        }
+    }
+}
+
+/// The user switched Firedoor off. Answers the client so until there is an engine again.
+fn off(engines: &Engines, stage: Stage, signals: &Signals) -> Result<Return, String> {
+    let Stage::Running(mut server, limit) = stage else {
+        return match stage {
+            Stage::Draining(_, exit) => Ok(Return::End(exit)),
+            Stage::Planning | Stage::Installing(..) | Stage::Running(..) => Err("Firedoor was switched off".into()),
+        };
+    };
+    let mut client = refuse::Client::default();
+    loop {
+        let mut fds = vec![
+            PollFd::new(signals.0.as_fd(), PollFlags::POLLIN),
+            PollFd::new(server.tree.exited_fd(), PollFlags::POLLIN),
+        ];
+        let stdin = io::stdin();
+        if !client.closed() {
+            fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+        }
+        match poll(&mut fds, RETRY) {
+            Err(Errno::EINTR) | Ok(_) => {}
+            Err(e) => return Err(format!("waiting failed: {e}")),
+        }
+        let typed = fds.get(2).and_then(PollFd::any).unwrap_or(false);
+        drop(fds);
+        while let Some(signal) = signals.next() {
+            let _ = server.tree.signal(signal);
+        }
+        if ended(&server.tree) {
+            return Ok(Return::End(server.tree.wait().map_err(|e| format!("the server was lost: {e}"))?));
+        }
+        if typed {
+            client.answer("Firedoor is off: start it with the desktop app or `firedoor daemon`");
+            if client.closed() {
+                // The end of the stream is for the server as well.
+                server.stdin = None;
+            }
+        }
+        // Between two messages only, since what was read of one is read.
+        if client.between_messages()
+            && let Some(engine) = engines.running()
+        {
+            server.hand_over(&engine, None)?;
+            return Ok(Return::Resumed(Box::new((engine, Stage::Running(server, limit)))));
+        }
     }
 }
 
@@ -128,7 +235,7 @@ fn wait(engine: &Connection, signals: &Signals, stage: &Stage) -> io::Result<Rea
     let mut fds =
         vec![PollFd::new(engine.as_fd(), PollFlags::POLLIN), PollFd::new(signals.0.as_fd(), PollFlags::POLLIN)];
     let deadline = match stage {
-        Stage::Planning | Stage::Draining(_) => None,
+        Stage::Planning | Stage::Draining(..) => None,
         Stage::Installing(tree, limit) => {
             fds.push(PollFd::new(tree.exited_fd(), PollFlags::POLLIN));
             Some(*limit)
@@ -159,7 +266,7 @@ enum Next {
 }
 
 /// Does what the engine says.
-fn obey(message: ToShim, stage: Stage, engine: &Connection) -> Result<Next, String> {
+fn obey(message: ToShim, stage: Stage, entry: &EntryId, engine: &Connection) -> Result<Next, String> {
     Ok(Next::Stage(match (message, stage) {
         (ToShim::Refuse { text }, Stage::Planning) => return Err(text),
         (ToShim::Install { step, limit }, Stage::Planning) => match install(&step) {
@@ -169,8 +276,8 @@ fn obey(message: ToShim, stage: Stage, engine: &Connection) -> Result<Next, Stri
                 Stage::Planning
             }
         },
-        (ToShim::Run { step }, Stage::Planning) => match serve(&step, engine) {
-            Ok(server) => Stage::Running(server, None),
+        (ToShim::Run { step, context }, Stage::Planning) => match Server::start(entry, &step, context, engine) {
+            Ok(server) => Stage::Running(Box::new(server), None),
             Err(detail) => {
                 report(engine, &ToEngine::Failed { detail: detail.clone() })?;
                 return Err(detail);
@@ -194,7 +301,7 @@ fn obey(message: ToShim, stage: Stage, engine: &Connection) -> Result<Next, Stri
         (ToShim::Stop, Stage::Planning | Stage::Installing(..)) => {
             return Ok(Next::End(Exit::Signal(Signal::SIGTERM as i32)));
         }
-        (ToShim::Drained | ToShim::Stop, Stage::Draining(exit)) => return Ok(Next::End(exit)),
+        (ToShim::Drained | ToShim::Stop, Stage::Draining(_, exit)) => return Ok(Next::End(exit)),
         // What comes too late, or makes no sense now, changes nothing.
         (_, stage) => stage,
     }))
@@ -225,14 +332,11 @@ fn advance(stage: Stage, engine: &Connection) -> Result<Stage, String> {
                 return Ok(Stage::Running(server, limit));
             }
             let exit = server.tree.wait().map_err(|e| format!("the server was lost: {e}"))?;
-            let said = match exit {
-                Exit::Code(code) => Ended::Code(code),
-                Exit::Signal(signal) => Ended::Signal(signal),
-            };
-            report(engine, &ToEngine::Exited(said))?;
-            Stage::Draining(exit)
+            // An engine that has died meanwhile is noticed on its socket.
+            let _ = report(engine, &ToEngine::Exited(in_message(exit)));
+            Stage::Draining(server, exit)
         }
-        stage @ (Stage::Planning | Stage::Draining(_)) => stage,
+        stage @ (Stage::Planning | Stage::Draining(..)) => stage,
     })
 }
 
@@ -251,39 +355,6 @@ fn install(step: &Step) -> Result<Tree, String> {
     let output = io::stderr().as_fd().try_clone_to_owned().map_err(|e| format!("cannot use stderr: {e}"))?;
     let launch = Launch { step, stdin: null.into(), stdout: output, stderr: Stderr::Inherit };
     firedoor_sandbox::spawn(launch).map_err(|e| e.to_string())
-}
-
-/// Starts the server and hands the four ends of its streams over.
-fn serve(step: &Step, engine: &Connection) -> Result<Server, String> {
-    let pipe = || io::pipe().map_err(|e| format!("cannot make a pipe: {e}"));
-    let ((server_stdin, to_server), (from_server, server_stdout)) = (pipe()?, pipe()?);
-    let launch = Launch { step, stdin: server_stdin.into(), stdout: server_stdout.into(), stderr: Stderr::Inherit };
-    let tree = firedoor_sandbox::spawn(launch).map_err(|e| e.to_string())?;
-    let started = ToEngine::Started {
-        pid: u32::try_from(tree.pid()).unwrap_or_default(),
-        level: tree.outcome().level.sentence().to_owned(),
-    };
-    let (stdin, stdout) = (io::stdin(), io::stdout());
-    engine
-        .send(&started, &[stdin.as_fd(), stdout.as_fd(), to_server.as_fd(), from_server.as_fd()])
-        .map_err(|e| format!("the Firedoor engine has gone ({e}); the server was stopped"))?;
-    Ok(Server { tree, stdin: Some(to_server.into()), _stdout: from_server.into() })
-}
-
-/// The engine has gone: end what runs, and say so.
-fn without_engine(stage: Stage, why: &WireError) -> Result<ExitCode, String> {
-    match stage {
-        Stage::Planning | Stage::Installing(..) => {
-            Err(format!("the Firedoor engine has gone ({why}); the server was not started"))
-        }
-        // Dropping the tree kills it. The client sees the end of the stream and may start the server again.
-        Stage::Running(server, _) => {
-            drop(server);
-            crate::say(&format!("the Firedoor engine has gone ({why}); the server was stopped"));
-            Ok(ExitCode::FAILURE)
-        }
-        Stage::Draining(exit) => Ok(end(exit)),
-    }
 }
 
 /// Ends as the server did: with its code, or by its signal.

@@ -87,18 +87,24 @@ impl Lines {
         self.end = self.end.saturating_add(count).min(self.data.len());
     }
 
-    /// The next line that has come in full.
-    pub fn next(&mut self) -> Option<Line<'_>> {
+    /// Bytes that were read and not yet given out. The parts of a line that is being skipped are not among them.
+    pub fn held(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// The next line that has come in full, and what [`Lines::held`] is after it.
+    pub fn next(&mut self) -> Option<(Line<'_>, usize)> {
         match memchr::memchr(b'\n', &self.data[self.scanned..self.end]) {
             Some(i) => {
                 let from = self.start;
                 let stop = self.scanned + i + 1;
                 self.start = stop;
                 self.scanned = stop;
+                let held = self.held();
                 if self.skipped.is_some() || stop - from - 1 > self.limit {
-                    return Some(self.give_skipped(from, stop));
+                    return Some((self.give_skipped(from, stop), held));
                 }
-                Some(Line::Whole(&self.data[from..stop]))
+                Some((Line::Whole(&self.data[from..stop]), held))
             }
             None => {
                 self.scanned = self.end;
@@ -154,7 +160,7 @@ mod tests {
                 space[..n].copy_from_slice(&rest[..n]);
                 lines.filled(n);
                 rest = &rest[n..];
-                while let Some(line) = lines.next() {
+                while let Some((line, _)) = lines.next() {
                     out.push(show(line));
                 }
             }

@@ -92,18 +92,21 @@ impl Outlet {
     }
 
     /// Writes `bytes` after everything sent before: now as far as the descriptor takes them, the rest as soon as it does.
-    /// After the reader has gone, or after [`Outlet::close`], bytes are dropped.
-    pub fn send(&self, bytes: &[u8]) {
+    /// After the reader has gone, or after [`Outlet::close`], bytes are dropped. True when nothing is left to write.
+    pub fn send(&self, bytes: &[u8]) -> bool {
         let inner = &self.0;
         if inner.state.get() != State::Open || bytes.is_empty() {
-            return;
+            return true;
         }
         let mut done = 0;
         if inner.queue.borrow().is_empty() {
             match inner.try_write(bytes) {
                 Ok(count) => done = count,
                 Err(Errno::EAGAIN) => {}
-                Err(_) => return inner.enter(State::Broken),
+                Err(_) => {
+                    inner.enter(State::Broken);
+                    return true;
+                }
             }
         }
         if done < bytes.len() {
@@ -111,6 +114,7 @@ impl Outlet {
             inner.queue.borrow_mut().push_back(bytes[done..].to_vec());
             inner.work.notify_one();
         }
+        done == bytes.len()
     }
 
     /// Closes the descriptor once everything is written.

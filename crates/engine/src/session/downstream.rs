@@ -1,6 +1,6 @@
 //! From the server to the client.
 
-use std::rc::Rc;
+use std::{borrow::Cow, rc::Rc};
 
 use firedoor_inspect::{CallLabel, DefinitionKind, Source};
 use firedoor_model::{
@@ -14,13 +14,37 @@ use super::{
     definitions::Reviewed,
     edit::replace_part,
     held::{REFUSED, Request},
+    ledger::{Record, Way},
     oversize,
-    pending::Asked,
+    pending::{Asked, canonical},
 };
 use crate::{
     engine::Engine,
     io::{Inlet, Line, Lines},
 };
+
+/// What the client gets of a message.
+enum HandOn {
+    /// Its bytes.
+    Unchanged,
+    /// This in its place.
+    Instead(String),
+    /// Nothing.
+    Nothing,
+}
+
+/// A message that the client does not get.
+struct Withheld {
+    text: String,
+    tool_call: bool,
+}
+
+impl Withheld {
+    fn instead_of(&self, id: &str, modern: bool) -> HandOn {
+        let request = Request { id: id.to_owned(), tool_call: self.tool_call, modern };
+        HandOn::Instead(request.refusal(&self.text))
+    }
+}
 
 /// Reads lines until the server closes its side.
 pub(super) async fn run(session: Rc<Session>, engine: Rc<Engine>, mut inlet: Inlet) {
@@ -30,92 +54,140 @@ pub(super) async fn run(session: Rc<Session>, engine: Rc<Engine>, mut inlet: Inl
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
-        while let Some(line) = lines.next() {
-            session.from_server(&engine, line).await;
+        while let Some((line, held)) = lines.next() {
+            session.from_server(&engine, line, inlet.done(held)).await;
             session.to_client.room().await;
         }
+        if inlet.renew(lines.held()) {
+            session.ledger.write(Record::Through(Way::Down, 0));
+        }
     }
+    let end = inlet.done(0);
     if let Some(line) = lines.finish() {
-        session.from_server(&engine, line).await;
+        session.from_server(&engine, line, end).await;
     }
 }
 
 impl Session {
-    async fn from_server(self: &Rc<Self>, engine: &Rc<Engine>, line: Line<'_>) {
+    /// Deals with one line. `down` is the offset of its end in the server's log.
+    async fn from_server(self: &Rc<Self>, engine: &Rc<Engine>, line: Line<'_>, down: u64) {
+        let through = Record::Through(Way::Down, down);
         let line = match line {
             Line::Whole(line) => line,
-            Line::TooLong { bytes, head, tail } => return self.answer_too_long(engine, bytes, head, tail),
+            Line::TooLong { bytes, head, tail } => {
+                self.answer_too_long(engine, bytes, head, tail);
+                return self.ledger.write(through);
+            }
         };
         let body = line.trim_ascii();
         if body.is_empty() {
-            return;
+            return self.ledger.write(through);
         }
         let frame = match Frame::parse(body) {
             Ok(frame) => frame,
-            Err(e) => return self.noise(engine, body, e),
+            Err(e) => {
+                self.noise(engine, body, e);
+                return self.ledger.write(through);
+            }
         };
-        let mut edited: Option<String> = None;
+        let mut changed = false;
+        let mut parts = Vec::new();
         for message in frame.messages() {
-            if let Some(new) = self.receive(engine, message).await {
-                // Parts are replaced from the original's spans; a batch with several edits is rare enough to search.
-                let old = edited.take().unwrap_or_else(|| String::from_utf8_lossy(line).into_owned());
-                edited = Some(match old.find(message.raw) {
-                    Some(at) => replace_part(&old, &old[at..at + message.raw.len()], &new),
-                    None => new + "\n",
-                });
+            match self.receive(engine, message).await {
+                HandOn::Unchanged => parts.push(Cow::Borrowed(message.raw)),
+                HandOn::Instead(new) => {
+                    changed = true;
+                    parts.push(Cow::Owned(new));
+                }
+                HandOn::Nothing => changed = true,
             }
         }
-        match edited {
-            None => self.to_client.send(line),
-            Some(edited) => self.to_client.send(edited.as_bytes()),
+        let records = vec![Record::Answered(answers(&frame)), through];
+        if !changed {
+            return self.send_down(line, records);
         }
+        // What is left stands byte for byte as it came; only the brackets and commas of a batch are ours.
+        let edited = match (&frame, parts.as_slice()) {
+            (_, []) => String::new(),
+            (Frame::Single(_), [one]) => format!("{one}\n"),
+            _ => format!("[{}]\n", parts.join(",")),
+        };
+        self.send_down(edited.as_bytes(), records);
     }
 
-    /// Inspects one message. Gives what to hand on in its place, if not itself.
-    async fn receive(self: &Rc<Self>, engine: &Rc<Engine>, message: &Message<'_>) -> Option<String> {
-        let (asked, payload, id) = match &message.body {
-            Body::Response { id, result } => (self.pending.borrow_mut().take(id), *result, *id),
-            Body::Error { id, error } => (id.and_then(|id| self.pending.borrow_mut().take(id)), *error, (*id)?),
+    /// Inspects one message.
+    async fn receive(self: &Rc<Self>, engine: &Rc<Engine>, message: &Message<'_>) -> HandOn {
+        let of_server =
+            |method: &str| Asked { method: method.to_owned(), subject: String::new(), label: CallLabel::default() };
+        match &message.body {
+            Body::Response { id, result } => {
+                if self.abandoned.borrow_mut().take(id).is_some() {
+                    return HandOn::Nothing;
+                }
+                let asked = self.pending.borrow_mut().take(id);
+                self.receive_result(engine, message.raw, asked, id, result).await
+            }
+            Body::Error { id, error } => {
+                let known = id.and_then(|id| self.pending.borrow_mut().take(id));
+                if id.is_some_and(|id| self.abandoned.borrow_mut().take(id).is_some()) {
+                    return HandOn::Nothing;
+                }
+                match self.inspect_result(engine, &known.unwrap_or_default(), error).await {
+                    None => HandOn::Unchanged,
+                    Some(withheld) => id.map_or(HandOn::Nothing, |id| withheld.instead_of(id, !self.legacy.get())),
+                }
+            }
             // What the server asks or tells reaches the model as well.
-            Body::Request { method, params, id } => {
-                let asked = Asked { method: method.to_string(), subject: String::new(), label: CallLabel::default() };
-                self.inspect_result(engine, &asked, (*params)?, id).await;
-                return None;
-            }
-            Body::Notification { method, params } => {
-                let asked = Asked { method: method.to_string(), subject: String::new(), label: CallLabel::default() };
-                self.inspect_result(engine, &asked, (*params)?, "").await;
-                return None;
-            }
-        };
-        if matches!(message.body, Body::Response { .. }) {
-            for kind in kinds(asked.as_ref(), payload) {
-                match self.review(engine, kind, payload).await {
-                    Reviewed::Unchanged => {}
-                    Reviewed::Edited(result) => return Some(replace_part(message.raw, payload, &result)),
-                    Reviewed::Unreadable(why) => {
-                        engine.recorder.record(self.failed(engine, &format!("from the server: {why}")));
-                        return Some(error_to(id, &format!("Firedoor: {why}; it was not passed on")));
+            Body::Request { id, method, params } => {
+                match self.inspect_result(engine, &of_server(method), params.unwrap_or_default()).await {
+                    None => HandOn::Unchanged,
+                    Some(withheld) => {
+                        self.tell_server(format!("{}\n", error_to(id, &withheld.text)).as_bytes());
+                        HandOn::Nothing
                     }
                 }
             }
+            Body::Notification { method, params } => {
+                match self.inspect_result(engine, &of_server(method), params.unwrap_or_default()).await {
+                    None => HandOn::Unchanged,
+                    Some(_) => HandOn::Nothing,
+                }
+            }
         }
-        let asked = asked.unwrap_or_else(|| Asked {
-            method: String::new(),
-            subject: String::new(),
-            label: CallLabel::default(),
-        });
-        self.inspect_result(engine, &asked, payload, id).await
+    }
+
+    async fn receive_result(
+        self: &Rc<Self>,
+        engine: &Rc<Engine>,
+        raw: &str,
+        asked: Option<Asked>,
+        id: &str,
+        result: &str,
+    ) -> HandOn {
+        let mut new: Option<String> = None;
+        for kind in kinds(asked.as_ref(), result) {
+            // Of a result that defines several things each review takes out its own.
+            match self.review(engine, kind, new.as_deref().unwrap_or(result)).await {
+                Reviewed::Unchanged => {}
+                Reviewed::Edited(edited) => new = Some(edited),
+                Reviewed::Unreadable(why) => {
+                    engine.recorder.record(self.failed(engine, &format!("from the server: {why}")));
+                    return HandOn::Instead(error_to(id, &format!("Firedoor: {why}; it was not passed on")));
+                }
+            }
+        }
+        let handed = new.as_deref().unwrap_or(result);
+        if let Some(withheld) = self.inspect_result(engine, &asked.unwrap_or_default(), handed).await {
+            return withheld.instead_of(id, !self.legacy.get());
+        }
+        match new {
+            None => HandOn::Unchanged,
+            Some(new) => HandOn::Instead(replace_part(raw, result, &new)),
+        }
     }
 
     /// Looks at a result, remembers it, and withholds it when a rule or a certain critical finding says so.
-    async fn inspect_result(
-        self: &Rc<Self>,
-        engine: &Rc<Engine>,
-        asked: &Asked,
-        payload: &str,
-        id: &str,
-    ) -> Option<String> {
+    async fn inspect_result(self: &Rc<Self>, engine: &Rc<Engine>, asked: &Asked, payload: &str) -> Option<Withheld> {
         let findings = self.findings(engine, asked, payload).await;
         if findings.is_empty() {
             return None;
@@ -143,7 +215,7 @@ impl Session {
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };
         // A result is never held: what asks about a call only records a result.
-        let withheld = decision.verdict == Verdict::Block && !id.is_empty();
+        let withheld = decision.verdict == Verdict::Block;
         let reference = withheld.then(|| engine.reference());
         let what = audit::What::Judged {
             method: Untrusted::new(asked.method.as_str()),
@@ -161,9 +233,8 @@ impl Session {
             }
             Some(reference) => {
                 engine.commit(event).await;
-                let request =
-                    Request { id: id.to_owned(), tool_call: asked.method == "tools/call", modern: !self.legacy.get() };
-                Some(request.refusal(&refusal(&Refusal::Withheld(decision.reason), &reference)))
+                let text = refusal(&Refusal::Withheld(decision.reason), &reference);
+                Some(Withheld { text, tool_call: asked.method == "tools/call" })
             }
         }
     }
@@ -199,7 +270,7 @@ impl Session {
             && let Some(id) = oversize::remains(body, body).id
         {
             let text = format!("Firedoor: {error}; it was not passed on");
-            self.to_client.send((error_to(&id, &text) + "\n").as_bytes());
+            self.tell_client((error_to(&id, &text) + "\n").as_bytes());
         }
     }
 
@@ -214,12 +285,22 @@ impl Session {
         let Some(id) = remains.id else { return };
         let answer = error_to(&id, &text) + "\n";
         if remains.request {
-            self.to_server.send(answer.as_bytes());
+            self.tell_server(answer.as_bytes());
         } else {
             self.pending.borrow_mut().take(&id);
-            self.to_client.send(answer.as_bytes());
+            self.tell_client(answer.as_bytes());
+            self.ledger.write(Record::Answered(vec![canonical(&id)]));
         }
     }
+}
+
+/// Ids that a line answers.
+fn answers(frame: &Frame<'_>) -> Vec<String> {
+    let id = |m: &Message<'_>| match &m.body {
+        Body::Response { id, .. } | Body::Error { id: Some(id), .. } => Some(canonical(id)),
+        Body::Error { id: None, .. } | Body::Request { .. } | Body::Notification { .. } => None,
+    };
+    frame.messages().iter().filter_map(id).collect()
 }
 
 fn error_to(id: &str, text: &str) -> String {

@@ -8,7 +8,11 @@ use std::{
 
 use firedoor_policy::{HeldId, as_error, as_tool_result};
 
-use super::{Session, pending::Asked};
+use super::{
+    Session,
+    ledger::Record,
+    pending::{Asked, canonical},
+};
 
 /// Between two signs of life to a client that asked for progress. Clients that honour it wait longer than 60 s.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -76,8 +80,10 @@ impl HeldLine {
             return;
         }
         if let Some(session) = self.session.upgrade() {
-            session.remember(self.asked.take());
-            session.to_server.send(&self.line);
+            let asked = self.asked.take();
+            let sent = Record::sent(&asked);
+            session.remember(asked);
+            session.send_up(&self.line, vec![sent]);
         }
     }
 
@@ -89,14 +95,23 @@ impl HeldLine {
         let Some(session) = self.session.upgrade() else { return };
         let with_batch = "Blocked by Firedoor with its batch: another request in the same batch was refused.";
         let say = |r: &Request| if r.id == id { text.to_owned() } else { with_batch.to_owned() };
+        let answered = Record::Answered(self.request_ids());
         if let Some(answer) = answer_line(&self.requests, self.batch, say) {
-            session.to_client.send(answer.as_bytes());
+            session.send_down(answer.as_bytes(), vec![answered]);
         }
+    }
+
+    fn request_ids(&self) -> Vec<String> {
+        self.requests.iter().map(|r| canonical(&r.id)).collect()
     }
 
     /// Forgets it without an answer: the client cancelled it or has gone.
     pub fn withdraw(&self) {
-        self.settled.set(true);
+        if !self.settled.replace(true)
+            && let Some(session) = self.session.upgrade()
+        {
+            session.ledger.write(Record::Answered(self.request_ids()));
+        }
     }
 
     /// Sends signs of life while it is held. `token` is the raw progress token.
@@ -108,7 +123,7 @@ impl HeldLine {
                 let Some(held) = this.upgrade().filter(|h| !h.settled.get()) else { return };
                 let Some(session) = held.session.upgrade() else { return };
                 // Far below any server's first step, since progress must increase (MCP, "Progress").
-                session.to_client.send(
+                session.tell_client(
                     format!(
                         "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{{\"progressToken\":{token},\
                          \"progress\":{},\"message\":\"Waiting for the user's answer in Firedoor\"}}}}\n",

@@ -9,16 +9,25 @@ use std::{
     time::Duration,
 };
 
-use firedoor_ipc::shim::{Ended, ToEngine, ToShim};
+use firedoor_ipc::shim::{Ended, STREAMS, ToEngine, ToShim};
 use firedoor_model::{Digest, EntryId, audit::What};
 use tokio::task::JoinHandle;
 
-use super::{Session, definitions::Tool, downstream, pending::Pending, upstream};
+use super::{
+    Session,
+    definitions::Tool,
+    downstream,
+    held::REFUSED,
+    ledger::{Ledger, Record, State, Way},
+    pending::{Asked, Pending},
+    upstream,
+    writing::Late,
+};
 use crate::{
     agent::Agent,
     connection::{Incoming, Outgoing},
     engine::Engine,
-    io::{Inlet, Outlet},
+    io::{Inlet, Log, Outlet},
 };
 
 /// After the client closed both sides, a server has this long to end by itself before it is asked to.
@@ -40,8 +49,62 @@ pub struct Started {
     pub pid: u32,
     /// Tools that were seen in earlier sessions.
     pub tools: HashMap<String, Tool>,
-    /// Client's stdin and stdout, server's stdin and stdout.
-    pub streams: [OwnedFd; 4],
+    /// The descriptors.
+    pub streams: Streams,
+    /// Another engine had the session before.
+    pub resumed: bool,
+    /// How the server ended, if it has.
+    pub ended: Option<Ended>,
+}
+
+/// The descriptors of a running server, as [`firedoor_ipc::shim::STREAMS`] orders them.
+pub struct Streams {
+    client_in: OwnedFd,
+    client_out: OwnedFd,
+    server_in: OwnedFd,
+    server_out: OwnedFd,
+    ledger: OwnedFd,
+    up: OwnedFd,
+    down: OwnedFd,
+    between: (OwnedFd, OwnedFd),
+}
+
+impl Streams {
+    /// Takes the descriptors of one message; `None` when they are not as many as agreed.
+    pub fn take(fds: Vec<OwnedFd>) -> Option<Self> {
+        let fds: [OwnedFd; STREAMS] = fds.try_into().ok()?;
+        let [client_in, client_out, server_in, server_out, ledger, up, down, out, into] = fds;
+        Some(Self { client_in, client_out, server_in, server_out, ledger, up, down, between: (out, into) })
+    }
+}
+
+/// Opens the streams with their logs, and the ledger. Without logs on both sides a later engine cannot take over.
+fn open(streams: Streams, resumed: bool) -> io::Result<Opened> {
+    let Streams { client_in, client_out, server_in, server_out, ledger, up, down, between } = streams;
+    let (ledger, state) = Ledger::open(ledger)?;
+    let from_client = Inlet::new(client_in, Some(Log::open(up, Some(between), state.up)?))?;
+    let from_server = Inlet::new(server_out, Some(Log::open(down, None, state.down)?))?;
+    let logged = from_client.is_logged() && from_server.is_logged();
+    if resumed && !logged {
+        return Err(io::Error::other("the client's descriptors are of a kind that cannot be taken over"));
+    }
+    Ok(Opened {
+        from_client,
+        from_server,
+        to_server: Outlet::new(server_in)?,
+        to_client: Outlet::new(client_out)?,
+        ledger: if logged { ledger } else { Ledger::none() },
+        state,
+    })
+}
+
+struct Opened {
+    from_client: Inlet,
+    from_server: Inlet,
+    to_server: Outlet,
+    to_client: Outlet,
+    ledger: Ledger,
+    state: State,
 }
 
 /// Runs a session to its end.
@@ -51,8 +114,13 @@ pub async fn serve(
     mut incoming: Incoming,
     outgoing: Outgoing,
 ) -> io::Result<()> {
-    let [client_in, client_out, server_in, server_out] = started.streams;
-    let (from_client, from_server) = (Inlet::new(client_in)?, Inlet::new(server_out)?);
+    let opened = match open(started.streams, started.resumed) {
+        Ok(opened) => opened,
+        Err(e) => {
+            let _ = outgoing.send(&ToShim::Stop).await;
+            return Err(e);
+        }
+    };
     let session = Rc::new(Session {
         id: engine.next_id(),
         entry: started.entry,
@@ -64,21 +132,31 @@ pub async fn serve(
         since: engine.now(),
         calls: Cell::new(0),
         tools: RefCell::new(started.tools),
-        to_server: Outlet::new(server_in)?,
-        to_client: Outlet::new(client_out)?,
+        shim: outgoing.clone(),
+        to_server: opened.to_server,
+        to_client: opened.to_client,
+        ledger: opened.ledger,
+        late: Late::default(),
+        abandoned: RefCell::default(),
         pending: RefCell::new(Pending::default()),
         held: RefCell::default(),
-        legacy: Cell::new(false),
+        legacy: Cell::new(opened.state.legacy),
     });
     engine.sessions.borrow_mut().insert(session.id, session.clone());
     engine.changed();
-    let what = What::Started { launch: session.launch, level: session.level.clone() };
+    let what = if started.resumed {
+        session.agent.forgotten.set(true);
+        session.take_over(opened.state);
+        What::Resumed
+    } else {
+        What::Started { launch: session.launch, level: session.level.clone() }
+    };
     engine.recorder.record(session.event(engine.now(), what));
 
-    let up = tokio::task::spawn_local(upstream::run(session.clone(), engine.clone(), from_client));
-    let down = tokio::task::spawn_local(downstream::run(session.clone(), engine.clone(), from_server));
+    let up = tokio::task::spawn_local(upstream::run(session.clone(), engine.clone(), opened.from_client));
+    let down = tokio::task::spawn_local(downstream::run(session.clone(), engine.clone(), opened.from_server));
     let (stop_up, stop_down) = (up.abort_handle(), down.abort_handle());
-    let status = attend(engine, &session, up, down, &mut incoming, &outgoing).await;
+    let status = attend(engine, &session, started.ended, (up, down), &mut incoming, &outgoing).await;
     stop_up.abort();
     stop_down.abort();
 
@@ -92,16 +170,42 @@ pub async fn serve(
     Ok(())
 }
 
+impl Session {
+    /// Goes on where an engine that died stopped.
+    fn take_over(self: &Rc<Self>, state: State) {
+        // An empty line ends one that may have been cut off, and says nothing otherwise.
+        if state.torn_up {
+            self.tell_server(b"\n");
+            self.ledger.write(Record::Torn(Way::Up, false));
+        }
+        if state.torn_down {
+            self.tell_client(b"\n");
+            self.ledger.write(Record::Torn(Way::Down, false));
+        }
+        for (id, claimed) in state.requests {
+            if let Some(asked) = claimed.asked() {
+                self.pending.borrow_mut().insert(&id, asked);
+                continue;
+            }
+            let text = "Firedoor's engine was restarted while it dealt with this request, and it is not known whether \
+                        the server got it. It will not be sent again by itself.";
+            let error = firedoor_policy::as_error(REFUSED, text);
+            self.abandoned.borrow_mut().insert(&id, Asked::default());
+            let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n");
+            self.send_down(answer.as_bytes(), vec![Record::Answered(vec![id])]);
+        }
+    }
+}
+
 /// Waits for what ends the streams, tells the shim, and gives the server's end in words.
 async fn attend(
     engine: &Rc<Engine>,
     session: &Rc<Session>,
-    mut up: JoinHandle<()>,
-    mut down: JoinHandle<()>,
+    mut ended: Option<Ended>,
+    (mut up, mut down): (JoinHandle<()>, JoinHandle<()>),
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> String {
-    let mut ended: Option<Ended> = None;
     let (mut up_done, mut down_done, mut leaving) = (false, false, false);
     let farewell = tokio::time::sleep(FAREWELL);
     tokio::pin!(farewell);

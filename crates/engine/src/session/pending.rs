@@ -10,7 +10,7 @@ use firedoor_model::wire::{RawId, unescape};
 const MAX_PENDING: usize = 4096;
 
 /// What was asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// The method.
     pub method: String,
@@ -52,6 +52,15 @@ impl Key {
             }
             _ => Self::Number(raw.to_owned()),
         }
+    }
+}
+
+/// The id in the one spelling under which the ledger knows it. It is JSON and means the same to every peer.
+pub fn canonical(raw: RawId<'_>) -> String {
+    match Key::of(raw) {
+        Key::Text(text) => serde_json::Value::String(text).to_string(),
+        Key::Integer(integer) => integer.to_string(),
+        Key::Number(number) => number,
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use firedoor_inspect::{Call, CallLabel, Sink};
 use firedoor_model::{
-    Finding, Untrusted, Verdict, audit,
+    Confidence, Finding, Severity, Untrusted, Verdict, audit,
     wire::{Body, CallView, Frame, Message, Object, WireError, unescape},
 };
 use firedoor_policy::{
@@ -17,8 +17,9 @@ use firedoor_policy::{
 use super::{
     LARGE, Session,
     held::{HeldLine, REFUSED, Request},
+    ledger::{Record, Way},
     oversize,
-    pending::Asked,
+    pending::{Asked, canonical},
 };
 use crate::{
     engine::Engine,
@@ -28,6 +29,9 @@ use crate::{
 /// JSON-RPC codes (JSON-RPC 2.0 §5.1).
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
+
+/// Longest id of a request, in bytes. Real ones are numbers and UUIDs.
+const MAX_ID: usize = 1024;
 
 /// Longest arguments shown with a question, in characters.
 const SHOWN_ARGUMENTS: usize = 16 << 10;
@@ -56,30 +60,51 @@ pub(super) async fn run(session: Rc<Session>, engine: Rc<Engine>, mut inlet: Inl
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
-        while let Some(line) = lines.next() {
-            session.from_client(&engine, line).await;
+        while let Some((line, held)) = lines.next() {
+            session.from_client(&engine, line, inlet.done(held)).await;
             session.to_server.room().await;
         }
+        if inlet.renew(lines.held()) {
+            session.ledger.write(Record::Through(Way::Up, 0));
+        }
     }
+    let end = inlet.done(0);
     if let Some(line) = lines.finish() {
-        session.from_client(&engine, line).await;
+        session.from_client(&engine, line, end).await;
     }
 }
 
 impl Session {
-    async fn from_client(self: &Rc<Self>, engine: &Rc<Engine>, line: Line<'_>) {
+    /// Deals with one line. `up` is the offset of its end in the client's log.
+    async fn from_client(self: &Rc<Self>, engine: &Rc<Engine>, line: Line<'_>, up: u64) {
+        let through = Record::Through(Way::Up, up);
         let line = match line {
             Line::Whole(line) => line,
-            Line::TooLong { bytes, head, tail } => return self.too_long(engine, bytes, head, tail),
+            Line::TooLong { bytes, head, tail } => {
+                self.too_long(engine, bytes, head, tail);
+                return self.ledger.write(through);
+            }
         };
         let body = line.trim_ascii();
         if body.is_empty() {
-            return self.to_server.send(line);
+            return self.send_up(line, vec![through]);
         }
         let frame = match Frame::parse(body) {
             Ok(frame) => frame,
-            Err(e) => return self.malformed(engine, body, e),
+            Err(e) => {
+                self.malformed(engine, body, e);
+                return self.ledger.write(through);
+            }
         };
+        let requests = requests(&frame);
+        if requests.iter().any(|r| r.id.len() > MAX_ID) {
+            self.malformed(engine, body, WireError::NotRpc);
+            return self.ledger.write(through);
+        }
+        // Claimed before they are judged: an engine that takes over has forgotten what this one would judge by.
+        for request in &requests {
+            self.ledger.write(Record::claim(&request.id, up));
+        }
         let mut asked = Vec::new();
         let mut rulings = Vec::new();
         for message in frame.messages() {
@@ -89,11 +114,17 @@ impl Session {
             }
         }
         if rulings.is_empty() {
-            self.remember(asked);
-            return self.to_server.send(line);
+            return self.forward(line, asked, through);
         }
         let batch = matches!(frame, Frame::Batch(_));
-        self.stop_line(engine, line, batch, requests(&frame), asked, rulings);
+        self.stop_line(engine, line, batch, requests, asked, rulings);
+    }
+
+    /// Lets a line go to the server.
+    pub(super) fn forward(self: &Rc<Self>, line: &[u8], asked: Vec<(String, Asked)>, through: Record) {
+        let records = if asked.is_empty() { vec![through] } else { vec![Record::sent(&asked)] };
+        self.remember(asked);
+        self.send_up(line, records);
     }
 
     /// Refuses or holds a line of which at least one message may not simply pass.
@@ -155,8 +186,8 @@ impl Session {
             }
             Body::Response { .. } | Body::Error { .. } => return Ruling::Pass,
         };
-        if method == "initialize" {
-            self.legacy.set(true);
+        if method == "initialize" && !self.legacy.replace(true) {
+            self.ledger.write(Record::Legacy);
         }
         let request =
             || Request { id: id.to_owned(), tool_call: method == "tools/call", modern: params.is_some_and(is_modern) };
@@ -199,6 +230,28 @@ impl Session {
             "resources/read" | "resources/subscribe" => engine.inspector.sink_of_uri(subject),
             _ => Sink::Local,
         };
+        let (label, mut findings) = self.inspect_with_memory(engine, method, subject, arguments, sink).await;
+        if self.agent.forgotten.get() && method == "tools/call" && sink == Sink::External {
+            findings.push(Finding {
+                detector: "flow/forgotten".into(),
+                severity: Severity::Medium,
+                confidence: Confidence::Likely,
+                summary: "Firedoor was restarted and does not know what this agent has read; the tool sends data away."
+                    .into(),
+                evidence: Vec::new(),
+            });
+        }
+        (label, findings)
+    }
+
+    async fn inspect_with_memory(
+        &self,
+        engine: &Rc<Engine>,
+        method: &str,
+        subject: &str,
+        arguments: Option<&str>,
+        sink: Sink,
+    ) -> (CallLabel, Vec<Finding>) {
         let now = engine.now();
         let mut memory = self.agent.memory.clone().lock_owned().await;
         if arguments.map_or(0, str::len) < LARGE {
@@ -288,9 +341,14 @@ impl Session {
     fn cancelled(&self, engine: &Rc<Engine>, params: Option<&str>) -> bool {
         let id = params.and_then(Object::parse).and_then(|o| o.get("requestId"));
         let Some(id) = id else { return false };
-        let held =
-            self.held.borrow().iter().find(|h| !h.settled.get() && h.requests.iter().any(|r| r.id == id)).cloned();
-        let Some(held) = held.filter(|h| !h.batch) else { return false };
+        let key = canonical(id);
+        let is_held = |h: &&Rc<HeldLine>| !h.settled.get() && h.requests.iter().any(|r| canonical(&r.id) == key);
+        let held = self.held.borrow().iter().find(is_held).cloned();
+        let Some(held) = held.filter(|h| !h.batch) else {
+            // The server has it and need not answer any more.
+            self.ledger.write(Record::Answered(vec![key]));
+            return false;
+        };
         engine.withdraw(&held);
         true
     }
@@ -317,7 +375,7 @@ impl Session {
         match (&remains.id, remains.request) {
             (Some(id), false) => {
                 let error = firedoor_policy::as_error(REFUSED, &text);
-                self.to_server.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").as_bytes());
+                self.tell_server(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").as_bytes());
             }
             (id, _) => self.reply_error(id.as_deref(), REFUSED, &text),
         }
@@ -325,7 +383,7 @@ impl Session {
 
     fn reply_error(&self, id: Option<&str>, code: i64, text: &str) {
         let (id, error) = (id.unwrap_or("null"), firedoor_policy::as_error(code, text));
-        self.to_client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").as_bytes());
+        self.tell_client(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").as_bytes());
     }
 
     pub(super) fn failed(&self, engine: &Engine, reason: &str) -> audit::Event {

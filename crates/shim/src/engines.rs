@@ -1,0 +1,105 @@
+//! Finding an engine, and starting one when there is none.
+
+use std::{
+    collections::VecDeque,
+    env,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use firedoor_ipc::{
+    Hello, PROTOCOL, Role,
+    blocking::Connection,
+    endpoint::{self, EndpointError},
+    wire::WireError,
+};
+use firedoor_model::paths::Paths;
+use nix::sys::prctl::set_child_subreaper;
+
+/// Engines that may die within [`WINDOW`] before the server is given up.
+const MAX_RESTARTS: usize = 20;
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// An engine that dies gives its lock back a moment after its connections close.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Where engines come from.
+pub struct Engines {
+    /// The user's directories.
+    pub paths: Paths,
+    /// The program that is one.
+    pub firedoor: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    #[error("the Firedoor engine does not answer ({0})")]
+    Wire(#[from] WireError),
+}
+
+impl Engines {
+    /// The running engine, or a new one.
+    pub fn start(&self) -> Result<Connection, StartError> {
+        greet(endpoint::connect_or_start(&self.paths, &self.firedoor, |name| env::var_os(name))?)
+    }
+
+    /// The running engine, if there is one.
+    pub fn running(&self) -> Option<Connection> {
+        endpoint::connect(&self.paths).ok().and_then(|socket| greet(socket).ok())
+    }
+
+    /// An engine in place of one that has just died.
+    pub fn restart(&self) -> Result<Connection, String> {
+        // The new engine must not become our child: it outlives us, and we kill our children.
+        let reaper = |on| set_child_subreaper(on).map_err(|e| format!("cannot change who adopts orphans: {e}"));
+        reaper(false)?;
+        let deadline = Instant::now() + PATIENCE;
+        let engine = loop {
+            match self.start() {
+                Ok(engine) => break Ok(engine),
+                Err(e) if Instant::now() >= deadline => {
+                    break Err(format!("{e}; the server was stopped, because it would run unprotected"));
+                }
+                Err(StartError::Endpoint(EndpointError::Off)) => break Err("Firedoor was switched off".into()),
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        };
+        reaper(true)?;
+        engine
+    }
+}
+
+fn greet(socket: std::os::unix::net::UnixStream) -> Result<Connection, StartError> {
+    let connection = Connection::new(socket);
+    connection.send(&Hello { protocol: PROTOCOL, role: Role::Shim }, &[])?;
+    Ok(connection)
+}
+
+/// Counts engines that died.
+#[derive(Default)]
+pub struct Restarts(VecDeque<Instant>);
+
+impl Restarts {
+    /// Whether one more is acceptable, which it then counts.
+    pub fn allowed(&mut self) -> bool {
+        let now = Instant::now();
+        self.0.retain(|then| now.duration_since(*then) < WINDOW);
+        self.0.push_back(now);
+        self.0.len() <= MAX_RESTARTS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restarts_are_bounded() {
+        let mut restarts = Restarts::default();
+        assert!((0..MAX_RESTARTS).all(|_| restarts.allowed()));
+        assert!(!restarts.allowed());
+    }
+}

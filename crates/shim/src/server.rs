@@ -1,0 +1,117 @@
+//! The running server, and everything that an engine needs to serve it.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use firedoor_ipc::{
+    blocking::Connection,
+    shim::{Ended, STREAMS, ToEngine},
+};
+use firedoor_model::{EntryId, launch::Step};
+use firedoor_sandbox::{Exit, Launch, Stderr, Tree};
+use nix::{
+    fcntl::OFlag,
+    sys::memfd::{MFdFlags, memfd_create},
+    unistd::pipe2,
+};
+
+/// A running server. The descriptors are kept so that the next engine can have them when this one dies.
+pub struct Server {
+    /// The processes.
+    pub tree: Tree,
+    /// Duplicate of what the engine writes to. An end of the stream needs both closed.
+    pub stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    /// What the engine knows, and the bytes it has read and not dealt with.
+    ledger: OwnedFd,
+    logs: [OwnedFd; 2],
+    /// Between a socket and its log.
+    between: (OwnedFd, OwnedFd),
+    entry: EntryId,
+    /// The engine's own words to its successor.
+    context: String,
+}
+
+/// How a server ended, for the engine.
+pub fn in_message(exit: Exit) -> Ended {
+    match exit {
+        Exit::Code(code) => Ended::Code(code),
+        Exit::Signal(signal) => Ended::Signal(signal),
+    }
+}
+
+impl Server {
+    /// Starts the server and hands its streams to the engine.
+    pub fn start(entry: &EntryId, step: &Step, context: String, engine: &Connection) -> Result<Self, String> {
+        let pipe = || io::pipe().map_err(|e| format!("cannot make a pipe: {e}"));
+        let memory = |name| memfd_create(name, MFdFlags::MFD_CLOEXEC).map_err(|e| format!("cannot get memory: {e}"));
+        let ((server_stdin, to_server), (from_server, server_stdout)) = (pipe()?, pipe()?);
+        let logs = [memory("firedoor-from-client")?, memory("firedoor-from-server")?];
+        let ledger = memory("firedoor-ledger")?;
+        let between = pipe2(OFlag::O_CLOEXEC).map_err(|e| format!("cannot make a pipe: {e}"))?;
+        let launch = Launch { step, stdin: server_stdin.into(), stdout: server_stdout.into(), stderr: Stderr::Inherit };
+        let tree = firedoor_sandbox::spawn(launch).map_err(|e| e.to_string())?;
+        let server = Self {
+            tree,
+            stdin: Some(to_server.into()),
+            stdout: from_server.into(),
+            ledger,
+            logs,
+            between,
+            entry: entry.clone(),
+            context,
+        };
+        server.send(&ToEngine::Started { pid: server.pid(), level: server.level() }, engine)?;
+        Ok(server)
+    }
+
+    /// Hands the server to an engine that takes over from one that died.
+    pub fn hand_over(&self, engine: &Connection, exited: Option<Exit>) -> Result<(), String> {
+        let message = ToEngine::Resume {
+            entry: self.entry.clone(),
+            context: self.context.clone(),
+            pid: self.pid(),
+            level: self.level(),
+            exited: exited.map(in_message),
+        };
+        self.send(&message, engine)
+    }
+
+    fn pid(&self) -> u32 {
+        u32::try_from(self.tree.pid()).unwrap_or_default()
+    }
+
+    fn level(&self) -> String {
+        self.tree.outcome().level.sentence().to_owned()
+    }
+
+    /// Sends a message with the streams, in the order of [`STREAMS`].
+    fn send(&self, message: &ToEngine, engine: &Connection) -> Result<(), String> {
+        let (stdin, stdout) = (io::stdin(), io::stdout());
+        // Where the server's input is closed already, nobody reads what is written.
+        let nobody = match self.stdin {
+            Some(_) => None,
+            None => {
+                Some(File::options().write(true).open("/dev/null").map_err(|e| format!("cannot open /dev/null: {e}"))?)
+            }
+        };
+        let to_server = self.stdin.as_ref().map(AsFd::as_fd).or(nobody.as_ref().map(AsFd::as_fd));
+        let Some(to_server) = to_server else { return Err("the server's input is lost".into()) };
+        let [up, down] = &self.logs;
+        let fds: [BorrowedFd<'_>; STREAMS] = [
+            stdin.as_fd(),
+            stdout.as_fd(),
+            to_server,
+            self.stdout.as_fd(),
+            self.ledger.as_fd(),
+            up.as_fd(),
+            down.as_fd(),
+            self.between.0.as_fd(),
+            self.between.1.as_fd(),
+        ];
+        engine.send(message, &fds).map_err(|e| format!("the Firedoor engine has gone ({e}); the server was stopped"))
+    }
+}
