@@ -105,9 +105,16 @@ pub fn restore(options: &RestoreOptions) -> Result<ExitCode, Failure> {
     let env = surroundings(options.projects.clone())?;
     let clients = Clients::load()?;
     let chosen = chosen(&clients, &env, options.all, &options.entries)?;
-    // With the engine dead, restoring must still work.
-    if let Some(mut engine) = Engine::running()? {
-        engine.ask(&Request::Authorize { action: "restoring configurations".into() })?;
+    match Engine::running()? {
+        Some(mut engine) => {
+            engine.ask(&Request::Authorize { action: "restoring configurations".into() })?;
+        }
+        // With the engine dead, restoring must still work; but XDG_RUNTIME_DIR may only point away from it.
+        None => {
+            if let Some(reason) = firedoor_engine::objection_to_this_process() {
+                return Err(Failure::refused(format!("restoring configurations is refused to this process: {reason}")));
+            }
+        }
     }
     let plan = clients.plan_restore(&env, &chosen);
     let results = clients.apply(&env, &plan);

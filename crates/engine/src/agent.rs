@@ -1,6 +1,6 @@
 //! One agent: a client process, across all servers it uses. Flows are judged within one agent.
 
-use std::{cell::Cell, path::Path, rc::Rc, sync::Arc};
+use std::{cell::Cell, path::PathBuf, rc::Rc, sync::Arc};
 
 use firedoor_inspect::{Limits, Memory};
 use firedoor_ipc::process::{self, Process, Stat};
@@ -58,28 +58,46 @@ const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "busybox"
 pub fn client_of(shim: Process) -> Client {
     let chain = process::ancestry(shim.pid);
     let found = choose(&chain, |stat| {
-        let executable = process::executable(stat.process.pid);
-        let name = executable.as_deref().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
-        (name.unwrap_or_default(), process::arguments(stat.process.pid))
+        let executable = process::executable(stat.process.pid).unwrap_or_default();
+        (executable, process::arguments(stat.process.pid))
     });
     let process = found.map_or(shim, |stat| stat.process);
     Client { process, name: Untrusted::new(describe(process.pid)) }
 }
 
-fn choose(chain: &[Stat], look: impl Fn(&Stat) -> (String, Vec<String>)) -> Option<&Stat> {
-    for stat in chain.iter().skip(1) {
-        let (name, arguments) = look(stat);
-        if !SHELLS.contains(&name.as_str()) {
-            return Some(stat);
+fn choose(chain: &[Stat], look: impl Fn(&Stat) -> (PathBuf, Vec<String>)) -> Option<&Stat> {
+    for (i, stat) in chain.iter().enumerate().skip(1) {
+        let (executable, arguments) = look(stat);
+        let name = executable.file_name().unwrap_or_default().to_string_lossy();
+        if !SHELLS.contains(&name.as_ref()) {
+            return chain.get(i..).and_then(|rest| application(rest, &look));
         }
         let mut options = arguments.iter().skip(1);
         if options.clone().any(|a| a.starts_with('-') && !a.starts_with("--") && a.ends_with('c')) {
             continue;
         }
-        let interactive = options.all(|a| a.starts_with('-'));
+        // Without a terminal nobody types: it reads commands from a pipe.
+        let interactive = stat.terminal != 0 && options.all(|a| a.starts_with('-'));
         return if interactive { None } else { Some(stat) };
     }
     None
+}
+
+/// The application that the first process belongs to. Applications made with Electron, and editors' servers on other
+/// machines, consist of several processes of one executable whose arguments say `--type=…`: one of them starts servers,
+/// another the agent's shell, and only what is above both knows the two to be one agent.
+fn application(chain: &[Stat], look: impl Fn(&Stat) -> (PathBuf, Vec<String>)) -> Option<&Stat> {
+    let mut found = chain.first()?;
+    let (executable, mut arguments) = look(found);
+    for parent in chain.iter().skip(1) {
+        let (of_parent, next) = look(parent);
+        let is_part = arguments.iter().any(|a| a.starts_with("--type="));
+        if !is_part || executable != of_parent || executable.as_os_str().is_empty() {
+            break;
+        }
+        (found, arguments) = (parent, next);
+    }
+    Some(found)
 }
 
 /// Name and process id. Of an interpreter also the script.
@@ -99,12 +117,12 @@ mod tests {
 
     #[test]
     fn the_client_is_not_a_shell_in_between() {
-        let stat = |pid: u32| Stat { process: Process { pid, start: 1 }, parent: pid + 1, session: 9, terminal: 0 };
-        let chain = [stat(1), stat(2), stat(3)];
+        let stat = |pid: u32| Stat { process: Process { pid, start: 1 }, parent: pid + 1, session: 9, terminal: 1 };
+        let chain = [stat(1), stat(2), stat(3), stat(4)];
         let check = |parent: (&str, &[&str]), want: Option<u32>| {
             let chosen = choose(&chain, |s| {
-                let (name, args) = if s.process.pid == 2 { parent } else { ("client", &["client"] as &[&str]) };
-                (name.to_owned(), args.iter().map(ToString::to_string).collect())
+                let (name, args) = if s.process.pid == 2 { parent } else { ("/opt/code", &["code"] as &[&str]) };
+                (name.into(), args.iter().map(ToString::to_string).collect())
             });
             assert_eq!(chosen.map(|s| s.process.pid), want, "{parent:?}");
         };
@@ -114,5 +132,16 @@ mod tests {
         check(("bash", &["bash", "agent.sh"]), Some(2));
         check(("bash", &["-bash"]), None);
         check(("zsh", &["zsh", "-i"]), None);
+        check(("/opt/code", &["code", "--type=utility", "--inspect"]), Some(3));
+        check(("/opt/code", &["code"]), Some(2));
+        check(("/opt/other", &["other", "--type=utility"]), Some(2));
+    }
+
+    #[test]
+    fn a_shell_without_a_terminal_is_no_person() {
+        let stat = |pid: u32| Stat { process: Process { pid, start: 1 }, parent: pid + 1, session: 9, terminal: 0 };
+        let chain = [stat(1), stat(2)];
+        let chosen = choose(&chain, |_| ("/bin/bash".into(), vec!["bash".into(), "-l".into()]));
+        assert_eq!(chosen.map(|s| s.process.pid), Some(2));
     }
 }

@@ -36,6 +36,8 @@ use tokio::{
     task::LocalSet,
 };
 
+pub use authority::objection_to_this_process;
+
 use crate::{
     config::Config,
     egress::Egress,

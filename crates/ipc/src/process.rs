@@ -62,6 +62,30 @@ pub fn ancestry(pid: u32) -> Vec<Stat> {
     chain
 }
 
+/// Every process there is now.
+pub fn all() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The name of the executable, at most 15 bytes of it. A process may change its own.
+pub fn name(pid: u32) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned())
+}
+
+/// The real user id.
+pub fn user(pid: u32) -> Option<u32> {
+    let text = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let line = text.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
+    std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The control groups (cgroups(7)), as one text.
+pub fn group(pid: u32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()
+}
+
 /// The executable, where it may be read.
 pub fn executable(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/exe")).ok()
@@ -127,5 +151,9 @@ mod tests {
         assert!(chain.len() > 1);
         assert!(!arguments(peer.process.pid).is_empty());
         assert!(executable(peer.process.pid).is_some());
+        assert!(all().contains(&peer.process.pid));
+        assert!(name(peer.process.pid).is_some_and(|name| !name.ends_with('\n')));
+        assert_eq!(user(peer.process.pid), Some(nix::unistd::getuid().as_raw()));
+        assert_eq!(group(peer.process.pid), group(std::process::id()));
     }
 }
