@@ -17,6 +17,7 @@ use super::{
     ledger::{Record, Way},
     oversize,
     pending::{Asked, canonical},
+    upstream::recordable,
 };
 use crate::{
     engine::Engine,
@@ -219,7 +220,7 @@ impl Session {
         let reference = withheld.then(|| engine.reference());
         let what = audit::What::Judged {
             method: Untrusted::new(asked.method.as_str()),
-            subject: about.tool.clone(),
+            subject: (!asked.subject.is_empty()).then(|| recordable(engine, &asked.subject)),
             verdict: if withheld { Verdict::Block } else { Verdict::Allow },
             reference: reference.clone(),
             findings,

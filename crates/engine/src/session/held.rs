@@ -62,6 +62,8 @@ pub struct HeldLine {
     pub batch: bool,
     /// All requests in it.
     pub requests: Vec<Request>,
+    /// The raw ids of all answers in it, to requests of the server.
+    pub answers: Vec<String>,
     /// What to remember when it is forwarded.
     pub asked: RefCell<Vec<(String, Asked)>>,
     /// Questions that are still open.
@@ -98,6 +100,10 @@ impl HeldLine {
         let answered = Record::Answered(self.request_ids());
         if let Some(answer) = answer_line(&self.requests, self.batch, say) {
             session.send_down(answer.as_bytes(), vec![answered]);
+        }
+        for id in &self.answers {
+            let error = as_error(REFUSED, "Firedoor (local security policy) did not pass the client's answer on.");
+            session.tell_server(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").as_bytes());
         }
     }
 

@@ -5,7 +5,7 @@ use std::{
     rc::Rc,
 };
 
-use firedoor_inspect::{Call, CallLabel, Sink};
+use firedoor_inspect::{Call, CallLabel, MAX_NAME, Sink};
 use firedoor_model::{
     Confidence, Finding, Severity, Untrusted, Verdict, audit,
     wire::{Body, CallView, Frame, Message, Object, WireError, unescape},
@@ -36,6 +36,12 @@ const MAX_ID: usize = 1024;
 /// Longest arguments shown with a question, in characters.
 const SHOWN_ARGUMENTS: usize = 16 << 10;
 
+/// Longest method that is passed on, in bytes. It is kept while the request is in flight, and in the audit log.
+const MAX_METHOD: usize = 256;
+
+/// In the audit log: the client's answer to a request of the server (sampling, elicitation, roots).
+const ANSWER: &str = "answer";
+
 /// The member of `params` that names what is called, for the methods that reach something.
 fn subject_member(method: &str) -> Option<&'static str> {
     match method {
@@ -48,8 +54,17 @@ fn subject_member(method: &str) -> Option<&'static str> {
 /// What is to happen with one message of a line.
 enum Ruling {
     Pass,
-    Ask { ask: Box<Ask>, request: Request, progress: Option<String> },
-    Refuse { request: Option<Request>, text: String },
+    Ask {
+        ask: Box<Ask>,
+        request: Request,
+        progress: Option<String>,
+    },
+    Refuse {
+        request: Option<Request>,
+        text: String,
+    },
+    /// It cancels what the server never saw.
+    Drop,
 }
 
 /// Reads lines until the client closes its side.
@@ -107,17 +122,23 @@ impl Session {
         }
         let mut asked = Vec::new();
         let mut rulings = Vec::new();
+        let batch = matches!(frame, Frame::Batch(_));
         for message in frame.messages() {
-            let ruling = self.rule(engine, message, &mut asked).await;
-            if !matches!(ruling, Ruling::Pass) {
-                rulings.push(ruling);
+            match self.rule(engine, message, &mut asked).await {
+                Ruling::Drop if !batch => return self.ledger.write(through),
+                // In a batch it goes along: servers ignore the cancellation of what they do not know.
+                Ruling::Pass | Ruling::Drop => {}
+                ruling => rulings.push(ruling),
             }
         }
         if rulings.is_empty() {
             return self.forward(line, asked, through);
         }
-        let batch = matches!(frame, Frame::Batch(_));
-        self.stop_line(engine, line, batch, requests, asked, rulings);
+        if requests.is_empty() {
+            // What stops here is not read again by an engine that takes over.
+            self.ledger.write(through);
+        }
+        self.stop_line(engine, line, &frame, requests, asked, rulings);
     }
 
     /// Lets a line go to the server.
@@ -132,7 +153,7 @@ impl Session {
         self: &Rc<Self>,
         engine: &Rc<Engine>,
         line: &[u8],
-        batch: bool,
+        frame: &Frame<'_>,
         requests: Vec<Request>,
         asked: Vec<(String, Asked)>,
         rulings: Vec<Ruling>,
@@ -140,8 +161,9 @@ impl Session {
         let held = Rc::new(HeldLine {
             session: Rc::downgrade(self),
             line: line.to_vec(),
-            batch,
+            batch: matches!(frame, Frame::Batch(_)),
             requests,
+            answers: answers(frame),
             asked: RefCell::new(asked),
             waits: Cell::new(0),
             settled: Cell::new(false),
@@ -178,23 +200,36 @@ impl Session {
             Body::Request { id, method, params } => (*id, method.as_ref(), *params),
             Body::Notification { method, params } => {
                 return if method == "notifications/cancelled" && self.cancelled(engine, *params) {
-                    // The server never saw the request. Nothing is answered: the client has given it up.
+                    Ruling::Drop
+                } else if subject_member(method).is_some() {
+                    // Some servers act on it all the same, and nobody could be told of a refusal.
+                    engine.recorder.record(self.failed(engine, &format!("from the client: {method} without an id")));
                     Ruling::Refuse { request: None, text: String::new() }
                 } else {
-                    Ruling::Pass
+                    self.rule_on_content(engine, cut(method), *params).await
                 };
             }
-            Body::Response { .. } | Body::Error { .. } => return Ruling::Pass,
+            Body::Response { result: said, .. } | Body::Error { error: said, .. } => {
+                return self.rule_on_content(engine, ANSWER, Some(said)).await;
+            }
         };
         if method == "initialize" && !self.legacy.replace(true) {
             self.ledger.write(Record::Legacy);
         }
         let request =
             || Request { id: id.to_owned(), tool_call: method == "tools/call", modern: params.is_some_and(is_modern) };
+        let too_long = |what: &str| {
+            engine.recorder.record(self.failed(engine, &format!("from the client: {what} is too long")));
+            Ruling::Refuse { request: Some(request()), text: refusal(&Refusal::TooLarge, &engine.reference()) }
+        };
+        if method.len() > MAX_METHOD {
+            return too_long("a method");
+        }
         let (subject, arguments, progress) = match subject_member(method) {
             // What reaches no tool may still carry data away: its params are looked at as a whole.
             None => (String::new(), params, None),
             Some(member) => match CallView::parse(params, member) {
+                Ok(view) if view.subject.len() > MAX_NAME => return too_long(&format!("the {member} of a {method}")),
                 Ok(view) => (view.subject.into_owned(), view.arguments, view.progress_token),
                 Err(e) => {
                     let text = refusal(&Refusal::EngineError, &engine.reference());
@@ -203,7 +238,17 @@ impl Session {
                 }
             },
         };
-        let (label, findings) = self.inspect_call(engine, method, &subject, arguments).await;
+        let sink = self.sink(engine, method, &subject);
+        let (label, mut findings) = self.inspect_call(engine, method, &subject, arguments, sink).await;
+        let mut judged = arguments;
+        for beside in beside(params, method) {
+            let (_, more) = self.inspect_call(engine, method, &subject, Some(beside), sink).await;
+            if !more.is_empty() {
+                // What is decided about is then more than the arguments.
+                judged = params;
+                findings.extend(more);
+            }
+        }
         asked.push((id.to_owned(), Asked { method: method.to_owned(), subject: subject.clone(), label }));
         let reaches = subject_member(method).is_some();
         if method == "tools/call" {
@@ -212,7 +257,31 @@ impl Session {
         if !reaches && findings.is_empty() {
             return Ruling::Pass;
         }
-        self.decide(engine, method, &subject, arguments, findings, request(), progress).await
+        self.decide(engine, method, &subject, judged, findings, request(), progress).await
+    }
+
+    /// Judges what goes to the server without being a request: notifications, and answers to what the server asked,
+    /// which carry what the model or the user said.
+    async fn rule_on_content(self: &Rc<Self>, engine: &Rc<Engine>, method: &str, said: Option<&str>) -> Ruling {
+        let Some(said) = said else { return Ruling::Pass };
+        let (_, findings) = self.inspect_call(engine, method, "", Some(said), Sink::Unknown).await;
+        if findings.is_empty() {
+            return Ruling::Pass;
+        }
+        let nobody = Request { id: String::new(), tool_call: false, modern: false };
+        self.decide(engine, method, "", Some(said), findings, nobody, None).await
+    }
+
+    /// Where a request's content goes.
+    fn sink(&self, engine: &Engine, method: &str, subject: &str) -> Sink {
+        match method {
+            "tools/call" => {
+                let known = self.tools.borrow().get(subject).map(|t| t.sink);
+                known.unwrap_or_else(|| engine.inspector.sink(subject, None))
+            }
+            "resources/read" | "resources/subscribe" => engine.inspector.sink_of_uri(subject),
+            _ => Sink::Local,
+        }
     }
 
     async fn inspect_call(
@@ -221,15 +290,8 @@ impl Session {
         method: &str,
         subject: &str,
         arguments: Option<&str>,
+        sink: Sink,
     ) -> (CallLabel, Vec<Finding>) {
-        let sink = match method {
-            "tools/call" => {
-                let known = self.tools.borrow().get(subject).map(|t| t.sink);
-                known.unwrap_or_else(|| engine.inspector.sink(subject, None))
-            }
-            "resources/read" | "resources/subscribe" => engine.inspector.sink_of_uri(subject),
-            _ => Sink::Local,
-        };
         let (label, mut findings) = self.inspect_with_memory(engine, method, subject, arguments, sink).await;
         if self.agent.forgotten.get() && method == "tools/call" && sink == Sink::External {
             findings.push(Finding {
@@ -303,7 +365,8 @@ impl Session {
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };
         let judged = |verdict, reference, findings| {
-            let (method, subject) = (Untrusted::new(method), about.tool.clone());
+            let subject = (!subject.is_empty()).then(|| recordable(engine, subject));
+            let method = Untrusted::new(method);
             self.event(engine.now(), audit::What::Judged { method, subject, verdict, reference, findings })
         };
         match verdict {
@@ -428,6 +491,36 @@ fn requests(frame: &Frame<'_>) -> Vec<Request> {
         _ => None,
     };
     frame.messages().iter().filter_map(one).collect()
+}
+
+/// The raw ids of all answers of a line: the server waits for them.
+fn answers(frame: &Frame<'_>) -> Vec<String> {
+    let one = |m: &Message<'_>| match &m.body {
+        Body::Response { id, .. } | Body::Error { id: Some(id), .. } => Some((*id).to_owned()),
+        _ => None,
+    };
+    frame.messages().iter().filter_map(one).collect()
+}
+
+/// What stands in a call's params beside the arguments: `inputResponses`, with which a client answers what the server
+/// asked in an earlier result (revision 2026-07-28), and whatever a server may understand in addition.
+fn beside<'a>(params: Option<&'a str>, method: &str) -> Vec<&'a str> {
+    let Some(member) = subject_member(method) else { return Vec::new() };
+    let members = params.and_then(Object::parse).map(|o| o.0).unwrap_or_default();
+    let others = members.into_iter().filter(|(name, _)| ![member, "arguments", "_meta"].contains(&name.as_ref()));
+    others.map(|(_, value)| value).collect()
+}
+
+/// A name for the audit log, with credentials masked: a resource's URI may hold one.
+pub(super) fn recordable(engine: &Engine, subject: &str) -> Untrusted {
+    let raw = serde_json::Value::from(subject).to_string();
+    let masked = engine.inspector.masked(&raw);
+    if masked == raw { subject.into() } else { masked.trim_matches('"').into() }
+}
+
+/// As much of a method as is kept.
+fn cut(method: &str) -> &str {
+    method.get(..method.len().min(MAX_METHOD)).unwrap_or_default()
 }
 
 /// Whether a request belongs to the stateless era (revision 2026-07-28 and later), which says so in every request.
