@@ -37,6 +37,8 @@ pub(crate) struct Client {
     pub interpolation: Interpolation,
     #[serde(default)]
     pub directory: Directory,
+    /// The inherited variables that it passes on, if those are a selection.
+    pub passes: Option<Vec<String>>,
     #[serde(rename = "location")]
     pub locations: Vec<Location>,
 }

@@ -1,10 +1,7 @@
 //! Proof that a server still answers: it is started as its client would start it, once directly and once through the
 //! shim, and what both list is compared.
 
-mod entry;
 mod session;
-
-pub use entry::{Outcome, Verified, entry};
 
 use std::{
     collections::{BTreeMap, BTreeSet},

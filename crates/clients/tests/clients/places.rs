@@ -212,5 +212,14 @@ fn directory_and_environment_are_those_of_the_client() {
     let gemini = direct("gemini-cli", &project).unwrap();
     assert_eq!((gemini.cwd, gemini.command.as_str()), (home.at("work/sub"), "main"));
     assert_eq!(direct("vscode", "profile:p").unwrap().cwd, home.at("home"));
+    home.write(
+        "home/.codex/config.toml",
+        "mcp_servers.d = { command = 'x', env_vars = ['NAMED'], env = { SET = '1' } }",
+    );
+    let base = ["PATH", "NAMED", "SET", "OTHER"].map(|name| (name.into(), "0".into())).into();
+    let id = EntryId::new("codex", "user", "d").unwrap();
+    let passed = home.clients.invocations(&home.env(), &id, &base).unwrap().direct.env;
+    let want = [("PATH", "0"), ("NAMED", "0"), ("SET", "1")].map(|(name, value)| (name.into(), value.into())).into();
+    assert_eq!(passed, want, "a selection, and what the entry names or sets");
     assert!(direct("gemini-cli", "user").unwrap_err().to_string().contains("where the client is started"));
 }
