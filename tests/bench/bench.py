@@ -23,7 +23,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 from mcp_bench import NoAnswer, Peer, measure, options, resident, tree  # noqa: E402
-from scratch import Missing, Scratch  # noqa: E402
+from scratch import Missing, Scratch, as_ordinary_user  # noqa: E402
 
 FACTOR, SLACK_US = 2.0, 15.0
 SHIM_MIB, ENGINE_MIB = 6.0, 40.0
@@ -81,7 +81,7 @@ def memory(scratch, servers):
     with contextlib.ExitStack() as running:
         shims = []
         for name in names:
-            peer = Peer([now[name]["command"], *now[name]["args"]], options([]), env=scratch.env, **scratch.identity())
+            peer = Peer([now[name]["command"], *now[name]["args"]], options([]), env=scratch.env)
             running.callback(peer.end)
             peer.result(0, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}})
             peer.result(1, "tools/list", {})
@@ -110,11 +110,12 @@ def main():
     asked = parser.parse_args()
     results = {}
     try:
+        as_ordinary_user(__file__)
         with Scratch() as scratch:
             pump = build_pump(scratch.root)
             server = [scratch.python, str(scratch.servers / "echo_server.py")]
             sides = {"direct": server, "pump": [str(pump), *server], "firedoor": scratch.protect_one("echo", *server)}
-            spawn = {"env": scratch.env, "cwd": scratch.home, **scratch.identity()}
+            spawn = {"env": scratch.env, "cwd": scratch.home}
             for shape, extra in SHAPES.items():
                 rounds = []
                 for _ in range(asked.rounds):

@@ -286,14 +286,15 @@ def probe(command, folder, **options):
 def through_firedoor():
     """The probes in a scratch home, with the probe server protected."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
-    from scratch import Missing, Scratch
+    from scratch import Missing, Scratch, as_ordinary_user
 
     try:
+        as_ordinary_user(__file__)
         with Scratch() as scratch:
             script = scratch.write("probe/probe_server.py", SERVER)
             command = scratch.protect_one("probe", scratch.python, script, "-")
             folder = scratch.root / "tmp"
-            return probe(command, folder, env=scratch.env, cwd=scratch.home, **scratch.identity())
+            return probe(command, folder, env=scratch.env, cwd=scratch.home)
     except Missing as error:
         sys.exit(f"fidelity: {error}")
 

@@ -7,6 +7,7 @@ a step does not prove what it should, 2 when something has to be built or instal
 """
 
 import base64
+import getpass
 import json
 import pathlib
 import queue
@@ -19,7 +20,7 @@ import threading
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "harness"))
-from scratch import Missing, Scratch, until  # noqa: E402
+from scratch import Missing, Scratch, as_ordinary_user, until  # noqa: E402
 
 # Pinned, so that the demo runs tomorrow what it ran today.
 FILE_SERVER = "@modelcontextprotocol/server-filesystem@2026.8.31"
@@ -76,9 +77,7 @@ class Client:
     """The MCP client: a process of its own, because what descends from a client may not answer questions."""
 
     def __init__(self, scratch, config):
-        script = scratch.root / "client.py"
-        script.write_bytes((TESTS / "demo" / "client.py").read_bytes())
-        script.chmod(0o644)
+        script = TESTS / "demo" / "client.py"
         self.log = open(scratch.root / "client.log", "w+", encoding="utf-8")
         self.process = scratch.start(
             scratch.python, script, config, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True
@@ -265,9 +264,9 @@ def main():
     """Runs the steps and says how it went."""
     out = Transcript()
     try:
+        as_ordinary_user(__file__)
         with Scratch() as scratch:
-            who = f"as the user {scratch.user.pw_name}" if scratch.user else "as you"
-            print(f"Firedoor demo in a scratch home, {who}: {scratch.home}")
+            print(f"Firedoor demo in a scratch home, as the user {getpass.getuser()}: {scratch.home}")
             demo(scratch, out)
     except Missing as error:
         print(f"\ndemo: {error}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """A scratch home with its own XDG directories, and programs started in it. Standard library only.
 
-Run as root, everything in the scratch home belongs to an unprivileged user and every program is started as that user:
-the sandbox is then met as users meet it, and a mistake of ours cannot touch the machine.
+A program that begins with `as_ordinary_user()` may be run as root: it then starts itself again as an unprivileged user,
+so that the sandbox is met as users meet it, and a mistake of ours cannot touch the machine.
 """
 
 import contextlib
@@ -62,6 +62,33 @@ def reachable(directory):
         return False
 
 
+def as_ordinary_user(script):
+    """Returns unless we are root. As root: runs a copy of the tests as an unprivileged user, and exits as that does."""
+    if os.geteuid() != 0:
+        return
+    user = pwd.getpwnam(UNPRIVILEGED)
+    # That user may not be able to enter the directories of the sources, the build, or the interpreter.
+    with tempfile.TemporaryDirectory(prefix="fd-tests-", dir="/tmp") as place:
+        place = pathlib.Path(place)
+        place.chmod(0o755)
+        (place / "bin").mkdir()
+        for name in PROGRAMS:
+            shutil.copy2(find_programs() / name, place / "bin" / name)
+        for part in ("bench", "demo", "e2e", "harness", "servers"):
+            shutil.copytree(TESTS / part, place / "tests" / part, ignore=shutil.ignore_patterns("__pycache__"))
+        for path in (place, *place.rglob("*")):
+            os.chown(path, user.pw_uid, user.pw_gid)
+        path = [directory for directory in os.environ.get("PATH", os.defpath).split(os.pathsep) if reachable(directory)]
+        python = shutil.which("python3", path=os.pathsep.join(path))
+        if not python:
+            fail(f"there is no python3 that the user {UNPRIVILEGED} may run: run this as an ordinary user")
+        env = {**os.environ, "PATH": os.pathsep.join(path), "FIREDOOR_BIN_DIR": str(place / "bin"), "HOME": str(place)}
+        copy = place / "tests" / pathlib.Path(script).resolve().relative_to(TESTS)
+        identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        done = subprocess.run([python, str(copy), *sys.argv[1:]], env=env, cwd=place, check=False, **identity)
+    sys.exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+
+
 class Scratch:
     """The home and what is started in it. A context manager: at its end the engine is stopped and the home removed."""
 
@@ -74,21 +101,13 @@ class Scratch:
         for directory in (self.home, self.bin, self.runtime, self.root / "tmp"):
             directory.mkdir()
         self.runtime.chmod(0o700)
-        # Copies: an unprivileged user may not be able to enter the directory they were built in.
         for name in PROGRAMS:
             shutil.copy2(programs / name, self.bin / name)
         shutil.copytree(TESTS / "servers", self.servers, ignore=shutil.ignore_patterns("__pycache__"))
-        self.user = None
-        path = os.environ.get("PATH", os.defpath).split(os.pathsep)
-        if os.geteuid() == 0:
-            self.user = pwd.getpwnam(UNPRIVILEGED)
-            self.root.chmod(0o755)
-            path = [directory for directory in path if reachable(directory)]
-            self.give(self.root)
         self.env = {name: os.environ[name] for name in KEPT if name in os.environ}
         self.env |= {
             "HOME": str(self.home),
-            "PATH": os.pathsep.join([str(self.bin), *path]),
+            "PATH": os.pathsep.join([str(self.bin), os.environ.get("PATH", os.defpath)]),
             "TMPDIR": str(self.root / "tmp"),
             "XDG_CACHE_HOME": str(self.home / ".cache"),
             "XDG_CONFIG_HOME": str(self.home / ".config"),
@@ -104,32 +123,16 @@ class Scratch:
     def __exit__(self, *_error):
         self.close()
 
-    def give(self, path):
-        """Hands a tree to the user that programs run as."""
-        if self.user:
-            for place in (path, *path.rglob("*")):
-                os.chown(place, self.user.pw_uid, self.user.pw_gid, follow_symlinks=False)
-
     def write(self, path, content):
         """Writes a file below the home, with its directories."""
         path = self.home / path
-        missing = [parent for parent in path.parents if not parent.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        if self.user:
-            for place in (*missing, path):
-                os.chown(place, self.user.pw_uid, self.user.pw_gid)
         return path
-
-    def identity(self):
-        """For subprocess: whom to run as."""
-        if not self.user:
-            return {}
-        return {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []}
 
     def start(self, *command, **options):
         """Starts a program in the scratch home."""
-        options = {"env": self.env, "cwd": self.home, **self.identity(), **options}
+        options = {"env": self.env, "cwd": self.home, **options}
         return subprocess.Popen([str(word) for word in command], **options)
 
     def run(self, *command, timeout=60, **options):

@@ -49,6 +49,8 @@ def orphan():
 def loop(tools, before=lambda request: None, raw=None):
     """As `serve`, with something done before each answer; `raw` names tools that write their answer themselves."""
     for line in sys.stdin.buffer:
+        if not line.strip():
+            continue
         request = json.loads(line)
         if "id" not in request or "method" not in request:
             continue

@@ -18,7 +18,7 @@ INVALID_PARAMS = -32602
 class Tool:
     """A tool: what the client is told about it, and `run(arguments) -> text`."""
 
-    def __init__(self, name, description, run, required=(), **properties):
+    def __init__(self, name, description, run, required=(), /, **properties):
         self.run = run
         self.definition = {
             "name": name,

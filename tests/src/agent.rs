@@ -2,8 +2,8 @@
 
 use std::{
     fs::File,
-    io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, Stdio},
+    io::{BufRead, BufReader, PipeWriter, Write},
+    process::Child,
     sync::mpsc::{Receiver, channel},
     time::{Duration, Instant},
 };
@@ -15,7 +15,7 @@ use crate::{Home, PATIENCE, programs, text, until_within};
 /// The demo's client, with every server of the Cursor configuration.
 pub struct Agent {
     process: Child,
-    stdin: Option<ChildStdin>,
+    stdin: Option<PipeWriter>,
     lines: Receiver<Value>,
     early: Vec<Value>,
     next: u64,
@@ -28,17 +28,10 @@ impl Agent {
         let source = std::fs::read(programs::sources().join("demo/client.py")).expect("the demo's client");
         let script = home.write("agent.py", source);
         let log = home.write("agent.log", "");
-        let mut process = home
-            .command(home.python())
-            .arg(script)
-            .arg(home.path().join(".cursor/mcp.json"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(File::options().append(true).open(&log).expect("the agent's log"))
-            .spawn()
-            .expect("the agent");
-        let stdin = process.stdin.take();
-        let stdout = process.stdout.take().expect("a pipe");
+        let mut command = home.command(home.python());
+        let stderr = File::options().append(true).open(&log).expect("the agent's log");
+        let config = home.path().join(".cursor/mcp.json");
+        let (process, stdin, stdout) = home.spawn(command.arg(script).arg(config).stderr(stderr));
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -48,7 +41,7 @@ impl Agent {
                 }
             }
         });
-        let agent = Self { process, stdin, lines, early: Vec::new(), next: 1 };
+        let agent = Self { process, stdin: Some(stdin), lines, early: Vec::new(), next: 1 };
         let ready = agent.lines.recv_timeout(PATIENCE).unwrap_or_default();
         let complaints = || std::fs::read_to_string(&log).unwrap_or_default();
         assert!(ready.get("ready").is_some(), "the agent's sessions did not open: {ready}; stderr: {}", complaints());

@@ -2,9 +2,9 @@
 
 use std::{
     fs::{self, File},
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, PipeWriter, Write},
     path::PathBuf,
-    process::{Child, ChildStdin, Stdio},
+    process::Child,
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     time::{Duration, Instant},
 };
@@ -17,7 +17,7 @@ use crate::{Home, PATIENCE, descendants, kill, until_within};
 /// A session with one server.
 pub struct Client {
     process: Child,
-    stdin: Option<ChildStdin>,
+    stdin: Option<PipeWriter>,
     lines: Receiver<Vec<u8>>,
     early: Vec<Value>,
     next: i64,
@@ -47,17 +47,8 @@ impl Client {
         // A file: a shell that was started with -c does not count as a client.
         let script = home.write(&format!("client-{number}.sh"), script);
         let stderr = File::options().append(true).open(&log).expect("the client's log");
-        let mut process = home
-            .command("/bin/sh")
-            .arg(script)
-            .args(command_line)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(stderr)
-            .spawn()
-            .expect("a shell");
-        let stdin = process.stdin.take();
-        let stdout = process.stdout.take().expect("a pipe");
+        let mut command = home.command("/bin/sh");
+        let (process, stdin, stdout) = home.spawn(command.arg(script).args(command_line).stderr(stderr));
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).split(b'\n') {
@@ -67,7 +58,7 @@ impl Client {
                 }
             }
         });
-        Self { process, stdin, lines, early: Vec::new(), next: 1, log }
+        Self { process, stdin: Some(stdin), lines, early: Vec::new(), next: 1, log }
     }
 
     /// The client process.

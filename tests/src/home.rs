@@ -2,16 +2,17 @@
 
 use std::{
     fs,
+    io::{self, PipeReader, PipeWriter},
     os::{
         fd::AsFd,
         unix::{
-            fs::{PermissionsExt, chown, lchown},
+            fs::{PermissionsExt, chown, fchown, lchown},
             net::UnixStream,
             process::CommandExt,
         },
     },
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::Mutex,
     time::Duration,
 };
@@ -160,6 +161,24 @@ impl Home {
         if let Some(user) = &self.user {
             lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).expect("chown in the scratch directory");
         }
+    }
+
+    /// A pipe of the user of this home. Programs open their pipes anew, which only the owner of one may (pipe(7)).
+    pub fn pipe(&self) -> (PipeReader, PipeWriter) {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        if let Some(user) = &self.user {
+            fchown(&reader, Some(user.uid.as_raw()), Some(user.gid.as_raw())).expect("chown of a pipe");
+        }
+        (reader, writer)
+    }
+
+    /// Starts a program with its input and output connected to us.
+    pub fn spawn(&self, command: &mut Command) -> (Child, PipeWriter, PipeReader) {
+        let ((input, to_child), (from_child, output)) = (self.pipe(), self.pipe());
+        let child = command.stdin(input).stdout(output).spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        // Our copies of the child's ends would hide the end of a stream.
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        (child, to_child, from_child)
     }
 
     /// Writes a file below the home, with its directories, and returns its path.

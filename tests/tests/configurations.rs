@@ -1,4 +1,5 @@
 //! Finding, rerouting and giving back configurations, and every way in which a file can be unfit for it.
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on has failed, or says so")]
 
 use std::{
     fs,
