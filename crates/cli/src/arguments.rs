@@ -191,6 +191,9 @@ pub enum RulesCommand {
         /// Of this entry only
         #[arg(long)]
         entry: Option<EntryId>,
+        /// Calls of this client only: the path of its executable, or of the script that it runs
+        #[arg(long)]
+        client: Option<String>,
         /// This tool only
         #[arg(long)]
         tool: Option<String>,

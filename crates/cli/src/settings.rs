@@ -47,9 +47,10 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
                 output::json(&rule)?;
             }
         }
-        RulesCommand::Add { effect, entry, tool, detector, expires } => {
+        RulesCommand::Add { effect, entry, client, tool, detector, expires } => {
             let expires = expires.map(|text| end(&text)).transpose()?;
-            let matches = Match { entry, tool: tool.map(Untrusted::new), detector, ..Match::default() };
+            let (client, tool) = (client.map(Untrusted::new), tool.map(Untrusted::new));
+            let matches = Match { entry, client, tool, detector, ..Match::default() };
             return settled(&mut engine, &Request::AddRule { effect: effect.into(), matches, expires });
         }
         RulesCommand::Remove { id } => return settled(&mut engine, &Request::RemoveRule { id }),

@@ -4,7 +4,7 @@ use std::{cell::Cell, path::PathBuf, rc::Rc, sync::Arc};
 
 use firedoor_inspect::{Limits, Memory};
 use firedoor_ipc::process::{self, Process, Stat};
-use firedoor_model::Untrusted;
+use firedoor_model::{ClientProcess, Untrusted, client::MAX_ANCESTRY};
 use firedoor_policy::SessionId;
 use tokio::sync::Mutex;
 
@@ -14,8 +14,8 @@ pub struct Agent {
     pub id: SessionId,
     /// The client process.
     pub process: Process,
-    /// Name and process id, for showing.
-    pub name: Untrusted,
+    /// What the kernel says about it.
+    pub client: ClientProcess,
     /// What entered its context. Asynchronous, because a large message is inspected on another thread.
     pub memory: Arc<Mutex<Memory>>,
     /// It lived before this engine did, so that what it has read is not known.
@@ -28,7 +28,7 @@ impl Agent {
         Rc::new(Self {
             id,
             process: client.process,
-            name: client.name.clone(),
+            client: client.described.clone(),
             memory: Arc::new(Mutex::new(Memory::new(Limits::default()))),
             forgotten: Cell::new(false),
         })
@@ -45,8 +45,8 @@ impl Agent {
 pub struct Client {
     /// Which.
     pub process: Process,
-    /// Name and process id, for showing.
-    pub name: Untrusted,
+    /// What the kernel says about it.
+    pub described: ClientProcess,
 }
 
 /// Shells, by the name of their executable.
@@ -62,7 +62,7 @@ pub fn client_of(shim: Process) -> Client {
         (executable, process::arguments(stat.process.pid))
     });
     let process = found.map_or(shim, |stat| stat.process);
-    Client { process, name: Untrusted::new(describe(process.pid)) }
+    Client { process, described: describe(process.pid) }
 }
 
 fn choose(chain: &[Stat], look: impl Fn(&Stat) -> (PathBuf, Vec<String>)) -> Option<&Stat> {
@@ -100,14 +100,21 @@ fn application(chain: &[Stat], look: impl Fn(&Stat) -> (PathBuf, Vec<String>)) -
     Some(found)
 }
 
-/// Name and process id. Of an interpreter also the script.
-fn describe(pid: u32) -> String {
-    let base = |text: &str| text.rsplit('/').next().unwrap_or_default().to_owned();
-    let executable = process::executable(pid).map(|p| base(&p.to_string_lossy())).unwrap_or_default();
-    let script = process::arguments(pid).into_iter().nth(1).filter(|a| !a.starts_with('-') && a.contains('/'));
-    match script {
-        Some(script) => format!("{executable} {} ({pid})", base(&script)),
-        None => format!("{executable} ({pid})"),
+/// Executable, script and ancestry, from /proc. What runs a script is told by its first argument being a path.
+fn describe(pid: u32) -> ClientProcess {
+    let path = |pid| process::executable(pid).map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+    let executable = path(pid);
+    let script = process::arguments(pid)
+        .into_iter()
+        .nth(1)
+        .filter(|first| !first.starts_with('-') && first.contains('/') && *first != executable);
+    let base = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let above = process::ancestry(pid).into_iter().skip(1).take(MAX_ANCESTRY);
+    ClientProcess {
+        pid,
+        executable: Untrusted::new(executable),
+        script: script.map(Untrusted::new),
+        ancestry: above.map(|stat| Untrusted::new(base(path(stat.process.pid)))).collect(),
     }
 }
 

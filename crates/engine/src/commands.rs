@@ -127,7 +127,7 @@ fn status(engine: &Engine) -> Status {
         .map(|s| SessionView {
             id: s.id,
             entry: s.entry.clone(),
-            client: s.agent.name.clone(),
+            client: s.agent.client.name(),
             pid: s.pid,
             level: s.level.clone(),
             profile: s.profile.clone(),

@@ -67,7 +67,7 @@ pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgo
         at: engine.now(),
         entry: Some(entry.clone()),
         session: None,
-        client: Some(agent.name.clone()),
+        client: Some(agent.client.clone()),
         what,
     };
     match started {

@@ -87,7 +87,7 @@ impl Session {
             at,
             entry: Some(self.entry.clone()),
             session: Some(self.id),
-            client: Some(self.agent.name.clone()),
+            client: Some(self.agent.client.clone()),
             what,
         }
     }

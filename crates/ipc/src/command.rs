@@ -112,6 +112,7 @@ pub struct LogQuery {
 }
 
 /// An answer.
+#[expect(clippy::large_enum_variant, reason = "one at a time is alive, and the largest is the most common")]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Digest, EntryId, Finding, Millis, Untrusted, Verdict,
+    ClientProcess, Digest, EntryId, Finding, Millis, Untrusted, Verdict,
     question::{Choice, Duration, Ref},
 };
 
@@ -18,9 +18,9 @@ pub struct Event {
     /// Which session of the engine, if any. Unique within one run of the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<u64>,
-    /// The client process: executable and pid, if known.
+    /// The client process, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub client: Option<Untrusted>,
+    pub client: Option<ClientProcess>,
     /// What happened.
     pub what: What,
 }

@@ -3,6 +3,7 @@
 //! Architecture invariant: no I/O, no clock, no randomness. Time arrives as [`time::Millis`].
 
 pub mod audit;
+pub mod client;
 pub mod digest;
 pub mod entry;
 pub mod finding;
@@ -15,6 +16,7 @@ pub mod time;
 pub mod verdict;
 pub mod wire;
 
+pub use client::ClientProcess;
 pub use digest::Digest;
 pub use entry::EntryId;
 pub use finding::{Confidence, Evidence, Finding, Severity};

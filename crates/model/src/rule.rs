@@ -25,6 +25,9 @@ pub struct Match {
     /// This entry only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<EntryId>,
+    /// Calls of this client only: the path of its executable, or of the script that it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Untrusted>,
     /// This tool only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Untrusted>,
@@ -86,7 +89,7 @@ impl Draft {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Match { entry, tool, detector, call, launch, definition } = &self.matches;
+        let Match { entry, client, tool, detector, call, launch, definition } = &self.matches;
         f.write_str(match self.effect {
             Choice::Allow => "Allow",
             Choice::Block => "Block",
@@ -100,6 +103,9 @@ impl fmt::Display for Rule {
         match entry {
             Some(e) => write!(f, " of {}", Untrusted::new(e.to_string()).visible(200))?,
             None => f.write_str(" of every server")?,
+        }
+        if let Some(c) = client {
+            write!(f, " for {}", c.visible(200))?;
         }
         if let Some(d) = detector {
             write!(f, " when {d} is found")?;
@@ -137,6 +143,10 @@ mod tests {
                 ..Match::default()
             },
             "Block write_file of cursor/user/fs when flow/ is found",
+        );
+        check(
+            Match { client: Some("/usr/bin/node".into()), ..Match::default() },
+            "Block every tool of every server for /usr/bin/node",
         );
     }
 }

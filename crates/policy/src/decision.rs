@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use firedoor_model::{
-    Digest, EntryId, Finding, Millis, Mode, Untrusted, Verdict,
+    ClientProcess, Digest, EntryId, Finding, Millis, Mode, Untrusted, Verdict,
     question::Ref,
     rule::{Origin, Rule},
 };
@@ -16,6 +16,8 @@ pub const NEW_TOOL: &str = "policy/new-tool";
 pub struct Subject {
     /// The server.
     pub entry: EntryId,
+    /// The client, where known.
+    pub client: Option<ClientProcess>,
     /// The tool, prompt or resource; absent for what belongs to the server as a whole, such as its instructions.
     pub tool: Option<Untrusted>,
     /// The call, by [`crate::call_digest`].

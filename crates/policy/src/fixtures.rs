@@ -1,7 +1,7 @@
 //! What the tests of several modules judge.
 
 use firedoor_model::{
-    Confidence, Digest, Evidence, Finding, Millis, Mode, Severity, Untrusted,
+    ClientProcess, Confidence, Digest, Evidence, Finding, Millis, Mode, Severity, Untrusted,
     finding::Role,
     question::Choice,
     rule::{Match, Origin, Rule},
@@ -12,6 +12,7 @@ use crate::{Input, MessageKind, Subject};
 pub fn subject() -> Subject {
     Subject {
         entry: "cursor/user/web".parse().unwrap(),
+        client: Some(ClientProcess { pid: 7, executable: "/usr/bin/node".into(), script: None, ancestry: Vec::new() }),
         tool: Some("http_post".into()),
         call: Digest::of(b"call"),
         launch: Some(Digest::of(b"launch")),

@@ -195,6 +195,7 @@ impl Session {
         }
         let about = Subject {
             entry: self.entry.clone(),
+            client: Some(self.agent.client.clone()),
             tool: (!asked.subject.is_empty()).then(|| Untrusted::new(asked.subject.as_str())),
             // No permit is ever given for a result.
             call: call_digest(&self.entry, "result", &asked.subject, None),

@@ -345,6 +345,7 @@ impl Session {
         let tool = self.tools.borrow().get(subject).filter(|_| method == "tools/call").cloned();
         let about = Subject {
             entry: self.entry.clone(),
+            client: Some(self.agent.client.clone()),
             tool: (!subject.is_empty()).then(|| Untrusted::new(subject)),
             call: call_digest(&self.entry, method, subject, arguments),
             launch: Some(self.launch),
@@ -390,7 +391,7 @@ impl Session {
                 let ask = Box::new(Ask {
                     held: engine.next_held(),
                     session: self.agent.id,
-                    client: self.agent.name.clone(),
+                    client: self.agent.client.name(),
                     subject: about,
                     findings: chosen,
                     arguments: Untrusted::new(shown(&engine.inspector.masked(arguments.unwrap_or_default()))),

@@ -230,6 +230,8 @@ fn drafts(open: &Open, choice: Choice, now: Millis) -> Vec<Draft> {
         effect: choice,
         matches: Match {
             entry: Some(open.subject.entry.clone()),
+            // An entry belongs to one client already.
+            client: None,
             tool: open.subject.tool.clone(),
             // A refused first use is a refusal of the tool.
             detector: (bind || detector != NEW_TOOL).then(|| detector.to_string()),

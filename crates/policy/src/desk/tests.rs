@@ -166,6 +166,7 @@ fn a_block_is_state() {
         // A rule only for Always, and one that an update of the server does not lift.
         let want = Match {
             entry: Some(subject.entry.clone()),
+            client: None,
             tool: subject.tool.clone(),
             detector: Some("flow/secret".into()),
             ..Match::default()
@@ -198,6 +199,7 @@ fn allow_for_longer_is_bound() {
         let s = subject();
         let want = Match {
             entry: Some(s.entry),
+            client: None,
             tool: s.tool,
             detector: Some("flow/secret".into()),
             call: None,

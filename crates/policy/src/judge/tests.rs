@@ -86,6 +86,7 @@ fn rules_that_do_not_apply() {
     for matches in [
         Match { entry: "cursor/user/other".parse().ok(), ..Match::default() },
         Match { tool: Some("http_get".into()), ..Match::default() },
+        Match { client: Some("/usr/bin/python3".into()), ..Match::default() },
         Match { call: other(), ..Match::default() },
         Match { launch: other(), ..Match::default() },
         Match { definition: other(), ..Match::default() },
@@ -201,6 +202,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
             let s = subject();
             let matches = Match {
                 entry: entry.then_some(s.entry),
+                client: None,
                 tool: s.tool.filter(|_| tool),
                 detector: detector.map(str::to_owned),
                 call: call.then_some(s.call),

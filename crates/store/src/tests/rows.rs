@@ -212,13 +212,15 @@ fn any_match() -> impl Strategy<Value = Match> {
     (
         prop::option::of(any::<String>()),
         prop::option::of("\\PC+"),
+        prop::option::of("\\PC+"),
         prop::option::of("[a-z]{1,8}/?"),
         digest(),
         digest(),
         digest(),
     )
-        .prop_map(|(server, tool, detector, call, launch, definition)| Match {
+        .prop_map(|(server, client, tool, detector, call, launch, definition)| Match {
             entry: server.and_then(|s| EntryId::new("client", "scope", &s).ok()),
+            client: client.map(Untrusted::new),
             tool: tool.map(Untrusted::new),
             detector,
             call,
