@@ -99,10 +99,13 @@ class Codex:
                 self.ask(process, 1, "initialize", {"clientInfo": {"name": "firedoor-e2e", "version": "1"}})
                 self.send(process, {"method": "initialized"})
                 answer = self.ask(process, 2, "mcpServerStatus/list", {})
+                # It ends by itself, and its servers with it, when there is nothing more to come.
+                process.stdin.close()
+                process.stdout.read()
+                process.wait()
             finally:
                 watch.cancel()
-                process.stdin.close()
-                process.terminate()
+                process.kill()
         return {server["name"]: " ".join([CONNECTED, *sorted(server["tools"])]) for server in answer["data"] if server["tools"]}
 
     def send(self, process, message):

@@ -36,6 +36,11 @@ fn held(home: &Home) -> Value {
     until("a question", || home.pending().into_iter().next())
 }
 
+/// Counted without looking: a question that somebody has seen stays, so that a late answer counts.
+fn open_questions(home: &Home) -> u64 {
+    home.json(&["status"])["pending"].as_u64().unwrap()
+}
+
 fn id(question: &Value) -> &str {
     question["id"].as_str().unwrap()
 }
@@ -89,18 +94,18 @@ fn a_cancelled_call_takes_its_question_back() {
     // Strict asks about a tool that nobody has seen yet.
     let mut client = Client::open(&home, "s");
     let call = client.send_call("http_post", post("x"));
-    held(&home);
+    until("a question", || (open_questions(&home) == 1).then_some(()));
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}}));
-    until("the question is gone", || home.pending().is_empty().then_some(()));
+    until("the question is gone", || (open_questions(&home) == 0).then_some(()));
 }
 
 #[test]
 fn a_client_that_goes_takes_its_questions_back() {
     let (home, mut agent) = leaky();
     agent.send("outbox", "http_post", post(KEY));
-    held(&home);
+    until("a question", || (open_questions(&home) == 1).then_some(()));
     drop(agent);
-    until("the question is gone", || home.pending().is_empty().then_some(()));
+    until("the question is gone", || (open_questions(&home) == 0).then_some(()));
 }
 
 #[test]
@@ -219,12 +224,18 @@ fn records_are_judged_offline() {
     let home = Home::new();
     let records = home.write(
         "records.jsonl",
-        "{\"id\":\"1\",\"kind\":\"tool_result\",\"text\":\"The build is green.\"}\n\
-         {\"id\":\"2\",\"kind\":\"tool_result\",\"text\":\"-----BEGIN OPENSSH PRIVATE KEY-----\\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtz\\n-----END OPENSSH PRIVATE KEY-----\"}\n",
+        format!(
+            "{}\n{}\n",
+            json!({"id": "1", "kind": "tool_result", "text": "The build is green."}),
+            json!({"id": "2", "kind": "flow", "payload": {
+                "sources": [{"server": "files", "tool": "read_file", "result": {"content": [{"type": "text", "text": KEY}]}}],
+                "sink": {"server": "web", "tool": "http_post", "arguments": post(KEY)},
+            }}),
+        ),
     );
     let mut command = home.command(home.program("firedoor"));
     command.arg("inspect").stdin(fs::File::open(records).unwrap());
-    let output = firedoor_tests::finish(&mut command);
+    let output = firedoor_tests::finish(&mut command).expect_code(1);
     let judged: Vec<Value> = output.stdout.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!(judged.len(), 2, "{output:#?}");
     assert_eq!((&judged[0]["id"], &judged[0]["verdict"]), (&json!("1"), &json!("allow")));
