@@ -1,0 +1,182 @@
+//! Start, run, end.
+
+use std::{env, io::Write as _, sync::Mutex, thread, time::Duration};
+
+use firedoor_clients::{CatalogError, Clients, SHIM};
+use firedoor_model::paths::{NoHome, Paths};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use tauri::{AppHandle, Manager, RunEvent};
+
+use crate::{
+    activity, changes, commands, host,
+    known::{Engine, Heard, Known, lock},
+    notice,
+    single::{Single, SingleError},
+    tray,
+    watch::{self, News},
+    windows,
+};
+
+/// How long the engine may take to write down what waits when the app ends.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Why the app does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// No home.
+    #[error(transparent)]
+    Home(#[from] NoHome),
+    /// The catalog in this program.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// Whether it runs already.
+    #[error(transparent)]
+    Single(#[from] SingleError),
+    /// This program's own place.
+    #[error("cannot find Firedoor's own directory: {0}")]
+    Own(std::io::Error),
+    /// Somebody wants to drive the windows.
+    #[error("{0} is set, and this Firedoor takes answers from a person only: unset it")]
+    Automation(&'static str),
+    /// The desktop.
+    #[error("the desktop could not be used: {0}; without one, use `firedoor daemon`")]
+    Desktop(#[from] tauri::Error),
+}
+
+/// Says something on stderr, where a desktop keeps its logs.
+pub fn complain(text: &str) {
+    // There is nowhere else to say it.
+    let _ = writeln!(std::io::stderr(), "firedoor-desktop: {text}");
+}
+
+/// Runs until the user quits.
+pub fn run() -> Result<(), AppError> {
+    // With these, WebKitGTK lets another program press the buttons (wry, `TAURI_WEBVIEW_AUTOMATION`).
+    #[cfg(not(feature = "automation"))]
+    for name in ["TAURI_AUTOMATION", "TAURI_WEBVIEW_AUTOMATION"] {
+        if env::var_os(name).is_some() {
+            return Err(AppError::Automation(name));
+        }
+    }
+    let paths = Paths::from_env(|name| env::var_os(name))?;
+    let Some(single) = Single::take(&paths)? else { return Ok(()) };
+    let shim = changes::sibling(SHIM).map_err(AppError::Own)?;
+    let app = tauri::Builder::default()
+        .manage(Known::new(paths, Clients::load()?, shim))
+        .manage(tray::Shown::default())
+        .manage(windows::Wanted::default())
+        .manage(Door(Mutex::new(Some(single))))
+        .invoke_handler(tauri::generate_handler![
+            commands::question,
+            commands::question_arguments,
+            commands::answer,
+            commands::later,
+            commands::fit,
+            commands::wanted_view,
+            commands::overview,
+            commands::servers,
+            commands::plan,
+            commands::carry_out,
+            commands::activity,
+            commands::open_question,
+        ])
+        .setup(|app| Ok(setup(app.handle())?))
+        .build(tauri::generate_context!())?;
+    app.run(|_, event| {
+        // Closing the last window is not quitting: the tray stays.
+        if let RunEvent::ExitRequested { code: None, api, .. } = event {
+            api.prevent_exit();
+        }
+    });
+    Ok(())
+}
+
+/// Kept for as long as the app runs.
+struct Door(Mutex<Option<Single>>);
+
+fn setup(app: &AppHandle) -> Result<(), tauri::Error> {
+    tray::make(app)?;
+    spawn(app, "watch", |app| {
+        let known = app.state::<Known>();
+        let start = || {
+            let ending = app.clone();
+            // It ends by itself on SIGTERM: then so do we.
+            host::start(&known.paths, move || ending.exit(0))
+        };
+        watch::run(&known.paths, start, |news| heard(app, news));
+    })?;
+    spawn(app, "activity", |app| {
+        activity::run(&app.state::<Known>(), || {
+            tray::refresh(app);
+            windows::changed(app);
+        });
+    })?;
+    spawn(app, "door", |app| {
+        let door = lock(&app.state::<Door>().0).as_ref().map(|single| single.door.try_clone());
+        if let Some(Ok(door)) = door {
+            door.incoming().flatten().for_each(|_knock| windows::main_at(app, windows::View::Home));
+        }
+    })?;
+    first_run(app);
+    Ok(())
+}
+
+/// Before anything is protected the tray alone would tell nobody what to do.
+fn first_run(app: &AppHandle) {
+    let known = app.state::<Known>();
+    let scan = known.clients.scan(&known.env());
+    let mut entries = scan.clients.iter().flat_map(|c| &c.files).flat_map(|f| &f.entries);
+    if !entries.any(|e| e.state.can_restore()) {
+        windows::main_at(app, windows::View::Home);
+    }
+}
+
+fn spawn(app: &AppHandle, name: &str, work: impl FnOnce(&AppHandle) + Send + 'static) -> Result<(), tauri::Error> {
+    let app = app.clone();
+    thread::Builder::new().name(name.into()).spawn(move || work(&app))?;
+    Ok(())
+}
+
+fn heard(app: &AppHandle, news: News) {
+    let known = app.state::<Known>();
+    match news {
+        News::Status(status) => lock(&known.heard).engine = Engine::Up(status),
+        News::Down(reason) => *lock(&known.heard) = Heard { engine: Engine::Down(reason), questions: Vec::new() },
+        News::Questions(questions) => {
+            let fresh = lock(&known.asking).update(&questions);
+            let newest = questions.last().cloned();
+            lock(&known.heard).questions = questions;
+            if let (true, Some(question)) = (fresh, newest) {
+                windows::prompt(app);
+                let client = known.clients.known().find(|(id, _)| *id == question.entry.client());
+                notice::question(app, &question, client.map_or(question.entry.client(), |(_, name)| name));
+            }
+        }
+    }
+    tray::refresh(app);
+    windows::changed(app);
+}
+
+/// Ends the app. An engine inside it first writes down what waits, and its servers end with it.
+pub fn quit(app: &AppHandle) {
+    let own = match &lock(&app.state::<Known>().heard).engine {
+        Engine::Up(status) => status.pid == std::process::id(),
+        Engine::Starting | Engine::Down(_) => false,
+    };
+    // The engine ends on SIGTERM and then ends the app (see `setup`).
+    if !own || kill(Pid::this(), Signal::SIGTERM).is_err() {
+        app.exit(0);
+        return;
+    }
+    let late = app.clone();
+    let waiting = thread::Builder::new().spawn(move || {
+        thread::sleep(FAREWELL);
+        late.exit(0);
+    });
+    if waiting.is_err() {
+        app.exit(0);
+    }
+}

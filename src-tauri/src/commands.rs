@@ -1,0 +1,129 @@
+//! What the windows may ask for. Each argument is checked: the webview is untrusted.
+
+use std::time::Instant;
+
+use firedoor_ipc::command::{Reply, Request};
+use firedoor_model::question::Duration;
+use tauri::{AppHandle, Manager, State, WebviewWindow, ipc::Channel};
+
+use crate::{
+    changes::ChangeError,
+    known::{Known, lock},
+    link::Link,
+    view::{
+        ActionView, ActivityView, ChoiceView, DurationView, FoundClientView, OverviewView, PlanView, ProgressView,
+        QuestionView, WholeArgumentsView,
+    },
+    windows,
+};
+
+/// A sentence for the user.
+type Told<T> = Result<T, String>;
+
+fn told(e: impl std::error::Error) -> String {
+    e.to_string()
+}
+
+/// The question to show; the window ends when there is none.
+#[tauri::command(async)]
+pub fn question(app: AppHandle, known: State<'_, Known>) -> Told<Option<QuestionView>> {
+    let questions = lock(&known.heard).questions.clone();
+    let view = lock(&known.asking)
+        .show(&questions, Instant::now())
+        .map_err(told)?
+        .map(|shown| QuestionView::new(&shown, &known.clients));
+    if view.is_none() {
+        windows::close_prompt(&app);
+    } else if let Err(e) = Link::ask(&known.paths, &Request::Pending) {
+        // The engine only counts questions that somebody saw. It can be asked again.
+        crate::app::complain(&format!("the engine could not be told that a question is shown: {e}"));
+    }
+    Ok(view)
+}
+
+/// All arguments of the question on screen.
+#[tauri::command(async)]
+pub fn question_arguments(known: State<'_, Known>, nonce: &str) -> Told<WholeArgumentsView> {
+    let questions = lock(&known.heard).questions.clone();
+    let view = lock(&known.asking).question(nonce, &questions).map(WholeArgumentsView::new);
+    view.map_err(told)
+}
+
+/// Answers the question on screen. Returns the engine's sentence.
+#[tauri::command(async)]
+pub fn answer(known: State<'_, Known>, nonce: &str, choice: ChoiceView, duration: DurationView) -> Told<String> {
+    let questions = lock(&known.heard).questions.clone();
+    let id = lock(&known.asking).redeem(nonce, &questions, Instant::now()).map_err(told)?;
+    let request = Request::Answer { id, choice: choice.into(), duration: Duration::from(duration) };
+    match Link::ask(&known.paths, &request) {
+        Ok(Reply::Done { text }) => Ok(text),
+        Ok(_) => Err(crate::link::LinkError::Unexpected.to_string()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// Puts the question on screen off.
+#[tauri::command(async)]
+pub fn later(app: AppHandle, known: State<'_, Known>, nonce: &str) -> Told<()> {
+    lock(&known.asking).put_off(nonce).map_err(told)?;
+    let questions = lock(&known.heard).questions.clone();
+    if lock(&known.asking).waits(&questions) {
+        windows::prompt(&app);
+    } else {
+        windows::close_prompt(&app);
+    }
+    Ok(())
+}
+
+/// The question's text is this tall.
+#[tauri::command(async)]
+pub fn fit(window: WebviewWindow, height: f64) -> Told<()> {
+    windows::fit(&window, height).map_err(told)
+}
+
+/// The view that the tray asked for since the last time.
+#[tauri::command(async)]
+pub fn wanted_view(wanted: State<'_, windows::Wanted>) -> Option<windows::View> {
+    wanted.take()
+}
+
+/// The state in one piece.
+#[tauri::command(async)]
+pub fn overview(known: State<'_, Known>) -> OverviewView {
+    let block = lock(&known.activity).last_block().cloned();
+    OverviewView::new(&lock(&known.heard), block, &known.clients)
+}
+
+/// What is configured on this machine.
+#[tauri::command(async)]
+pub fn servers(known: State<'_, Known>) -> Vec<FoundClientView> {
+    FoundClientView::all(&known.clients.scan(&known.env()))
+}
+
+/// What protecting or restoring would change: everything, or the entries named.
+#[tauri::command(async)]
+pub fn plan(known: State<'_, Known>, action: ActionView, entries: Option<Vec<String>>) -> Told<PlanView> {
+    known.plan(action, entries.as_deref()).map_err(told)
+}
+
+/// Carries out what was shown last, in the files chosen by their place.
+#[tauri::command(async)]
+pub fn carry_out(app: AppHandle, nonce: &str, files: Vec<u32>, progress: Channel<ProgressView>) -> Told<()> {
+    let known = app.state::<Known>();
+    // A window that was closed meanwhile misses the progress; the work is done all the same.
+    let done = known.carry_out(nonce, &files, |step| drop(progress.send(step)));
+    crate::tray::refresh(&app);
+    done.map_err(|e: ChangeError| e.to_string())
+}
+
+/// Rows of the log after that number.
+#[tauri::command(async)]
+pub fn activity(known: State<'_, Known>, after: u64) -> ActivityView {
+    lock(&known.activity).after(after)
+}
+
+/// Shows the questions that wait.
+#[tauri::command(async)]
+pub fn open_question(app: AppHandle) {
+    windows::recall_prompt(&app);
+}

@@ -1,0 +1,71 @@
+//! What the app knows, shared between its threads.
+
+use std::{
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use firedoor_clients::Clients;
+use firedoor_ipc::command::Status;
+use firedoor_model::{paths::Paths, question::Question};
+
+use crate::{activity::Activity, asking::Asking, changes::Planned};
+
+/// What was last heard of the engine.
+#[derive(Clone, Debug, Default)]
+pub enum Engine {
+    /// Nothing yet.
+    #[default]
+    Starting,
+    /// It answers.
+    Up(Status),
+    /// It does not, and why.
+    Down(String),
+}
+
+/// Engine and questions, which are heard together.
+#[derive(Clone, Debug, Default)]
+pub struct Heard {
+    /// The engine.
+    pub engine: Engine,
+    /// Open questions, oldest first.
+    pub questions: Vec<Question>,
+}
+
+/// Everything.
+pub struct Known {
+    /// The user's directories.
+    pub paths: Paths,
+    /// The catalog of clients.
+    pub clients: Clients,
+    /// What the entries of a protected client start.
+    pub shim: PathBuf,
+    /// What was last heard.
+    pub heard: Mutex<Heard>,
+    /// Which question is on screen.
+    pub asking: Mutex<Asking>,
+    /// The latest rows of the audit log.
+    pub activity: Mutex<Activity>,
+    /// The changes that were last shown, and wait for a click.
+    pub planned: Mutex<Option<Planned>>,
+}
+
+impl Known {
+    /// At the start.
+    pub fn new(paths: Paths, clients: Clients, shim: PathBuf) -> Self {
+        Self {
+            paths,
+            clients,
+            shim,
+            heard: Mutex::default(),
+            asking: Mutex::default(),
+            activity: Mutex::default(),
+            planned: Mutex::default(),
+        }
+    }
+}
+
+/// Locks. What is behind these locks is replaced as a whole, so a thread that panicked left nothing half done.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,41 @@
+//! `firedoor-desktop`: the tray, the question window and the main window.
+//!
+//! Architecture invariants: no logic here. What is decided about a call is decided by the engine, over the same socket as
+//! the command line; what is done to a client's files is done by `firedoor-clients`. The webview is untrusted: it gets
+//! text that is safe to show, and every command checks what it sends back.
+
+mod activity;
+mod app;
+mod asking;
+mod changes;
+mod check;
+mod commands;
+mod host;
+mod known;
+mod link;
+mod notice;
+mod single;
+mod ticket;
+mod tray;
+mod view;
+mod watch;
+mod windows;
+
+use std::{env, io::Write as _, process::ExitCode};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
+    let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => app::run().map_err(|e| e.to_string()),
+        [flag, entry] if *flag == check::FLAG => check::run(entry),
+        _ => Err("usage: firedoor-desktop (without arguments)".to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            // There is nowhere else to say it.
+            let _ = writeln!(std::io::stderr(), "firedoor-desktop: {text}");
+            ExitCode::from(2)
+        }
+    }
+}

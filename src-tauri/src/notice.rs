@@ -1,0 +1,77 @@
+//! A desktop notification for a question: a window cannot keep itself on top everywhere (Wayland), and need not.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use firedoor_model::question::Question;
+use notify_rust::{Notification, Timeout, Urgency};
+use tauri::AppHandle;
+
+use crate::windows;
+
+/// One at a time: the window shows how many questions wait.
+static SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// Says that a question waits. Without a notification service the tray and the window say it.
+pub fn question(app: &AppHandle, question: &Question, app_name: &str) {
+    if SHOWN.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let (app, body) = (app.clone(), body(question, app_name));
+    let spawned = thread::Builder::new().name("notice".into()).spawn(move || {
+        let shown = Notification::new()
+            .appname("Firedoor")
+            .summary("A call waits for your answer")
+            .body(&body)
+            .icon("firedoor")
+            .urgency(Urgency::Critical)
+            .timeout(Timeout::Milliseconds(45_000))
+            .action("default", "Open question")
+            .action("open", "Open question")
+            .show();
+        if let Ok(handle) = shown {
+            handle.wait_for_action(|action| {
+                if matches!(action, "default" | "open") {
+                    windows::recall_prompt(&app);
+                }
+            });
+        }
+        SHOWN.store(false, Ordering::Release);
+    });
+    if spawned.is_err() {
+        SHOWN.store(false, Ordering::Release);
+    }
+}
+
+/// Some services read markup in the body (Desktop Notifications Specification 1.2, "Markup"): names get none.
+fn body(question: &Question, app_name: &str) -> String {
+    let plain = |text: String| text.replace(['<', '>', '&'], "�");
+    let server = firedoor_model::Untrusted::new(question.entry.server()).visible(80);
+    format!("{} → {}: {}", plain(app_name.to_owned()), plain(server), plain(question.tool.visible(80)))
+}
+
+#[cfg(test)]
+mod tests {
+    use firedoor_model::{Digest, Millis, question::Ref};
+
+    use super::*;
+
+    #[test]
+    fn names_bring_no_markup_and_hide_nothing() {
+        let question = Question {
+            id: Ref("A".into()),
+            entry: "cursor/user/<b>x".parse().unwrap(),
+            client: "node (7)".into(),
+            tool: "a&\u{202e}b".into(),
+            findings: Vec::new(),
+            arguments: "{}".into(),
+            call: Digest::of(b""),
+            asked: Millis(1),
+            held_until: Millis(2),
+            open_until: Millis(3),
+        };
+        assert_eq!(body(&question, "Cursor"), "Cursor → �b�x: a�⟨U+202E⟩b");
+    }
+}

@@ -1,0 +1,97 @@
+//! One app per user. Starting it again opens the main window of the one that runs.
+
+use std::{
+    fs::{self, File, OpenOptions, Permissions},
+    io,
+    os::unix::{
+        fs::{OpenOptionsExt, PermissionsExt},
+        net::{UnixListener, UnixStream},
+    },
+    path::PathBuf,
+};
+
+use firedoor_ipc::endpoint::{self, EndpointError};
+use firedoor_model::paths::Paths;
+use nix::fcntl::{Flock, FlockArg};
+
+/// The lock, held while the app runs, and the socket on which a second start knocks.
+#[derive(Debug)]
+pub struct Single {
+    /// Each connection is one knock.
+    pub door: UnixListener,
+    _lock: Flock<File>,
+}
+
+/// Why it is not known whether the app runs.
+#[derive(Debug, thiserror::Error)]
+pub enum SingleError {
+    /// The runtime directory.
+    #[error(transparent)]
+    Directory(#[from] EndpointError),
+    /// A file in it.
+    #[error("cannot {what} {}: {source}", .path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Single {
+    /// Takes the lock; `None` when the app runs already, which has then been asked to show itself.
+    pub fn take(paths: &Paths) -> Result<Option<Self>, SingleError> {
+        endpoint::private_directory(&paths.runtime)?;
+        let (lock, door) = (paths.runtime.join("desktop.lock"), paths.runtime.join("desktop.sock"));
+        let failed = |what, path: &PathBuf| {
+            let path = path.clone();
+            move |source| SingleError::Io { what, path, source }
+        };
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).mode(0o600).custom_flags(nix::libc::O_NOFOLLOW);
+        let file = options.open(&lock).map_err(failed("open", &lock))?;
+        let held = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(held) => held,
+            Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
+                // It may be starting or ending right now; either way there is nobody to knock for.
+                let _ = UnixStream::connect(&door);
+                return Ok(None);
+            }
+            Err((_, e)) => return Err(failed("lock", &lock)(e.into())),
+        };
+        match fs::remove_file(&door) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed("replace", &door)(e)),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&door).map_err(failed("listen on", &door))?;
+        fs::set_permissions(&door, Permissions::from_mode(0o600)).map_err(failed("protect", &door))?;
+        Ok(Some(Self { door: listener, _lock: held }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_one_knocks_and_goes() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths::from_env(|name| (name == "HOME").then(|| root.path().into())).unwrap();
+        let first = Single::take(&paths).unwrap().unwrap();
+        assert!(Single::take(&paths).unwrap().is_none());
+        assert!(first.door.accept().is_ok());
+        drop(first);
+        assert!(Single::take(&paths).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_lock_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths::from_env(|name| (name == "HOME").then(|| root.path().into())).unwrap();
+        endpoint::private_directory(&paths.runtime).unwrap();
+        std::os::unix::fs::symlink(root.path().join("x"), paths.runtime.join("desktop.lock")).unwrap();
+        assert!(Single::take(&paths).unwrap_err().to_string().contains("cannot open"));
+    }
+}

@@ -1,0 +1,67 @@
+//! What the windows get: text that is safe to show, and numbers. TypeScript types are generated from these.
+//!
+//! Architecture invariant: every string that is not ours went through [`Untrusted::visible`].
+
+mod activity;
+mod changes;
+mod finding;
+mod overview;
+mod question;
+
+pub use activity::{ActivityView, RowView};
+pub use changes::{ActionView, CheckedView, FileDoneView, PlanView, ProgressView};
+pub use finding::FindingView;
+pub use overview::{FoundClientView, OverviewView, last_block};
+pub use question::{ChoiceView, DurationView, QuestionView, WholeArgumentsView};
+
+use firedoor_clients::Clients;
+use firedoor_model::{EntryId, Untrusted};
+
+/// A name: of a tool, a server, a client.
+const NAME: usize = 120;
+/// A sentence or a path.
+const SENTENCE: usize = 600;
+
+fn name(text: &str) -> String {
+    Untrusted::new(text).visible(NAME)
+}
+
+fn sentence(text: &str) -> String {
+    Untrusted::new(text).visible(SENTENCE)
+}
+
+/// The client's name for people, or its id when the catalog does not have it.
+fn app_name(clients: &Clients, entry: &EntryId) -> String {
+    let known = clients.known().find(|(id, _)| *id == entry.client());
+    known.map_or_else(|| name(entry.client()), |(_, name)| name.to_owned())
+}
+
+/// Text with line breaks kept as such and everything else that hides made visible.
+fn lines(text: &str, max: usize) -> String {
+    let mut left = max;
+    let mut shown = Vec::new();
+    for line in text.split('\n') {
+        shown.push(Untrusted::new(line).visible(left));
+        left = left.saturating_sub(line.chars().count() + 1);
+        if left == 0 {
+            break;
+        }
+    }
+    shown.join("\n")
+}
+
+#[cfg(test)]
+mod bindings;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_lines_and_nothing_hides() {
+        assert_eq!(lines("a\nb\u{202e}\rc", 100), "a\nb⟨U+202E⟩⟨U+000D⟩c");
+        assert_eq!(lines("abc\ndef", 5), "abc\nd…");
+        assert_eq!(lines("", 5), "");
+        assert_eq!(lines("abcdef\nx", 3), "abc…");
+    }
+}

@@ -1,0 +1,177 @@
+//! Rows of the audit log.
+
+use firedoor_clients::Clients;
+use firedoor_ipc::command::Row;
+use firedoor_model::{
+    Verdict,
+    audit::What,
+    question::{Choice, Duration},
+};
+use serde::Serialize;
+
+use super::{FindingView, app_name, name, sentence};
+
+/// New rows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct ActivityView {
+    /// Oldest first.
+    pub rows: Vec<RowView>,
+    /// Whether older rows of the last day were left out.
+    pub cut: bool,
+}
+
+/// One row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct RowView {
+    /// Its number.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub seq: u64,
+    /// When, in milliseconds since 1970.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub at: u64,
+    /// The client's name.
+    pub app: Option<String>,
+    /// The server's name.
+    pub server: Option<String>,
+    /// The client's process.
+    pub process: Option<String>,
+    /// What happened.
+    pub what: WhatView,
+}
+
+/// The kinds of event.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum WhatView {
+    Started {
+        level: String,
+    },
+    Resumed,
+    Ended {
+        status: String,
+    },
+    Refused {
+        reason: String,
+    },
+    Judged {
+        method: String,
+        subject: Option<String>,
+        verdict: VerdictView,
+        reference: Option<String>,
+        findings: Vec<FindingView>,
+    },
+    Answered {
+        reference: String,
+        allowed: bool,
+        duration: String,
+    },
+    Expired {
+        reference: String,
+    },
+    Noise {
+        #[cfg_attr(test, ts(type = "number"))]
+        lines: u64,
+        #[cfg_attr(test, ts(type = "number"))]
+        bytes: u64,
+    },
+    Pinned {
+        subject: String,
+        changed: Vec<String>,
+    },
+    Command {
+        text: String,
+    },
+    Denied {
+        text: String,
+        by: String,
+        reason: String,
+    },
+    Failed {
+        reason: String,
+    },
+}
+
+/// What was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictView {
+    Allow,
+    Ask,
+    Block,
+}
+
+impl VerdictView {
+    /// Whether the call did not pass.
+    pub fn blocks(self) -> bool {
+        self == Self::Block
+    }
+}
+
+impl RowView {
+    /// For showing.
+    pub fn new(row: &Row, clients: &Clients) -> Self {
+        let entry = row.event.entry.as_ref();
+        Self {
+            seq: row.seq,
+            at: row.event.at.0,
+            app: entry.map(|e| app_name(clients, e)),
+            server: entry.map(|e| name(e.server())),
+            process: row.event.client.as_ref().map(|c| name(c.name().raw())),
+            what: WhatView::new(&row.event.what, clients),
+        }
+    }
+
+    /// The tool, prompt or resource of a judged message.
+    pub fn subject(&self) -> Option<&str> {
+        match &self.what {
+            WhatView::Judged { subject, .. } => subject.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+impl WhatView {
+    fn new(what: &What, clients: &Clients) -> Self {
+        match what {
+            What::Started { level, .. } => Self::Started { level: sentence(level) },
+            What::Resumed => Self::Resumed,
+            What::Ended { status } => Self::Ended { status: sentence(status) },
+            What::Refused { reason } => Self::Refused { reason: sentence(reason) },
+            What::Judged { method, subject, verdict, reference, findings } => Self::Judged {
+                method: name(method.raw()),
+                subject: subject.as_ref().map(|s| name(s.raw())),
+                verdict: match verdict {
+                    Verdict::Allow => VerdictView::Allow,
+                    Verdict::Ask => VerdictView::Ask,
+                    Verdict::Block => VerdictView::Block,
+                },
+                reference: reference.as_ref().map(|r| name(&r.0)),
+                findings: findings.iter().map(|f| FindingView::new(f, clients)).collect(),
+            },
+            What::Answered { reference, choice, duration } => Self::Answered {
+                reference: name(&reference.0),
+                allowed: *choice == Choice::Allow,
+                duration: match duration {
+                    Duration::Once => "once",
+                    Duration::Session => "session",
+                    Duration::Always => "always",
+                }
+                .to_owned(),
+            },
+            What::Expired { reference } => Self::Expired { reference: name(&reference.0) },
+            What::Noise { lines, bytes } => Self::Noise { lines: *lines, bytes: *bytes },
+            What::Pinned { subject, changed } => {
+                Self::Pinned { subject: name(subject.raw()), changed: changed.iter().map(|c| name(c)).collect() }
+            }
+            What::Command { text } => Self::Command { text: sentence(text) },
+            What::Denied { text, by, reason } => {
+                Self::Denied { text: sentence(text), by: name(by.raw()), reason: sentence(reason) }
+            }
+            What::Failed { reason } => Self::Failed { reason: sentence(reason) },
+        }
+    }
+}

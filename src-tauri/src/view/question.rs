@@ -1,0 +1,279 @@
+//! A question, as the prompt shows it, and what may come back.
+
+use firedoor_clients::Clients;
+use firedoor_model::{
+    Millis,
+    question::{Choice, Duration, Question},
+    wire::{Object, unescape},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{FindingView, app_name, lines, name};
+use crate::asking::Shown;
+
+/// Of one argument, before "Show all".
+const BRIEF: usize = 320;
+/// Most arguments before "Show all".
+const FEW: usize = 6;
+/// Of all arguments, with "Show all". More than this no person reads; the cut is shown.
+const WHOLE: usize = 200_000;
+
+/// One question on screen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct QuestionView {
+    /// What an answer must bring along.
+    pub nonce: String,
+    /// How the log and the command line call it.
+    pub reference: String,
+    /// The client's name.
+    pub app: String,
+    /// The client's process.
+    pub process: String,
+    /// The server's name.
+    pub server: String,
+    /// The tool called.
+    pub tool: String,
+    /// Where it would go, when the arguments name exactly one address.
+    pub host: Option<String>,
+    /// Why.
+    pub findings: Vec<FindingView>,
+    /// What the call says, shortened.
+    pub arguments: Vec<ArgumentView>,
+    /// Whether "Show all" shows more.
+    pub shortened: bool,
+    /// Length of all arguments in bytes.
+    pub bytes: u32,
+    /// When the call arrived, in milliseconds since 1970.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub asked: u64,
+    /// Until when the call is held.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub held_until: u64,
+    /// Until when it can be answered.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub open_until: u64,
+    /// Its place among those that wait, counted from 1.
+    pub place: u32,
+    /// How many wait.
+    pub of: u32,
+}
+
+/// One argument.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct ArgumentView {
+    /// Its name; absent when the arguments are not an object.
+    pub name: Option<String>,
+    /// Its value: a text as it is, anything else as JSON.
+    pub text: String,
+}
+
+/// All arguments.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct WholeArgumentsView {
+    /// In the call's order.
+    pub arguments: Vec<ArgumentView>,
+}
+
+/// What the user decides.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceView {
+    Allow,
+    Block,
+}
+
+impl From<ChoiceView> for Choice {
+    fn from(choice: ChoiceView) -> Self {
+        match choice {
+            ChoiceView::Allow => Self::Allow,
+            ChoiceView::Block => Self::Block,
+        }
+    }
+}
+
+/// For how long.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum DurationView {
+    Once,
+    Session,
+    Always,
+}
+
+impl From<DurationView> for Duration {
+    fn from(duration: DurationView) -> Self {
+        match duration {
+            DurationView::Once => Self::Once,
+            DurationView::Session => Self::Session,
+            DurationView::Always => Self::Always,
+        }
+    }
+}
+
+impl QuestionView {
+    /// For showing.
+    pub fn new(shown: &Shown<'_>, clients: &Clients) -> Self {
+        let Question { id, entry, client, tool, findings, arguments, asked, held_until, open_until, .. } =
+            shown.question;
+        let all = split(arguments.raw());
+        let brief: Vec<_> = all.iter().take(FEW).map(|(n, text)| argument(n.as_deref(), text, BRIEF)).collect();
+        let shortened = all.len() > FEW || all.iter().any(|(_, text)| text.chars().count() > BRIEF);
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Self {
+            nonce: shown.nonce.to_text(),
+            reference: name(&id.0),
+            app: app_name(clients, entry),
+            process: name(client.raw()),
+            server: name(entry.server()),
+            tool: name(tool.raw()),
+            host: host(&all),
+            findings: findings.iter().map(|f| FindingView::new(f, clients)).collect(),
+            arguments: brief,
+            shortened,
+            bytes: count(arguments.raw().len()),
+            asked: milliseconds(*asked),
+            held_until: milliseconds(*held_until),
+            open_until: milliseconds(*open_until),
+            place: count(shown.place),
+            of: count(shown.of),
+        }
+    }
+}
+
+impl WholeArgumentsView {
+    /// For showing.
+    pub fn new(question: &Question) -> Self {
+        let mut left = WHOLE;
+        let mut arguments = Vec::new();
+        for (n, text) in split(question.arguments.raw()) {
+            arguments.push(argument(n.as_deref(), &text, left));
+            left = left.saturating_sub(text.chars().count());
+            if left == 0 {
+                break;
+            }
+        }
+        Self { arguments }
+    }
+}
+
+fn milliseconds(at: Millis) -> u64 {
+    at.0
+}
+
+fn argument(n: Option<&str>, text: &str, max: usize) -> ArgumentView {
+    ArgumentView { name: n.map(name), text: lines(text, max) }
+}
+
+/// Name and value of each argument, repeated ones included. What is not an object is one value.
+fn split(raw: &str) -> Vec<(Option<String>, String)> {
+    let value = |raw: &str| unescape(raw).map_or_else(|| raw.to_owned(), |text| text.into_owned());
+    match Object::parse(raw) {
+        Some(object) => object.0.iter().map(|(n, raw)| (Some(n.to_string()), value(raw))).collect(),
+        None => vec![(None, value(raw))],
+    }
+}
+
+/// The host that the call names, if it names exactly one. Only for showing: what is judged is judged by the engine.
+fn host(arguments: &[(Option<String>, String)]) -> Option<String> {
+    let mut hosts = arguments.iter().filter_map(|(_, text)| {
+        let url = text.parse::<tauri::Url>().ok()?;
+        matches!(url.scheme(), "http" | "https" | "ws" | "wss").then(|| url.host_str().map(str::to_owned))?
+    });
+    let first = hosts.next()?;
+    if hosts.next().is_some() { None } else { Some(name(&first)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use firedoor_model::{Digest, Untrusted, question::Ref};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{asking::Asking, ticket::Nonce};
+
+    fn question(arguments: &str) -> Question {
+        Question {
+            id: Ref("7F3A".into()),
+            entry: "cursor/user/no\u{202e}tion".parse().unwrap(),
+            client: "node (7)".into(),
+            tool: "po\u{200b}st".into(),
+            findings: Vec::new(),
+            arguments: Untrusted::new(arguments),
+            call: Digest::of(b""),
+            asked: Millis(1),
+            held_until: Millis(45_001),
+            open_until: Millis(600_001),
+        }
+    }
+
+    fn view(arguments: &str) -> QuestionView {
+        let question = question(arguments);
+        let shown = Shown { question: &question, place: 1, of: 2, nonce: Nonce::mint().unwrap() };
+        QuestionView::new(&shown, &Clients::load().unwrap())
+    }
+
+    #[test]
+    fn nothing_of_the_server_hides() {
+        let view = view(r#"{"a\u202e":"x\u200by\nz"}"#);
+        assert_eq!(
+            (view.app.as_str(), view.server.as_str(), view.tool.as_str()),
+            ("Cursor", "no⟨U+202E⟩tion", "po⟨U+200B⟩st")
+        );
+        assert_eq!(view.arguments, [ArgumentView { name: Some("a⟨U+202E⟩".into()), text: "x⟨U+200B⟩y\nz".into() }]);
+    }
+
+    #[test]
+    fn arguments_of_every_shape_are_shown() {
+        let texts = |raw: &str| view(raw).arguments.into_iter().map(|a| (a.name, a.text)).collect::<Vec<_>>();
+        let named = |n: &str, t: &str| (Some(n.to_owned()), t.to_owned());
+        assert_eq!(texts(r#"{"n":1,"o":{"k":[true]}}"#), [named("n", "1"), named("o", r#"{"k":[true]}"#)]);
+        // Repeated names: both are shown, because readers disagree about which one counts.
+        assert_eq!(texts(r#"{"n":1,"n":2}"#), [named("n", "1"), named("n", "2")]);
+        assert_eq!(texts("[1]"), [(None, "[1]".to_owned())]);
+        assert_eq!(texts("not json"), [(None, "not json".to_owned())]);
+    }
+
+    #[test]
+    fn long_ones_are_shortened_and_can_be_seen_in_full() {
+        let long = "x".repeat(BRIEF + 1);
+        let raw = format!(r#"{{"body":"{long}"}}"#);
+        assert!(view(&raw).shortened && !view(r#"{"body":"x"}"#).shortened);
+        assert_eq!(WholeArgumentsView::new(&question(&raw)).arguments[0].text, long);
+        let huge = format!(r#"{{"a":"{}","b":1}}"#, "x".repeat(WHOLE + 1));
+        let whole = WholeArgumentsView::new(&question(&huge)).arguments;
+        assert!(whole.len() == 1 && whole[0].text.ends_with('…'));
+    }
+
+    #[test]
+    fn an_address_is_named_only_when_there_is_no_doubt() {
+        let check = |raw: &str, want: Option<&str>| assert_eq!(view(raw).host.as_deref(), want, "{raw}");
+        check(r#"{"url":"https://paste.example.net/u","body":"b"}"#, Some("paste.example.net"));
+        check(r#"{"url":"https://good.example@evil.example/"}"#, Some("evil.example"));
+        check(r#"{"a":"https://a.example/","b":"https://b.example/"}"#, None);
+        check(r#"{"path":"/etc/passwd"}"#, None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_arguments_have_a_view(raw in any::<String>()) {
+            let view = view(&raw);
+            let hides = |t: &str| t.chars().any(|c| c != '\n' && c.is_control());
+            prop_assert!(view.arguments.iter().all(|a| !hides(&a.text)));
+        }
+
+        #[test]
+        fn only_the_minted_number_counts(guess in any::<String>()) {
+            let all = [question("{}")];
+            let mut asking = Asking::default();
+            let start = std::time::Instant::now();
+            let minted = asking.show(&all, start).unwrap().unwrap().nonce.to_text();
+            prop_assume!(guess != minted);
+            prop_assert!(asking.redeem(&guess, &all, start + std::time::Duration::from_secs(1)).is_err());
+        }
+    }
+}

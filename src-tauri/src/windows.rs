@@ -1,0 +1,188 @@
+//! The two windows. Each is made when it is needed and destroyed when it is closed: a hidden one costs 120 MiB.
+
+use std::time::Instant;
+
+use tauri::{AppHandle, Emitter, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
+
+use crate::known::{Known, lock};
+
+/// Label of the question window, as its capability names it.
+pub const PROMPT: &str = "prompt";
+/// Label of the main window.
+pub const MAIN: &str = "main";
+
+/// Told to both windows: what they show is no longer what is.
+const CHANGED: &str = "changed";
+
+const PROMPT_WIDTH: f64 = 460.0;
+/// Before the window has told how tall its text is.
+const PROMPT_HEIGHT: f64 = 560.0;
+/// More than this scrolls.
+const PROMPT_MOST: f64 = 860.0;
+
+/// Makes the question window, or tells the one there is to look again. Never takes the focus: what the user types right
+/// now is meant for something else.
+pub fn prompt(app: &AppHandle) {
+    on_main_thread(app, |app| {
+        if app.get_webview_window(PROMPT).is_some() {
+            tell(app, PROMPT);
+            return;
+        }
+        let built = WebviewWindowBuilder::new(app, PROMPT, WebviewUrl::App("prompt.html".into()))
+            .title("Firedoor question")
+            .inner_size(PROMPT_WIDTH, PROMPT_HEIGHT)
+            .resizable(true)
+            .maximizable(false)
+            .focused(false)
+            .always_on_top(true)
+            .on_navigation(ours)
+            .build();
+        if let Some(window) = made(app, built) {
+            let app = app.clone();
+            window.on_window_event(move |event| prompt_event(&app, event));
+        }
+    });
+}
+
+/// The same on the user's wish: everything that was put off is shown again, in front.
+pub fn recall_prompt(app: &AppHandle) {
+    lock(&app.state::<Known>().asking).recall();
+    prompt(app);
+    on_main_thread(app, |app| {
+        if let Some(window) = app.get_webview_window(PROMPT) {
+            front(app, &window);
+        }
+    });
+}
+
+fn prompt_event(app: &AppHandle, event: &WindowEvent) {
+    let known = app.state::<Known>();
+    match event {
+        WindowEvent::Focused(true) => lock(&known.asking).rearm(Instant::now()),
+        // Closing is "later" for everything that waits. Nothing is decided.
+        WindowEvent::Destroyed => {
+            let questions = lock(&known.heard).questions.clone();
+            let mut asking = lock(&known.asking);
+            if asking.waits(&questions) {
+                asking.close(&questions);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Ends the question window.
+pub fn close_prompt(app: &AppHandle) {
+    on_main_thread(app, |app| {
+        if let Some(window) = app.get_webview_window(PROMPT)
+            && let Err(e) = window.destroy()
+        {
+            crate::app::complain(&format!("the question window could not be closed: {e}"));
+        }
+    });
+}
+
+/// Makes the question window as tall as its text, within bounds: the number comes from the webview.
+pub fn fit(window: &WebviewWindow, height: f64) -> tauri::Result<()> {
+    let height = if height.is_finite() { height.clamp(240.0, PROMPT_MOST) } else { PROMPT_HEIGHT };
+    window.set_size(tauri::LogicalSize::new(PROMPT_WIDTH, height))
+}
+
+/// Which part of the main window is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum View {
+    #[default]
+    Home,
+    Activity,
+    Restore,
+}
+
+/// The view that the tray asked for, until the window has fetched it.
+#[derive(Debug, Default)]
+pub struct Wanted(std::sync::Mutex<Option<View>>);
+
+impl Wanted {
+    /// Once.
+    pub fn take(&self) -> Option<View> {
+        lock(&self.0).take()
+    }
+}
+
+/// Opens the main window, in front, at a view.
+pub fn main_at(app: &AppHandle, view: View) {
+    *lock(&app.state::<Wanted>().0) = Some(view);
+    on_main_thread(app, |app| {
+        if let Some(window) = app.get_webview_window(MAIN) {
+            front(app, &window);
+            return;
+        }
+        let built = WebviewWindowBuilder::new(app, MAIN, WebviewUrl::App("main.html".into()))
+            .title("Firedoor")
+            .inner_size(1100.0, 720.0)
+            .min_inner_size(420.0, 360.0)
+            .on_navigation(ours)
+            .build();
+        made(app, built);
+    });
+}
+
+/// Both windows look again.
+pub fn changed(app: &AppHandle) {
+    tell(app, MAIN);
+    tell(app, PROMPT);
+}
+
+fn tell(app: &AppHandle, label: &str) {
+    // A window that is closing right now need not know.
+    let _ = app.emit_to(label, CHANGED, ());
+}
+
+/// Windows show what is in this program and nothing else.
+fn ours(url: &tauri::Url) -> bool {
+    url.scheme() == "tauri" && url.host_str() == Some("localhost")
+}
+
+fn front(app: &AppHandle, window: &WebviewWindow) {
+    if let Err(e) = window.unminimize().and_then(|()| window.show()).and_then(|()| window.set_focus()) {
+        crate::app::complain(&format!("the window {} could not be shown: {e}", window.label()));
+    }
+    tell(app, window.label());
+}
+
+fn made(app: &AppHandle, built: tauri::Result<WebviewWindow>) -> Option<WebviewWindow> {
+    match built {
+        Ok(window) => Some(window),
+        Err(e) => {
+            crate::app::complain(&format!("a window could not be opened: {e}; answer with `firedoor pending`"));
+            crate::tray::refresh(app);
+            None
+        }
+    }
+}
+
+fn on_main_thread(app: &AppHandle, act: impl FnOnce(&AppHandle) + Send + 'static) {
+    let handle = app.clone();
+    // It fails only when the app is ending, and then there is nothing to show.
+    let _ = app.run_on_main_thread(move || act(&handle));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_go_nowhere() {
+        for (url, want) in [
+            ("tauri://localhost/main.html", true),
+            ("https://example.com/", false),
+            ("http://localhost/", false),
+            ("tauri://elsewhere/", false),
+            ("file:///etc/passwd", false),
+            ("about:blank", false),
+        ] {
+            assert_eq!(ours(&url.parse().unwrap()), want, "{url}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+// The only file that knows Tauri.
+import { Channel, invoke } from "@tauri-apps/api/core";
+import { listen } from "@tauri-apps/api/event";
+import type { ProgressView } from "../bindings";
+import type { MainBackend, PromptBackend } from "./backend";
+
+const onChanged = (look: () => void): Promise<() => void> => listen("changed", () => look());
+
+export const promptBackend: PromptBackend = {
+  question: () => invoke("question"),
+  wholeArguments: (nonce) => invoke("question_arguments", { nonce }),
+  answer: (nonce, choice, duration) => invoke("answer", { nonce, choice, duration }),
+  later: (nonce) => invoke("later", { nonce }),
+  fit: (height) => invoke("fit", { height }),
+  onChanged,
+};
+
+export const mainBackend: MainBackend = {
+  wantedView: () => invoke("wanted_view"),
+  overview: () => invoke("overview"),
+  servers: () => invoke("servers"),
+  plan: (action, entries) => invoke("plan", { action, entries }),
+  carryOut: (nonce, files, onStep) => {
+    const progress = new Channel<ProgressView>();
+    progress.onmessage = onStep;
+    return invoke("carry_out", { nonce, files, progress });
+  },
+  activity: (after) => invoke("activity", { after }),
+  openQuestion: () => invoke("open_question"),
+  onChanged,
+};

@@ -1,0 +1,87 @@
+// What a row of the log says.
+import type { RowView } from "../bindings";
+import { count } from "./time";
+
+export interface Said {
+  /** A word. */
+  result: string;
+  /** A class of ui.css. */
+  tone: "ok" | "note" | "ask" | "bad" | "warn" | "none";
+  /** A symbol of the sprite. */
+  icon: string;
+  /** The tool or thing it was about. */
+  subject: string;
+  /** More, in our words. */
+  more: string;
+}
+
+const METHODS: Record<string, string> = { "tools/call": "", "tools/list": "list of tools" };
+
+export function say(row: RowView): Said {
+  const what = row.what;
+  const said = (result: string, tone: Said["tone"], icon: string, subject: string, more = ""): Said => ({
+    result,
+    tone,
+    icon,
+    subject,
+    more,
+  });
+  switch (what.kind) {
+    case "judged": {
+      const method = METHODS[what.method] ?? what.method;
+      const subject = what.subject ?? (method || what.method);
+      const more = what.findings[0]?.summary ?? (what.subject === null ? "" : method);
+      if (what.verdict === "block") return said("Blocked", "bad", "s-shut", subject, more);
+      if (what.verdict === "ask") return said("Asked", "ask", "s-high", subject, more);
+      if (what.findings.length > 0) return said("Recorded", "note", "s-note", subject, more);
+      return said("Allowed", "ok", "s-ok", subject, more);
+    }
+    case "answered": {
+      const time = { once: "once", session: "for this session", always: "always" }[what.duration] ?? what.duration;
+      return what.allowed
+        ? said("You allowed", "ok", "s-ok", `question ${what.reference}`, time)
+        : said("You blocked", "bad", "s-shut", `question ${what.reference}`, time);
+    }
+    case "expired":
+      return said("Refused", "bad", "s-shut", `question ${what.reference}`, "nobody answered");
+    case "started":
+      return said("Started", "none", "s-none", "server", what.level);
+    case "resumed":
+      return said("Resumed", "none", "s-none", "server", "taken over from an engine that ended");
+    case "ended":
+      return said("Ended", "none", "s-none", "server", what.status);
+    case "refused":
+      return said("Not started", "bad", "s-shut", "server", what.reason);
+    case "pinned":
+      return what.changed.length === 0
+        ? said("Noted", "none", "s-none", what.subject, "first seen")
+        : said("Changed", "warn", "s-medium", what.subject, what.changed.join(", "));
+    case "noise":
+      return said("Dropped", "none", "s-none", count(what.lines, "line"), `${count(what.bytes, "byte")} that are no message`);
+    case "command":
+      return said("Set", "none", "s-none", what.text);
+    case "denied":
+      return said("Denied", "bad", "s-shut", what.text, `to ${what.by}: ${what.reason}`);
+    case "failed":
+      return said("Failed", "bad", "s-critical", "Firedoor", what.reason);
+  }
+}
+
+export function reference(row: RowView): string | null {
+  return "reference" in row.what ? row.what.reference : null;
+}
+
+export interface Filter {
+  server: string;
+  result: string;
+  search: string;
+}
+
+/** Whether a row passes the filter. */
+export function passes(row: RowView, filter: Filter): boolean {
+  if (filter.server !== "" && row.server !== filter.server) return false;
+  const said = say(row);
+  if (filter.result !== "" && said.result !== filter.result) return false;
+  const text = [row.app, row.server, said.result, said.subject, said.more].join(" ").toLowerCase();
+  return text.includes(filter.search.trim().toLowerCase());
+}

@@ -1,0 +1,84 @@
+// What the prompt says. Rust sends ids and facts; the sentences are here.
+import type { DurationView, FindingView, QuestionView, SummaryView } from "../bindings";
+import { clock } from "./time";
+
+const RANK: FindingView["severity"][] = ["low", "medium", "high", "critical"];
+
+/** The finding that a question is named after: the worst, and of equals the first. */
+export function foremost(findings: FindingView[]): FindingView | undefined {
+  return findings.reduce<FindingView | undefined>(
+    (worst, f) => (worst === undefined || RANK.indexOf(f.severity) > RANK.indexOf(worst.severity) ? f : worst),
+    undefined,
+  );
+}
+
+const TITLES: Record<string, string> = {
+  "flow/secret": "Send a credential out through another tool?",
+  "flow/private": "Send a private file’s text out through another tool?",
+  "flow/encoded": "Send encoded text out through another tool?",
+  "flow/unchecked": "Send what could not be checked in full?",
+  "flow/forgotten": "Send what can no longer be compared?",
+  "call/secret": "Send a credential in this call?",
+  "call/secret-path": "Use a file that holds credentials?",
+  "result/secret": "Give a credential to the agent?",
+  "result/injection": "Give the agent a result with instructions in it?",
+  "definition/changed": "Use a tool whose definition has changed?",
+  "definition/poison": "Use a tool whose definition gives the agent orders?",
+  "policy/new-tool": "Use this tool for the first time?",
+};
+
+export function title(findings: FindingView[]): string {
+  const detector = foremost(findings)?.detector;
+  return (detector !== undefined && TITLES[detector]) || "Let this call pass?";
+}
+
+export interface Clock {
+  late: boolean;
+  /** How far the leaf of the door has swung shut, 0 to 4. */
+  step: number;
+  text: string;
+  /** For a screen reader, at few moments only. */
+  say: string;
+}
+
+/** The two clocks: the call is held, then the question is still open. */
+export function clocks(q: Pick<QuestionView, "asked" | "held_until" | "open_until">, now: number): Clock {
+  const left = Math.ceil((q.held_until - now) / 1000);
+  if (left > 0) {
+    const held = Math.max(1, (q.held_until - q.asked) / 1000);
+    const step = Math.max(0, Math.min(3, Math.floor(((held - left) / held) * 4)));
+    const say = left === 30 || left === 10 ? `${left} seconds until this call is refused.` : "";
+    return { late: false, step, text: `Waiting ${left} s, then refused. You can still answer later.`, say };
+  }
+  const text = `Refused at ${clock(q.held_until)}. This question closes in ${minutes(q.open_until - now)}.`;
+  return { late: true, step: 4, text, say: "" };
+}
+
+export function minutes(ms: number): string {
+  const left = Math.max(0, ms);
+  return left < 60_000 ? `${Math.ceil(left / 1000)} s` : `${Math.ceil(left / 60_000)} min`;
+}
+
+/** What Allow and Block will do. */
+export function consequence(q: QuestionView, duration: DurationView, now: number): string {
+  const { late } = clocks(q, now);
+  if (late) {
+    const left = minutes(q.open_until - now);
+    return `Allow lets exactly this call through once, if ${q.app} tries it again within 10 min. The question closes in ${left}.`;
+  }
+  switch (duration) {
+    case "once":
+      return "Allow sends this one call; the next one asks again. Block refuses the same until the session ends.";
+    case "session":
+      return `Allow sends this call and lets ${q.tool} repeat it from the same source until the session ends. Block refuses the same that long.`;
+    case "always":
+      return `Allow adds a rule for ${q.tool} of ${q.server} and this finding, while server and tool stay as they are. Block adds a rule against it.`;
+  }
+}
+
+/** A question in one line of the main window. */
+export function waiting(q: SummaryView, now: number): string {
+  return now < q.held_until
+    ? `The call is held for ${Math.ceil((q.held_until - now) / 1000)} s more.`
+    : `The call was refused at ${clock(q.held_until)}; you can answer for ${minutes(q.open_until - now)} more.`;
+}
