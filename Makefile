@@ -51,8 +51,8 @@ $(DENY):
 app: ## start the tray app
 	@echo "make app: there is no desktop app yet; use the command line: firedoor daemon" >&2; exit 2
 
-e2e: ## real clients and the desktop
-	@echo "make e2e: tests with real clients and a desktop are not built yet; make test runs the end-to-end tests there are" >&2; exit 2
+e2e: build ## real clients and the desktop
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/e2e/real_clients.py
 
 eval: ## detectors on the corpora given by CORPORA=dir
 	@echo "make eval: the evaluation of detectors on corpora is not built yet" >&2; exit 2

@@ -67,6 +67,8 @@ def check(client, program):
 
         done = scratch.firedoor("protect", client.id, "--yes", timeout=300)
         expect(done.returncode == 0, f"protect: exit {done.returncode}: {done.stdout}{done.stderr}")
+        # It has then listed the tools of each server itself, directly and through us.
+        expect(done.stdout.count("answers as before") == len(servers), f"protect: {done.stdout}")
         expect(states(scratch, client) == dict.fromkeys(servers, "protected"), f"protected: {states(scratch, client)}")
         protected = file.read_bytes()
         runs = len(started(scratch, client))
