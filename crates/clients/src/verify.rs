@@ -1,7 +1,10 @@
 //! Proof that a server still answers: it is started as its client would start it, once directly and once through the
 //! shim, and what both list is compared.
 
+mod entry;
 mod session;
+
+pub use entry::{Outcome, Verified, entry};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -160,7 +163,7 @@ pub fn compare(direct: &ToolsSeen, through: &ToolsSeen) -> Vec<Difference> {
 
 impl Clients {
     /// How the client would start the entry, with its variables filled in by the client's rules. `base` is the
-    /// environment the client would pass on.
+    /// environment the client runs in; a client that passes on a selection of it does so here.
     pub fn invocations(
         &self,
         env: &Env<'_>,
@@ -176,6 +179,10 @@ impl Clients {
         let expand = |text: &str| fill.expand(text).map_err(|e| unverifiable(e.to_string()));
         let stdio = &found.stdio;
         let mut variables = base.clone();
+        if let Some(passes) = &client.passes {
+            let passed = |name: &OsString| passes.iter().chain(&stdio.env_passed).any(|own| name == own.as_str());
+            variables.retain(|name, _| passed(name));
+        }
         for (name, value) in declared(self, env, &found)? {
             variables.insert(name.into(), value.into());
         }
