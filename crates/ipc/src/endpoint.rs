@@ -18,6 +18,7 @@ use std::{
 
 use firedoor_model::paths::Paths;
 use nix::{
+    errno::Errno,
     fcntl::{Flock, FlockArg},
     unistd::getuid,
 };
@@ -26,6 +27,9 @@ use crate::process;
 
 /// How long a shim or a command waits for an engine that it started.
 pub const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a caller waits for another one that is starting the engine: a little longer than that one waits itself.
+const TURN_LIMIT: Duration = START_LIMIT.saturating_add(Duration::from_secs(2));
 
 /// Variables that an engine started by a shim keeps: what finding the user's directories, bus and display needs.
 const KEPT: [&str; 16] = [
@@ -73,6 +77,9 @@ pub enum EndpointError {
     /// The engine was started but did not come up.
     #[error("the Firedoor engine did not start: {0}")]
     Start(String),
+    /// A socket's address has 108 bytes, the last of which is zero (unix(7)).
+    #[error("the path of the engine's socket is too long for the system ({}): set XDG_RUNTIME_DIR to a shorter directory", .0.display())]
+    TooLong(PathBuf),
     /// A file operation failed.
     #[error("cannot {what} {}: {source}", .path.display())]
     Io {
@@ -172,6 +179,7 @@ pub fn connect(paths: &Paths) -> Result<UnixStream, EndpointError> {
     let path = paths.socket();
     let socket = UnixStream::connect(&path).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => EndpointError::NoEngine,
+        io::ErrorKind::InvalidInput => EndpointError::TooLong(path.clone()),
         _ => io_error("connect to", &path)(e),
     })?;
     let peer = process::peer(socket.as_fd()).map_err(io_error("check the engine behind", &path))?;
@@ -197,15 +205,32 @@ pub fn connect_or_start(
     if paths.off().exists() {
         return Err(EndpointError::Off);
     }
-    let start = paths.runtime.join("start.lock");
-    let _turn = Flock::lock(open_lock(&start)?, FlockArg::LockExclusive)
-        .map_err(|(_, e)| io_error("lock", &start)(e.into()))?;
+    let _turn = turn(&paths.runtime.join("start.lock"), TURN_LIMIT)?;
     match connect(paths) {
         Err(EndpointError::NoEngine) => {}
         other => return other,
     }
     start_engine(paths, firedoor, var)?;
     connect(paths)
+}
+
+/// Waits for the turn to start the engine. Whoever has it may have been stopped with it, so this must end.
+fn turn(path: &Path, limit: Duration) -> Result<Flock<File>, EndpointError> {
+    let deadline = Instant::now() + limit;
+    let mut file = open_lock(path)?;
+    loop {
+        file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(turn) => return Ok(turn),
+            Err((file, Errno::EWOULDBLOCK)) if Instant::now() < deadline => file,
+            Err((_, Errno::EWOULDBLOCK)) => {
+                let holder =
+                    format!("another process has been starting it for too long: end what holds {}", path.display());
+                return Err(EndpointError::Start(holder));
+            }
+            Err((_, e)) => return Err(io_error("lock", path)(e.into())),
+        };
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Starts an engine that outlives us, and waits until it listens.
@@ -237,7 +262,7 @@ fn start_engine(paths: &Paths, firedoor: &Path, var: impl Fn(&str) -> Option<OsS
         let mut polled = [nix::poll::PollFd::new(ready.as_fd(), nix::poll::PollFlags::POLLIN)];
         let timeout = nix::poll::PollTimeout::try_from(left).unwrap_or(nix::poll::PollTimeout::MAX);
         match nix::poll::poll(&mut polled, timeout) {
-            Err(nix::errno::Errno::EINTR) => continue,
+            Err(Errno::EINTR) => continue,
             Ok(0) => break,
             other => other.map_err(|e| EndpointError::Start(e.to_string()))?,
         };
@@ -290,6 +315,24 @@ mod tests {
         assert!(matches!(refused, Err(EndpointError::Off)));
         drop(Endpoint::bind(&paths).unwrap());
         assert!(!paths.off().exists());
+    }
+
+    #[test]
+    fn whoever_starts_the_engine_for_ever_holds_nobody_up() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("start.lock");
+        let held = turn(&path, Duration::ZERO).unwrap();
+        let waited = turn(&path, Duration::from_millis(50));
+        assert!(matches!(waited, Err(EndpointError::Start(why)) if why.contains("start.lock")));
+        drop(held);
+        assert!(turn(&path, Duration::ZERO).is_ok());
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_for_a_socket_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = paths(&root.path().join("x".repeat(120)));
+        assert!(connect(&paths).unwrap_err().to_string().contains("XDG_RUNTIME_DIR"));
     }
 
     #[test]
