@@ -62,8 +62,9 @@ def reachable(directory):
         return False
 
 
-def as_ordinary_user(script):
-    """Returns unless we are root. As root: runs a copy of the tests as an unprivileged user, and exits as that does."""
+def as_ordinary_user(script, *further):
+    """Returns unless we are root. As root: runs a copy of the tests as an unprivileged user, and exits as that does.
+    `further` programs are copied if they are there."""
     if os.geteuid() != 0:
         return
     user = pwd.getpwnam(UNPRIVILEGED)
@@ -74,7 +75,10 @@ def as_ordinary_user(script):
         (place / "bin").mkdir()
         for name in PROGRAMS:
             shutil.copy2(find_programs() / name, place / "bin" / name)
-        for part in ("bench", "demo", "e2e", "harness", "servers"):
+        for name in further:
+            if (find_programs() / name).is_file():
+                shutil.copy2(find_programs() / name, place / "bin" / name)
+        for part in ("bench", "demo", "desktop", "e2e", "harness", "servers"):
             shutil.copytree(TESTS / part, place / "tests" / part, ignore=shutil.ignore_patterns("__pycache__"))
         for path in (place, *place.rglob("*")):
             os.chown(path, user.pw_uid, user.pw_gid)

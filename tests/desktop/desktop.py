@@ -1,0 +1,108 @@
+"""A desktop without a screen: X server, window manager, session bus, tray and notifications, and the app in it."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+from scratch import Missing, find_programs, until  # noqa: E402
+from webdriver import Session, free_port  # noqa: E402
+
+APP = "firedoor-desktop"
+NEEDED = ("Xvfb", "openbox", "dbus-daemon", "WebKitWebDriver", "import")
+# It has dbus and gi, which a Python of the user's own does not.
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+class Desktop:
+    """A context manager around all of it. `scratch` gives home, user and programs."""
+
+    def __init__(self, scratch, size="1280x900"):
+        missing = [name for name in NEEDED if not shutil.which(name)]
+        if missing:
+            raise Missing(f"{', '.join(missing)} not found: run scripts/setup desktop-test")
+        app = find_programs() / APP
+        if not app.is_file():
+            raise Missing(f"{app} is not built: cargo build -p firedoor-desktop --features automation")
+        self.scratch, self.started = scratch, []
+        self.binary = scratch.bin / APP
+        shutil.copy2(app, self.binary)
+        self.log = open(scratch.root / "desktop.log", "w+", encoding="utf-8")
+        self.env = dict(scratch.env, GDK_BACKEND="x11", LIBGL_ALWAYS_SOFTWARE="1", NO_AT_BRIDGE="1", LC_ALL="C.UTF-8")
+        self.env |= {"TAURI_AUTOMATION": "true", "TAURI_WEBVIEW_AUTOMATION": "true"}
+        self.env["DISPLAY"] = self.x_server(size)
+        self.env["DBUS_SESSION_BUS_ADDRESS"] = self.bus()
+        self.begin("openbox")
+        self.host = self.begin(SYSTEM_PYTHON, HERE / "tray_host.py", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if json.loads(self.host.stdout.readline() or "null") != "ready":
+            raise Missing(f"the tray host did not start{self.complaints()}")
+
+    def begin(self, *command, **options):
+        """Starts a program on this desktop."""
+        options = {"stdin": subprocess.DEVNULL, "stdout": self.log, "stderr": self.log, "text": True, **options}
+        process = self.scratch.start(*command, env=self.env, **options)
+        self.started.append(process)
+        return process
+
+    def x_server(self, size):
+        """An X server on a free display."""
+        read, write = os.pipe()
+        arguments = ["-displayfd", str(write), "-screen", "0", f"{size}x24", "-nolisten", "tcp", "-noreset"]
+        self.begin("Xvfb", *arguments, pass_fds=[write])
+        os.close(write)
+        with os.fdopen(read, encoding="ascii") as display:
+            number = display.readline().strip()
+        if not number:
+            raise Missing(f"Xvfb did not start{self.complaints()}")
+        return f":{number}"
+
+    def bus(self):
+        """A session bus of its own."""
+        command = ("dbus-daemon", "--session", "--nofork", "--print-address")
+        return self.begin(*command, stdout=subprocess.PIPE).stdout.readline().strip()
+
+    def app(self):
+        """Starts the app under WebDriver."""
+        port = free_port()
+        self.begin("WebKitWebDriver", f"--port={port}")
+        return Session(port, self.binary)
+
+    def order(self, text):
+        """An order to tray_host.py."""
+        self.host.stdin.write(text + "\n")
+        self.host.stdin.flush()
+        return json.loads(self.host.stdout.readline())
+
+    def menu(self):
+        """Labels of the tray's menu."""
+        return [item["label"] for item in self.order("menu") or []]
+
+    def screen(self, path, *options):
+        """A picture of the screen."""
+        subprocess.run(["import", "-display", self.env["DISPLAY"], "-window", "root", *options, str(path)], check=True)
+
+    def complaints(self):
+        """The end of what was written to stderr."""
+        self.log.flush()
+        self.log.seek(0)
+        return "".join(f"\n   | {line}" for line in self.log.read().splitlines()[-20:])
+
+    def close(self):
+        """Ends everything, last things first."""
+        for process in reversed(self.started):
+            process.terminate()
+        for process in self.started:
+            if not until(lambda p=process: p.poll() is not None, 5):
+                process.kill()
+            process.wait()
+        self.log.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        self.close()

