@@ -96,7 +96,7 @@ pub(crate) enum Syntax {
     JsonComments,
     /// JSON with comments and trailing commas.
     Jsonc,
-    /// TOML 1.0, without extensions of ours; a table that stands twice is an error.
+    /// TOML 1.1, which Codex 0.169.0 reads; a key or table that stands twice is an error.
     Toml,
 }
 

@@ -57,6 +57,19 @@ fn unfit_content_is_reported_and_left_alone() {
 }
 
 #[test]
+fn more_servers_than_anybody_has_are_refused() {
+    let names = |server: fn(usize) -> String, join: &str| (0..1001).map(server).collect::<Vec<_>>().join(join);
+    let json = format!("{{\"mcpServers\":\n{{{}}}}}", names(|n| format!("\"s{n}\":{{}}"), ","));
+    let toml = format!("\n[mcp_servers]\n{}", names(|n| format!("s{n} = {{}}"), "\n"));
+    for (place, content, line) in [(CURSOR, json, 2), (CODEX, toml, 2)] {
+        let home = Home::new();
+        home.write(place, content);
+        let want = format!("line {line}, column 1: more than 1000 servers");
+        assert!(home.problem().contains(&want), "{}", home.problem());
+    }
+}
+
+#[test]
 fn nothing_in_it_is_no_problem() {
     for content in ["", " \n", "{}", "[]", "null", r#"{"mcpServers":null}"#, r#"{"projects":{"/x":3}}"#] {
         let home = Home::new();
