@@ -1,6 +1,4 @@
 //! The engine dies again and again: no call hangs, none is made twice, the server stays the same.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use firedoor_tests::{Agent, Client, Home, kill, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};

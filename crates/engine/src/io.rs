@@ -10,7 +10,7 @@ mod outlet;
 
 pub use inlet::{Inlet, Log};
 pub use lines::{Line, Lines};
-pub use outlet::Outlet;
+pub use outlet::{Done, Outlet, Remainder};
 
 use std::{
     fs::{File, OpenOptions},

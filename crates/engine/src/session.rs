@@ -28,7 +28,6 @@ use definitions::Tool;
 use held::HeldLine;
 use ledger::Ledger;
 use pending::{Asked, Pending};
-use writing::Late;
 
 /// A message of at least this many bytes is inspected on another thread, so that other servers do not wait for it.
 const LARGE: usize = 256 << 10;
@@ -59,9 +58,7 @@ pub struct Session {
     pub shim: Outgoing,
     to_server: Outlet,
     to_client: Outlet,
-    ledger: Ledger,
-    /// Records that wait until what they speak of is written.
-    late: Late,
+    ledger: Rc<Ledger>,
     /// Requests that were answered in the server's place: its own answer, if it comes, is dropped.
     abandoned: RefCell<Pending>,
     pending: RefCell<Pending>,

@@ -28,6 +28,7 @@ pub struct Server {
     /// What the engine knows, and the bytes it has read and not dealt with.
     ledger: OwnedFd,
     logs: [OwnedFd; 2],
+    remainders: [OwnedFd; 2],
     /// Between a socket and its log.
     between: (OwnedFd, OwnedFd),
     entry: EntryId,
@@ -50,6 +51,7 @@ impl Server {
         let memory = |name| memfd_create(name, MFdFlags::MFD_CLOEXEC).map_err(|e| format!("cannot get memory: {e}"));
         let ((server_stdin, to_server), (from_server, server_stdout)) = (pipe()?, pipe()?);
         let logs = [memory("firedoor-from-client")?, memory("firedoor-from-server")?];
+        let remainders = [memory("firedoor-to-server")?, memory("firedoor-to-client")?];
         let ledger = memory("firedoor-ledger")?;
         let between = pipe2(OFlag::O_CLOEXEC).map_err(|e| format!("cannot make a pipe: {e}"))?;
         let launch = Launch { step, stdin: server_stdin.into(), stdout: server_stdout.into(), stderr: Stderr::Inherit };
@@ -60,6 +62,7 @@ impl Server {
             stdout: from_server.into(),
             ledger,
             logs,
+            remainders,
             between,
             entry: entry.clone(),
             context,
@@ -100,13 +103,15 @@ impl Server {
         };
         let to_server = self.stdin.as_ref().map(AsFd::as_fd).or(nobody.as_ref().map(AsFd::as_fd));
         let Some(to_server) = to_server else { return Err("the server's input is lost".into()) };
-        let [up, down] = &self.logs;
+        let ([read_up, read_down], [up, down]) = (&self.logs, &self.remainders);
         let fds: [BorrowedFd<'_>; STREAMS] = [
             stdin.as_fd(),
             stdout.as_fd(),
             to_server,
             self.stdout.as_fd(),
             self.ledger.as_fd(),
+            read_up.as_fd(),
+            read_down.as_fd(),
             up.as_fd(),
             down.as_fd(),
             self.between.0.as_fd(),

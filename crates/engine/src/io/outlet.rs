@@ -11,7 +11,12 @@ use std::{
 
 use nix::{
     errno::Errno,
-    sys::socket::{MsgFlags, send},
+    fcntl::{FallocateFlags, SpliceFFlags, fallocate, splice},
+    sys::{
+        socket::{MsgFlags, send},
+        uio::pwrite,
+    },
+    unistd::{Whence, lseek},
 };
 use tokio::{
     io::{Interest, unix::AsyncFd},
@@ -23,14 +28,73 @@ use super::{Kind, Way, classify, register};
 /// Bytes in the queue from which on [`Outlet::room`] waits.
 const HIGH_WATER: usize = 1 << 20;
 
+/// Longest message that a pipe takes whole or not at all (PIPE_BUF, pipe(7)).
+const ATOMIC: usize = 4096;
+
+/// Messages in a [`Remainder`] begin at multiples of this, so that none shares a page with another.
+const PAGE: u64 = 4096;
+
+/// What is done when a message is sure to reach its reader whole, whatever becomes of this engine.
+pub type Done = Box<dyn FnOnce()>;
+
 /// A descriptor that is written.
 pub struct Outlet(Rc<Inner>);
+
+/// Where a long message waits while a pipe takes it piece by piece: a file in memory that outlives the engine.
+///
+/// The kernel moves the bytes from the file to the pipe (splice(2)), and the file's position, which belongs to the shared
+/// open file description, says how many. So the next engine goes on at exactly the byte where this one was killed. The
+/// pipe then holds the file's pages themselves, so a page is never written twice.
+pub struct Remainder {
+    file: OwnedFd,
+    /// Where the message that is being written ends.
+    end: Cell<u64>,
+    /// Notes that end for the next engine.
+    note: Box<dyn Fn(u64)>,
+}
+
+impl Remainder {
+    /// Goes on with what an earlier engine left; `end` is what it noted last, zero for nothing. `note` is called with
+    /// the end of each message that is begun.
+    pub fn new(file: OwnedFd, end: u64, note: impl Fn(u64) + 'static) -> Self {
+        Self { file, end: Cell::new(end), note: Box::new(note) }
+    }
+
+    fn position(&self) -> nix::Result<u64> {
+        Ok(u64::try_from(lseek(&self.file, 0, Whence::SeekCur)?).unwrap_or_default())
+    }
+
+    /// Bytes that the pipe has not taken.
+    fn left(&self) -> nix::Result<usize> {
+        Ok(usize::try_from(self.end.get().saturating_sub(self.position()?)).unwrap_or(usize::MAX))
+    }
+
+    /// Puts a message into the file. From here on it reaches its reader.
+    fn begin(&self, bytes: &[u8]) -> nix::Result<()> {
+        let offset = |at: u64| i64::try_from(at).map_err(|_| Errno::EFBIG);
+        let start = self.end.get().next_multiple_of(PAGE);
+        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        if start > 0 {
+            // What the pipe still holds of it stays with the pipe.
+            fallocate(&self.file, flags, 0, offset(start)?)?;
+        }
+        let mut done = 0;
+        while done < bytes.len() {
+            done += pwrite(&self.file, &bytes[done..], offset(start + done as u64)?)?;
+        }
+        // In this order: a position behind the noted end means that nothing is left.
+        lseek(&self.file, offset(start)?, Whence::SeekSet)?;
+        self.end.set(start + bytes.len() as u64);
+        (self.note)(self.end.get());
+        Ok(())
+    }
+}
 
 struct Inner {
     /// `None` when closed or broken: then the descriptor is closed, too.
     sink: RefCell<Option<Sink>>,
-    queue: RefCell<VecDeque<Vec<u8>>>,
-    /// Bytes of the queue's first element that are written already.
+    queue: RefCell<VecDeque<Item>>,
+    /// Bytes of the queue's first element that are written already. Stays zero where there is a remainder.
     written: Cell<usize>,
     queued: Cell<usize>,
     state: Cell<State>,
@@ -38,6 +102,11 @@ struct Inner {
     work: Notify,
     /// The queue got shorter, or the state changed.
     progress: Notify,
+}
+
+struct Item {
+    bytes: Vec<u8>,
+    done: Done,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,17 +123,21 @@ enum State {
 #[derive(Clone)]
 enum Sink {
     Socket(Rc<AsyncFd<OwnedFd>>),
-    Pipe(Rc<AsyncFd<OwnedFd>>),
+    Pipe(Rc<AsyncFd<OwnedFd>>, Option<Rc<Remainder>>),
     Thread(mpsc::Sender<Vec<u8>>),
 }
 
 impl Outlet {
-    /// Takes over a descriptor. Needs a running tokio `LocalSet`.
-    pub fn new(fd: OwnedFd) -> io::Result<Self> {
+    /// Takes over a descriptor. Needs a running tokio `LocalSet`. Only a pipe makes use of a remainder.
+    pub fn new(fd: OwnedFd, remainder: Option<Remainder>) -> io::Result<Self> {
         let mut thread = None;
+        let mut left = 0;
         let sink = match classify(fd, Way::Write)? {
             Kind::Socket(fd) => Sink::Socket(Rc::new(register(fd, Interest::WRITABLE)?)),
-            Kind::Pipe(fd) => Sink::Pipe(Rc::new(register(fd, Interest::WRITABLE)?)),
+            Kind::Pipe(fd) => {
+                left = remainder.as_ref().map_or(Ok(0), Remainder::left)?;
+                Sink::Pipe(Rc::new(register(fd, Interest::WRITABLE)?), remainder.map(Rc::new))
+            }
             Kind::Other(file) => {
                 let (sender, broken) = writer_thread(file)?;
                 thread = Some(broken);
@@ -75,7 +148,7 @@ impl Outlet {
             sink: RefCell::new(Some(sink)),
             queue: RefCell::default(),
             written: Cell::new(0),
-            queued: Cell::new(0),
+            queued: Cell::new(left),
             state: Cell::new(State::Open),
             work: Notify::new(),
             progress: Notify::new(),
@@ -91,30 +164,36 @@ impl Outlet {
         Ok(Self(inner))
     }
 
+    /// Whether a message that is cut off by the engine's death is completed by the next one.
+    pub fn completes(&self) -> bool {
+        matches!(&*self.0.sink.borrow(), Some(Sink::Pipe(_, Some(_))))
+    }
+
     /// Writes `bytes` after everything sent before: now as far as the descriptor takes them, the rest as soon as it does.
-    /// After the reader has gone, or after [`Outlet::close`], bytes are dropped. True when nothing is left to write.
-    pub fn send(&self, bytes: &[u8]) -> bool {
+    /// After the reader has gone, or after [`Outlet::close`], bytes are dropped, and `done` with them.
+    pub fn send(&self, bytes: &[u8], done: Done) {
         let inner = &self.0;
         if inner.state.get() != State::Open || bytes.is_empty() {
-            return true;
+            return;
         }
-        let mut done = 0;
-        if inner.queue.borrow().is_empty() {
+        let direct = bytes.len() <= ATOMIC || !self.completes();
+        let mut written = 0;
+        if direct && inner.queued.get() == 0 {
             match inner.try_write(bytes) {
-                Ok(count) => done = count,
+                Ok(count) => written = count,
                 Err(Errno::EAGAIN) => {}
-                Err(_) => {
-                    inner.enter(State::Broken);
-                    return true;
-                }
+                Err(_) => return inner.enter(State::Broken),
             }
         }
-        if done < bytes.len() {
-            inner.queued.set(inner.queued.get() + bytes.len() - done);
-            inner.queue.borrow_mut().push_back(bytes[done..].to_vec());
-            inner.work.notify_one();
+        if written == bytes.len() {
+            return done();
         }
-        done == bytes.len()
+        inner.queued.set(inner.queued.get() + bytes.len() - written);
+        inner.queue.borrow_mut().push_back(Item { bytes: bytes[written..].to_vec(), done });
+        match inner.flush() {
+            Ok(_) => inner.work.notify_one(),
+            Err(_) => inner.enter(State::Broken),
+        }
     }
 
     /// Closes the descriptor once everything is written.
@@ -188,7 +267,7 @@ impl Inner {
                 Some(Sink::Socket(fd)) => {
                     send(fd.get_ref().as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)
                 }
-                Some(Sink::Pipe(fd)) => nix::unistd::write(fd.get_ref(), bytes),
+                Some(Sink::Pipe(fd, _)) => nix::unistd::write(fd.get_ref(), bytes),
                 Some(Sink::Thread(_)) => Err(Errno::EAGAIN),
                 None => Err(Errno::EPIPE),
             };
@@ -198,33 +277,83 @@ impl Inner {
         }
     }
 
-    /// Writes from the queue until the descriptor takes no more. True when the queue is empty.
+    /// Writes until the descriptor takes no more. True when everything is written.
     fn flush(&self) -> nix::Result<bool> {
+        let sink = self.sink.borrow().clone();
+        match &sink {
+            Some(Sink::Pipe(fd, Some(remainder))) => self.flush_whole(fd.get_ref(), remainder),
+            Some(Sink::Socket(_) | Sink::Pipe(_, None)) => self.flush_pieces(),
+            Some(Sink::Thread(_)) | None => Ok(false),
+        }
+    }
+
+    /// Every message is either short, and goes whole or not at all, or goes through the remainder.
+    fn flush_whole(&self, pipe: &OwnedFd, remainder: &Remainder) -> nix::Result<bool> {
+        loop {
+            let left = remainder.left()?;
+            if left > 0 {
+                match splice(&remainder.file, None, pipe, None, left, SpliceFFlags::SPLICE_F_NONBLOCK) {
+                    Ok(count) => self.wrote(count),
+                    Err(Errno::EAGAIN) => return Ok(false),
+                    Err(Errno::EINTR) => {}
+                    Err(e) => return Err(e),
+                }
+                continue;
+            }
+            let Some(Item { bytes, done }) = self.queue.borrow_mut().pop_front() else { return Ok(true) };
+            if bytes.len() > ATOMIC {
+                remainder.begin(&bytes)?;
+                done();
+                continue;
+            }
+            match self.try_write(&bytes) {
+                Ok(count) => {
+                    self.wrote(count);
+                    done();
+                }
+                Err(Errno::EAGAIN) => {
+                    self.queue.borrow_mut().push_front(Item { bytes, done });
+                    return Ok(false);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn flush_pieces(&self) -> nix::Result<bool> {
         loop {
             let mut queue = self.queue.borrow_mut();
             let Some(first) = queue.front() else { return Ok(true) };
             let from = self.written.get();
-            match self.try_write(&first[from..]) {
-                Ok(count) => {
-                    self.queued.set(self.queued.get().saturating_sub(count));
-                    if from + count == first.len() {
-                        self.written.set(0);
-                        queue.pop_front();
-                    } else {
-                        self.written.set(from + count);
+            match self.try_write(&first.bytes[from..]) {
+                Ok(count) if from + count == first.bytes.len() => {
+                    self.written.set(0);
+                    let item = queue.pop_front();
+                    drop(queue);
+                    self.wrote(count);
+                    if let Some(item) = item {
+                        (item.done)();
                     }
+                }
+                Ok(count) => {
+                    self.written.set(from + count);
+                    drop(queue);
+                    self.wrote(count);
                 }
                 Err(Errno::EAGAIN) => return Ok(false),
                 Err(e) => return Err(e),
             }
-            drop(queue);
-            self.progress.notify_waiters();
         }
+    }
+
+    fn wrote(&self, count: usize) {
+        self.queued.set(self.queued.get().saturating_sub(count));
+        self.progress.notify_waiters();
     }
 
     /// Serves queue and hang-up of a socket or a pipe.
     async fn serve(&self) {
-        let Some(Sink::Socket(fd) | Sink::Pipe(fd)) = self.sink.borrow().clone() else { return };
+        let Some(Sink::Socket(fd) | Sink::Pipe(fd, _)) = self.sink.borrow().clone() else { return };
         loop {
             match self.flush() {
                 Err(_) => return self.enter(State::Broken),
@@ -257,13 +386,13 @@ impl Inner {
         loop {
             let next = self.queue.borrow_mut().pop_front();
             match next {
-                Some(bytes) => {
+                Some(Item { bytes, done }) => {
                     let count = bytes.len();
                     if send.send(bytes).await.is_err() {
                         return self.enter(State::Broken);
                     }
-                    self.queued.set(self.queued.get().saturating_sub(count));
-                    self.progress.notify_waiters();
+                    self.wrote(count);
+                    done();
                 }
                 None if self.state.get() == State::Closing => {
                     // The thread writes what it has, then ends; its last act closes the channel.
@@ -312,11 +441,11 @@ mod tests {
         LocalSet::new()
             .run_until(async {
                 let (mut reader, writer) = io::pipe().unwrap();
-                let outlet = Outlet::new(writer.into()).unwrap();
+                let outlet = Outlet::new(writer.into(), None).unwrap();
                 let mut want = Vec::new();
                 for i in 0..5_000u32 {
                     let line = format!("{i}:{}\n", "x".repeat(600));
-                    outlet.send(line.as_bytes());
+                    outlet.send(line.as_bytes(), Box::new(|| {}));
                     want.extend_from_slice(line.as_bytes());
                 }
                 let read = tokio::task::spawn_blocking(move || {
@@ -339,9 +468,9 @@ mod tests {
             .run_until(async {
                 let (reader, writer) = io::pipe().unwrap();
                 let (a, b) = UnixStream::pair().unwrap();
-                let (pipe, socket) = (Outlet::new(writer.into()).unwrap(), Outlet::new(a.into()).unwrap());
-                pipe.send(b"x");
-                socket.send(b"x");
+                let (pipe, socket) = (Outlet::new(writer.into(), None).unwrap(), Outlet::new(a.into(), None).unwrap());
+                pipe.send(b"x", Box::new(|| {}));
+                socket.send(b"x", Box::new(|| {}));
                 assert!(pipe.0.state.get() == State::Open && socket.0.state.get() == State::Open);
                 drop((reader, b));
                 pipe.broken().await;
@@ -351,12 +480,63 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_next_engine_goes_on_at_the_byte_where_this_one_was_killed() {
+        use nix::sys::memfd::{MFdFlags, memfd_create};
+        LocalSet::new()
+            .run_until(async {
+                let (mut reader, writer) = io::pipe().unwrap();
+                let file = memfd_create("t", MFdFlags::MFD_CLOEXEC).unwrap();
+                let end = Rc::new(Cell::new(0));
+                let remainder = || {
+                    let noted = end.clone();
+                    Remainder::new(file.try_clone().unwrap(), end.get(), move |end| noted.set(end))
+                };
+                let open = || Outlet::new(writer.try_clone().unwrap().into(), Some(remainder())).unwrap();
+                let mut want = Vec::new();
+                let mut got = Vec::new();
+                let mut chunk = vec![0; 7001];
+                for round in 0..40u8 {
+                    // More than the pipe holds, then a new engine.
+                    let outlet = open();
+                    let message = vec![b'a' + round % 26; 150_000 + usize::from(round)];
+                    let sure = Rc::new(Cell::new(false));
+                    let told = sure.clone();
+                    outlet.drained().await;
+                    outlet.send(&message, Box::new(move || told.set(true)));
+                    assert!(sure.get());
+                    want.extend(message);
+                    outlet.0.sink.take();
+                    outlet.0.state.set(State::Broken);
+                    drop(outlet);
+                    let next = open();
+                    while next.0.queued.get() > 0 {
+                        let count = reader.read(&mut chunk).unwrap();
+                        got.extend_from_slice(&chunk[..count]);
+                        tokio::task::yield_now().await;
+                        let _ = next.0.flush();
+                    }
+                    next.0.sink.take();
+                    next.0.state.set(State::Broken);
+                }
+                drop(writer);
+                let rest = tokio::task::spawn_blocking(move || {
+                    let mut rest = Vec::new();
+                    reader.read_to_end(&mut rest).map(|_| rest)
+                });
+                got.extend(rest.await.unwrap().unwrap());
+                assert!(got == want);
+                assert!(nix::sys::stat::fstat(&file).unwrap().st_blocks * 512 < 1 << 20);
+            })
+            .await;
+    }
+
+    #[tokio::test]
     async fn closing_closes_the_descriptor_while_the_outlet_lives() {
         LocalSet::new()
             .run_until(async {
                 let (mut reader, writer) = io::pipe().unwrap();
-                let outlet = Outlet::new(writer.into()).unwrap();
-                outlet.send(b"last");
+                let outlet = Outlet::new(writer.into(), None).unwrap();
+                outlet.send(b"last", Box::new(|| {}));
                 outlet.close();
                 let read = tokio::task::spawn_blocking(move || {
                     let mut text = String::new();
@@ -373,17 +553,17 @@ mod tests {
         LocalSet::new()
             .run_until(async {
                 let mut file = tempfile::tempfile().unwrap();
-                let outlet = Outlet::new(file.try_clone().unwrap().into()).unwrap();
-                outlet.send(b"one\n");
-                outlet.send(b"two\n");
+                let outlet = Outlet::new(file.try_clone().unwrap().into(), None).unwrap();
+                outlet.send(b"one\n", Box::new(|| {}));
+                outlet.send(b"two\n", Box::new(|| {}));
                 outlet.close();
                 outlet.0.until(|i| i.state.get() == State::Closed).await;
                 file.rewind().unwrap();
                 let mut text = String::new();
                 file.read_to_string(&mut text).unwrap();
                 assert_eq!(text, "one\ntwo\n");
-                let full = Outlet::new(File::options().write(true).open("/dev/full").unwrap().into()).unwrap();
-                full.send(b"x");
+                let full = Outlet::new(File::options().write(true).open("/dev/full").unwrap().into(), None).unwrap();
+                full.send(b"x", Box::new(|| {}));
                 full.broken().await;
             })
             .await;

@@ -16,7 +16,10 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::pending::{Asked, canonical};
+use super::{
+    held::Request,
+    pending::{Asked, canonical},
+};
 
 /// Where the regions begin; the byte at 0 says which one counts.
 const REGIONS: [u64; 2] = [4096, 1 << 32];
@@ -43,10 +46,12 @@ pub struct State {
     pub up: u64,
     /// Bytes of the server's log that are dealt with.
     pub down: u64,
-    /// A message to the server may have been cut off.
-    pub torn_up: bool,
-    /// A message to the client may have been cut off.
-    pub torn_down: bool,
+    /// Where the last long message to the server ends in its [`crate::io::Remainder`].
+    pub up_end: u64,
+    /// Likewise to the client.
+    pub down_end: u64,
+    /// A message to the client may have been cut off: only where it is read from no pipe.
+    pub torn: bool,
     /// The client opened with `initialize`.
     pub legacy: bool,
     /// Unanswered requests of the client, by [`canonical`] id.
@@ -57,7 +62,12 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Claimed {
     /// It is being judged or held, or its way to the server was cut short.
-    Open,
+    Open {
+        /// It is a tool call, which is refused with a result.
+        tool_call: bool,
+        /// It belongs to the stateless era.
+        modern: bool,
+    },
     /// The server has all of it.
     Sent {
         /// The method.
@@ -100,15 +110,17 @@ impl Claimed {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Record {
     /// A request was read, up to this offset of the client's log, and is about to be judged.
-    Claim(String, u64),
+    Claim(String, u64, Claimed),
     /// The server has all of these requests.
     Sent(Vec<(String, Claimed)>),
     /// These requests are answered, or given up.
     Answered(Vec<String>),
     /// A log is dealt with up to this offset.
     Through(Way, u64),
-    /// A message is being written that may be cut off, or is no longer.
-    Torn(Way, bool),
+    /// A long message was begun, which ends there in its remainder.
+    Begun(Way, u64),
+    /// A message to the client is being written that may be cut off, or is no longer.
+    Torn(bool),
     /// The client opened with `initialize`.
     Legacy,
     /// Everything.
@@ -118,9 +130,9 @@ pub enum Record {
 impl State {
     fn apply(&mut self, record: Record) {
         match record {
-            Record::Claim(id, up) => {
+            Record::Claim(id, up, claimed) => {
                 self.up = up;
-                self.requests.insert(id, Claimed::Open);
+                self.requests.insert(id, claimed);
             }
             Record::Sent(requests) => self.requests.extend(requests),
             Record::Answered(ids) => ids.iter().for_each(|id| {
@@ -128,8 +140,9 @@ impl State {
             }),
             Record::Through(Way::Up, offset) => self.up = offset,
             Record::Through(Way::Down, offset) => self.down = offset,
-            Record::Torn(Way::Up, torn) => self.torn_up = torn,
-            Record::Torn(Way::Down, torn) => self.torn_down = torn,
+            Record::Begun(Way::Up, end) => self.up_end = end,
+            Record::Begun(Way::Down, end) => self.down_end = end,
+            Record::Torn(torn) => self.torn = torn,
             Record::Legacy => self.legacy = true,
             Record::Snapshot(state) => *self = state,
         }
@@ -183,8 +196,9 @@ impl Ledger {
 
 impl Record {
     /// A request was read, up to this offset of the client's log.
-    pub fn claim(id: &str, up: u64) -> Self {
-        Self::Claim(canonical(id), up)
+    pub fn claim(request: &Request, up: u64) -> Self {
+        let Request { id, tool_call, modern } = request;
+        Self::Claim(canonical(id), up, Claimed::Open { tool_call: *tool_call, modern: *modern })
     }
 
     /// The server has all of these requests.
@@ -270,21 +284,27 @@ mod tests {
         Asked { method: "tools/call".into(), subject: subject.into(), label }
     }
 
+    fn claim(id: &str, up: u64) -> Record {
+        Record::claim(&Request { id: id.into(), tool_call: true, modern: false }, up)
+    }
+
     #[test]
     fn the_next_engine_reads_what_this_one_wrote() {
         let file = memfd_create("t", MFdFlags::MFD_CLOEXEC).unwrap();
         let (ledger, state) = Ledger::open(file.try_clone().unwrap()).unwrap();
         assert_eq!(state, State::default());
-        ledger.write(Record::Claim("1".into(), 10));
-        ledger.write(Record::Claim("2".into(), 20));
+        ledger.write(claim("1", 10));
+        ledger.write(claim("2", 20));
         ledger.write(Record::sent(&[("1".into(), asked("a"))]));
         ledger.write(Record::Legacy);
         ledger.write(Record::Through(Way::Down, 7));
-        ledger.write(Record::Claim("3".into(), 30));
+        ledger.write(claim("3", 30));
         ledger.write(Record::Answered(vec!["3".into()]));
-        ledger.write(Record::Torn(Way::Up, true));
+        ledger.write(Record::Torn(true));
+        ledger.write(Record::Begun(Way::Up, 8192));
         let (_, state) = Ledger::open(file).unwrap();
-        assert_eq!((state.up, state.down, state.torn_up, state.torn_down, state.legacy), (30, 7, true, false, true));
+        assert_eq!((state.up, state.down, state.legacy), (30, 7, true));
+        assert_eq!((state.up_end, state.down_end, state.torn), (8192, 0, true));
         let requests: Vec<_> = state.requests.iter().map(|(id, c)| (id.as_str(), c.asked())).collect();
         assert_eq!(requests, [("1", Some(asked("a"))), ("2", None)]);
     }
@@ -293,9 +313,9 @@ mod tests {
     fn a_long_ledger_stays_short_and_a_cut_record_does_not_count() {
         let file = memfd_create("t", MFdFlags::MFD_CLOEXEC).unwrap();
         let (ledger, _) = Ledger::open(file.try_clone().unwrap()).unwrap();
-        ledger.write(Record::Claim("open".into(), 1));
+        ledger.write(claim("open", 1));
         for i in 0..40_000u64 {
-            ledger.write(Record::Claim(i.to_string(), i));
+            ledger.write(claim(&i.to_string(), i));
             ledger.write(Record::sent(&[(i.to_string(), asked("tool"))]));
             ledger.write(Record::Answered(vec![i.to_string()]));
         }

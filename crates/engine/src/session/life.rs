@@ -17,17 +17,16 @@ use super::{
     Session,
     definitions::Tool,
     downstream,
-    held::REFUSED,
-    ledger::{Ledger, Record, State, Way},
+    held::Request,
+    ledger::{Claimed, Ledger, Record, State, Way},
     pending::{Asked, Pending},
     upstream,
-    writing::Late,
 };
 use crate::{
     agent::Agent,
     connection::{Incoming, Outgoing},
     engine::Engine,
-    io::{Inlet, Log, Outlet},
+    io::{Inlet, Log, Outlet, Remainder},
 };
 
 /// After the client closed both sides, a server has this long to end by itself before it is asked to.
@@ -64,8 +63,8 @@ pub struct Streams {
     server_in: OwnedFd,
     server_out: OwnedFd,
     ledger: OwnedFd,
-    up: OwnedFd,
-    down: OwnedFd,
+    logs: [OwnedFd; 2],
+    remainders: [OwnedFd; 2],
     between: (OwnedFd, OwnedFd),
 }
 
@@ -73,27 +72,34 @@ impl Streams {
     /// Takes the descriptors of one message; `None` when they are not as many as agreed.
     pub fn take(fds: Vec<OwnedFd>) -> Option<Self> {
         let fds: [OwnedFd; STREAMS] = fds.try_into().ok()?;
-        let [client_in, client_out, server_in, server_out, ledger, up, down, out, into] = fds;
-        Some(Self { client_in, client_out, server_in, server_out, ledger, up, down, between: (out, into) })
+        let [client_in, client_out, server_in, server_out, ledger, read_up, read_down, up, down, out, into] = fds;
+        let (logs, remainders) = ([read_up, read_down], [up, down]);
+        Some(Self { client_in, client_out, server_in, server_out, ledger, logs, remainders, between: (out, into) })
     }
 }
 
 /// Opens the streams with their logs, and the ledger. Without logs on both sides a later engine cannot take over.
 fn open(streams: Streams, resumed: bool) -> io::Result<Opened> {
-    let Streams { client_in, client_out, server_in, server_out, ledger, up, down, between } = streams;
+    let Streams { client_in, client_out, server_in, server_out, ledger, logs, remainders, between } = streams;
+    let ([read_up, read_down], [up, down]) = (logs, remainders);
     let (ledger, state) = Ledger::open(ledger)?;
-    let from_client = Inlet::new(client_in, Some(Log::open(up, Some(between), state.up)?))?;
-    let from_server = Inlet::new(server_out, Some(Log::open(down, None, state.down)?))?;
+    let from_client = Inlet::new(client_in, Some(Log::open(read_up, Some(between), state.up)?))?;
+    let from_server = Inlet::new(server_out, Some(Log::open(read_down, None, state.down)?))?;
     let logged = from_client.is_logged() && from_server.is_logged();
+    let ledger = Rc::new(if logged { ledger } else { Ledger::none() });
+    let remainder = |way, file, end| {
+        let ledger = ledger.clone();
+        Some(Remainder::new(file, end, move |end| ledger.write(Record::Begun(way, end))))
+    };
     if resumed && !logged {
         return Err(io::Error::other("the client's descriptors are of a kind that cannot be taken over"));
     }
     Ok(Opened {
         from_client,
         from_server,
-        to_server: Outlet::new(server_in)?,
-        to_client: Outlet::new(client_out)?,
-        ledger: if logged { ledger } else { Ledger::none() },
+        to_server: Outlet::new(server_in, remainder(Way::Up, up, state.up_end))?,
+        to_client: Outlet::new(client_out, remainder(Way::Down, down, state.down_end))?,
+        ledger,
         state,
     })
 }
@@ -103,7 +109,7 @@ struct Opened {
     from_server: Inlet,
     to_server: Outlet,
     to_client: Outlet,
-    ledger: Ledger,
+    ledger: Rc<Ledger>,
     state: State,
 }
 
@@ -136,7 +142,6 @@ pub async fn serve(
         to_server: opened.to_server,
         to_client: opened.to_client,
         ledger: opened.ledger,
-        late: Late::default(),
         abandoned: RefCell::default(),
         pending: RefCell::new(Pending::default()),
         held: RefCell::default(),
@@ -174,24 +179,19 @@ impl Session {
     /// Goes on where an engine that died stopped.
     fn take_over(self: &Rc<Self>, state: State) {
         // An empty line ends one that may have been cut off, and says nothing otherwise.
-        if state.torn_up {
-            self.tell_server(b"\n");
-            self.ledger.write(Record::Torn(Way::Up, false));
-        }
-        if state.torn_down {
+        if state.torn {
             self.tell_client(b"\n");
-            self.ledger.write(Record::Torn(Way::Down, false));
+            self.ledger.write(Record::Torn(false));
         }
         for (id, claimed) in state.requests {
-            if let Some(asked) = claimed.asked() {
-                self.pending.borrow_mut().insert(&id, asked);
+            let Claimed::Open { tool_call, modern } = claimed else {
+                self.pending.borrow_mut().insert(&id, claimed.asked().unwrap_or_default());
                 continue;
-            }
+            };
             let text = "Firedoor's engine was restarted while it dealt with this request, and it is not known whether \
                         the server got it. It will not be sent again by itself.";
-            let error = firedoor_policy::as_error(REFUSED, text);
             self.abandoned.borrow_mut().insert(&id, Asked::default());
-            let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n");
+            let answer = Request { id: id.clone(), tool_call, modern }.refusal(text) + "\n";
             self.send_down(answer.as_bytes(), vec![Record::Answered(vec![id])]);
         }
     }

@@ -118,7 +118,7 @@ impl Session {
         }
         // Claimed before they are judged: an engine that takes over has forgotten what this one would judge by.
         for request in &requests {
-            self.ledger.write(Record::claim(&request.id, up));
+            self.ledger.write(Record::claim(request, up));
         }
         let mut asked = Vec::new();
         let mut rulings = Vec::new();
