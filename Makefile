@@ -32,9 +32,9 @@ test: setup ## everything CI runs besides the lints
 
 lint: setup $(DENY) ## format, clippy, walls and licences of dependencies, documentation
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --all-targets -- -D warnings
 	$(DENY) --locked check --hide-inclusion-graph -A unused-wrapper bans licenses sources
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --quiet
 
 audit: setup $(DENY) ## known vulnerabilities of dependencies; fetches the RustSec database
 	$(DENY) --locked check advisories
