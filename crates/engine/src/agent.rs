@@ -52,6 +52,9 @@ pub struct Client {
 /// Shells, by the name of their executable.
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "ash"];
 
+/// What adopts orphans besides the first process: a user's service manager.
+const ADOPTERS: [&str; 2] = ["systemd", "init"];
+
 /// Finds the client of a shim: its parent, or the nearest ancestor that is not `sh -c …`, since clients start servers
 /// through a shell, too. When a person typed the shim's command into an interactive shell, the shim itself counts: the
 /// shell must not be taken for an agent.
@@ -69,6 +72,10 @@ fn choose(chain: &[Stat], look: impl Fn(&Stat) -> (PathBuf, Vec<String>)) -> Opt
     for (i, stat) in chain.iter().enumerate().skip(1) {
         let (executable, arguments) = look(stat);
         let name = executable.file_name().unwrap_or_default().to_string_lossy();
+        // A shim whose client has died already was adopted. What adopts is nobody's agent, and everything descends from it.
+        if stat.process.pid == 1 || ADOPTERS.contains(&name.as_ref()) {
+            return None;
+        }
         if !SHELLS.contains(&name.as_ref()) {
             return chain.get(i..).and_then(|rest| application(rest, &look));
         }
@@ -139,6 +146,9 @@ mod tests {
         check(("bash", &["bash", "agent.sh"]), Some(2));
         check(("bash", &["-bash"]), None);
         check(("zsh", &["zsh", "-i"]), None);
+        check(("/lib/systemd/systemd", &["systemd", "--user"]), None);
+        let orphan = [stat(7), stat(1)];
+        assert!(choose(&orphan, |_| ("/opt/agent".into(), vec!["agent".into()])).is_none());
         check(("/opt/code", &["code", "--type=utility", "--inspect"]), Some(3));
         check(("/opt/code", &["code"]), Some(2));
         check(("/opt/other", &["other", "--type=utility"]), Some(2));
