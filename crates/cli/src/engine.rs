@@ -14,7 +14,7 @@ use crate::failure::Failure;
 
 /// Firedoor's directories for this user.
 pub fn paths() -> Result<Paths, Failure> {
-    Ok(Paths::from_env(|name| env::var_os(name))?)
+    Ok(endpoint::paths(|name| env::var_os(name))?)
 }
 
 /// A program of ours, beside this one.

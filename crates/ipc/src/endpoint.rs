@@ -16,11 +16,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use firedoor_model::paths::Paths;
+use firedoor_model::paths::{NoHome, Paths};
 use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
-    unistd::getuid,
+    unistd::{User, getuid},
 };
 
 use crate::process;
@@ -95,6 +95,25 @@ pub enum EndpointError {
 fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> EndpointError {
     let path = path.to_owned();
     move |source| EndpointError::Io { what, path, source }
+}
+
+/// Firedoor's directories for a process with this environment.
+///
+/// Some clients give their servers only a few variables, `XDG_RUNTIME_DIR` not among them, and their shims must still find
+/// the engine that was started with it. systemd puts it at /run/user/UID (pam_systemd(8)); that is taken when the home is
+/// the one that the user database names, so that another home keeps its things apart.
+pub fn paths(var: impl Fn(&str) -> Option<OsString>) -> Result<Paths, NoHome> {
+    Paths::from_env(|name| match name {
+        "XDG_RUNTIME_DIR" => var(name).or_else(|| usual_runtime(var("HOME")?)),
+        _ => var(name),
+    })
+}
+
+fn usual_runtime(home: OsString) -> Option<OsString> {
+    let user = User::from_uid(getuid()).ok()??;
+    let directory = PathBuf::from(format!("/run/user/{}", user.uid));
+    let ours = fs::symlink_metadata(&directory).is_ok_and(|meta| meta.is_dir() && meta.uid() == user.uid.as_raw());
+    (ours && user.dir == Path::new(&home)).then(|| directory.into())
 }
 
 /// Creates a directory of mode 0700 or checks that it is one and ours.
@@ -288,6 +307,15 @@ mod tests {
             _ => None,
         })
         .unwrap()
+    }
+
+    #[test]
+    fn another_home_keeps_its_things_apart() {
+        let look = |name: &str| (name == "HOME").then(|| OsString::from("/nonexistent/home"));
+        let paths = super::paths(look).unwrap();
+        assert_eq!(paths.runtime, Path::new("/nonexistent/home/.local/state/firedoor/run"));
+        let named = |name: &str| Some(OsString::from(if name == "XDG_RUNTIME_DIR" { "/r" } else { "/h" }));
+        assert_eq!(super::paths(named).unwrap().runtime, Path::new("/r/firedoor"));
     }
 
     #[test]

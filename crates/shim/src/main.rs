@@ -14,7 +14,8 @@ mod session;
 use std::{env, process::ExitCode};
 
 use engines::Engines;
-use firedoor_model::{launch::LaunchRequest, paths::Paths};
+use firedoor_ipc::endpoint;
+use firedoor_model::launch::LaunchRequest;
 use invocation::{Invocation, Parsed};
 
 fn main() -> ExitCode {
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
 
 /// Runs the server. An error is a sentence for the user; nothing is running then.
 fn start(invocation: Invocation) -> Result<ExitCode, String> {
-    let paths = Paths::from_env(|name| env::var_os(name)).map_err(|e| e.to_string())?;
+    let paths = endpoint::paths(|name| env::var_os(name)).map_err(|e| e.to_string())?;
     let own = env::current_exe().map_err(|e| format!("cannot find Firedoor's own directory: {e}"))?;
     let cwd = env::current_dir().map_err(|e| format!("cannot read the working directory: {e}"))?;
     let signals = session::Signals::block().map_err(|e| format!("cannot take over signals: {e}"))?;
