@@ -239,7 +239,7 @@ fn an_engine_that_was_stopped_stays_off() {
     let call = client.send_call("echo", json!({"text": "x"}));
     let answer = client.answer(call);
     let said = answer["error"]["message"].as_str().map_or_else(|| text(&answer["result"]).0, str::to_owned);
-    assert!(said.contains("off"), "{answer}");
+    assert!(said.contains("off"), "{answer}; stderr: {}", client.log());
     assert!(home.engine().is_none(), "somebody started an engine");
 }
 

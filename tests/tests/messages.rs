@@ -1,5 +1,4 @@
 //! What servers and clients may write, and what comes of it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{fs, time::Duration};
 
