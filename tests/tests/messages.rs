@@ -1,9 +1,13 @@
 //! What servers and clients may write, and what comes of it.
 
-use std::{fs, time::Duration};
+use std::{fs, io::Write, os::fd::AsFd, time::Duration};
 
 use firedoor_tests::{Client, Home, descendants, kill, shim_of, text, until};
-use nix::sys::signal::Signal;
+use nix::{
+    fcntl::{FcntlArg, OFlag, fcntl},
+    poll::{PollFd, PollFlags, poll},
+    sys::signal::Signal,
+};
 use serde_json::{Value, json};
 
 fn open(mode: &str) -> (Home, Client) {
@@ -73,6 +77,27 @@ fn a_line_that_never_ends_fills_no_memory() {
     client.close_stdin();
     kill(shim_of(client.pid()).unwrap(), Signal::SIGTERM);
     client.wait();
+}
+
+#[test]
+fn a_client_that_writes_nonsense_and_never_reads_has_to_wait() {
+    let home = Home::new();
+    home.cursor(json!({"s": home.entry("echo_server.py", &[])}));
+    home.protect();
+    let command_line = home.command_line("s");
+    let (theirs, mut ours) = std::io::pipe().unwrap();
+    let (_unread, stdout) = std::io::pipe().unwrap();
+    let mut client =
+        home.command(&command_line[0]).args(&command_line[1..]).stdin(theirs).stdout(stdout).spawn().unwrap();
+    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    let mut sent = 0;
+    // Nothing was taken for two seconds: it waits.
+    while poll(&mut [PollFd::new(ours.as_fd(), PollFlags::POLLOUT)], 2000u16).unwrap() > 0 {
+        sent += ours.write(&b"x\n".repeat(2048)).unwrap();
+        assert!(sent < 4 << 20, "the engine keeps the answers to {sent} bytes of nonsense");
+    }
+    client.kill().unwrap();
+    client.wait().unwrap();
 }
 
 #[test]

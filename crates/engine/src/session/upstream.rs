@@ -78,6 +78,8 @@ pub(super) async fn run(session: Rc<Session>, engine: Rc<Engine>, mut inlet: Inl
         while let Some((line, held)) = lines.next() {
             session.from_client(&engine, line, inlet.done(held)).await;
             session.to_server.room().await;
+            // Refusals and errors are answers of ours: a client that writes and never reads must wait as it would for a server.
+            session.to_client.room().await;
         }
         if inlet.renew(lines.held()) {
             session.ledger.write(Record::Through(Way::Up, 0));
