@@ -22,7 +22,7 @@ pub struct Leaf<'a> {
 ///
 /// The input must be JSON that was already checked (a part of a parsed [`super::Frame`]); on anything else the walk ends
 /// early but never panics. Leaves carry no pointers, because one long key above a million leaves would make them cost
-/// more than the message: [`pointer`] makes the one that is needed.
+/// more than the message: [`pointer()`] makes the one that is needed.
 pub struct Leaves<'a> {
     raw: &'a str,
     at: usize,
