@@ -169,7 +169,7 @@ fn a_client_and_what_it_started_may_not_weaken_protection() {
     home.protect();
     // The script holds a session first, then tries; the second try comes from a process below it in another session.
     let script = r#"printf '{"jsonrpc":"2.0","id":1,"method":"ping"}\n' | "$@"
-        for try in "mode watch" "restore --all" "rules add allow" "grants add cursor/user/s --rw /" "pins accept cursor/user/s"
+        for try in "mode watch" "restore --all" "rules add allow --tool x" "grants add cursor/user/s --rw /" "pins accept cursor/user/s"
         do firedoor $try >/dev/null 2>&1; echo "\"$try: $?\""; setsid firedoor $try >/dev/null 2>&1; echo "\"below, $try: $?\""
         done
         firedoor mode strict >/dev/null 2>&1; echo "\"mode strict: $?\""
@@ -242,4 +242,15 @@ fn records_are_judged_offline() {
     assert_eq!(judged[0]["findings"], json!([]));
     assert!(judged[1]["findings"].as_array().is_some_and(|f| !f.is_empty()), "{output:#?}");
     assert!(home.engine().is_none(), "judging offline starts nothing");
+}
+
+#[test]
+fn settings_answer_in_json_and_no_rule_allows_everything() {
+    let home = Home::new();
+    assert_eq!(home.json(&["mode", "strict"]), json!({"mode": "strict"}));
+    assert_eq!(home.json(&["log", "verify"])["bad"], Value::Null);
+    home.firedoor(&["rules", "add", "allow"]).expect_code(2).expect_said("say what to allow");
+    home.firedoor(&["rules", "add", "allow", "--tool", "x"]).expect_code(0);
+    home.firedoor(&["rules", "add", "block"]).expect_code(0);
+    home.firedoor(&["pins", "list"]).expect_code(0).expect_said("No pins");
 }

@@ -44,6 +44,9 @@ pub enum Command {
     Mode {
         /// watch, balanced or strict
         mode: Option<Mode>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Run the engine without a desktop
     Daemon {
@@ -173,7 +176,11 @@ pub enum DurationArgument {
 #[derive(Subcommand)]
 pub enum LogCommand {
     /// Check that no row was changed, removed or inserted (exit code 1 when one was)
-    Verify,
+    Verify {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Subcommand)]

@@ -101,7 +101,7 @@ fn in_words(what: &What) -> String {
 }
 
 /// Checks the chain. Exit code 1 when it is broken.
-pub fn verify() -> Result<ExitCode, Failure> {
+pub fn verify(json: bool) -> Result<ExitCode, Failure> {
     let (rows, bad) = match Engine::running()? {
         Some(mut engine) => match engine.ask(&Request::VerifyLog)? {
             Reply::Verified { rows, bad } => (rows, bad),
@@ -112,6 +112,13 @@ pub fn verify() -> Result<ExitCode, Failure> {
             (verified.rows, verified.first_bad.map(|bad| (bad.seq, bad.why.to_string())))
         }
     };
+    if json {
+        let broken = bad.is_some();
+        output::json(
+            &serde_json::json!({ "rows": rows, "bad": bad.map(|(seq, why)| serde_json::json!({ "seq": seq, "why": why })) }),
+        )?;
+        return Ok(ExitCode::from(u8::from(broken)));
+    }
     match bad {
         None => {
             output::line(&format!("{rows} rows, unbroken"));

@@ -31,11 +31,13 @@ fn main() -> ExitCode {
         Command::Restore(options) => changes::restore(&options),
         Command::Status { json } => status::run(json),
         Command::Doctor { json } => doctor::run(json),
-        Command::Mode { mode } => settings::mode(mode),
+        Command::Mode { mode, json } => settings::mode(mode, json),
         Command::Daemon { background, child } => daemon::run(background, child),
         Command::Pending { json } => questions::pending(json),
         Command::Answer { id, choice, duration } => questions::answer(&id, choice, duration),
-        Command::Log { command: Some(arguments::LogCommand::Verify), .. } => log::verify(),
+        Command::Log { json, command: Some(arguments::LogCommand::Verify { json: too }), .. } => {
+            log::verify(json || too)
+        }
         Command::Log { json, follow, server, since, command: None } => {
             log::show(json, follow, server, since.as_deref())
         }

@@ -6,6 +6,7 @@ use firedoor_ipc::command::{Pin, Reply, Request};
 use firedoor_model::{
     Millis, Mode, Untrusted,
     launch::{Access, Grant},
+    question::Choice,
     rule::{Match, Rule},
 };
 
@@ -18,10 +19,14 @@ use crate::{
 };
 
 /// Shows or sets the mode.
-pub fn mode(mode: Option<Mode>) -> Result<ExitCode, Failure> {
+pub fn mode(mode: Option<Mode>, json: bool) -> Result<ExitCode, Failure> {
     match Engine::running_or_started()?.ask(&Request::Mode { set: mode })? {
         Reply::Mode { mode } => {
-            output::line(&mode.to_string());
+            if json {
+                output::json(&serde_json::json!({ "mode": mode }))?;
+            } else {
+                output::line(&mode.to_string());
+            }
             Ok(ExitCode::SUCCESS)
         }
         _ => Err(unexpected()),
@@ -51,7 +56,14 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
             let expires = expires.map(|text| end(&text)).transpose()?;
             let (client, tool) = (client.map(Untrusted::new), tool.map(Untrusted::new));
             let matches = Match { entry, client, tool, detector, ..Match::default() };
-            return settled(&mut engine, &Request::AddRule { effect: effect.into(), matches, expires });
+            let effect = effect.into();
+            if effect == Choice::Allow && matches == Match::default() {
+                return Err(Failure::environment(
+                    "say what to allow, with --entry, --client, --tool or --detector: an allow rule without any would silence \
+                     everything; to be asked about nothing for a while, use `firedoor mode watch`",
+                ));
+            }
+            return settled(&mut engine, &Request::AddRule { effect, matches, expires });
         }
         RulesCommand::Remove { id } => return settled(&mut engine, &Request::RemoveRule { id }),
         RulesCommand::Import { file } => {
@@ -103,6 +115,8 @@ pub fn pins(command: PinsCommand) -> Result<ExitCode, Failure> {
             let pins = all(entry)?;
             if json {
                 output::json(&serde_json::json!({ "pins": pins }))?;
+            } else if pins.is_empty() {
+                output::line("No pins: a server's definitions are pinned when its client first lists them.");
             } else {
                 for pin in &pins {
                     let state = if pin.changed.is_empty() { "pinned".into() } else { changed(pin) };
