@@ -80,7 +80,7 @@ pub fn run(paths: Paths, ready: impl FnOnce()) -> Result<(), EngineError> {
 
 async fn serve(
     paths: Paths,
-    endpoint: Endpoint,
+    mut endpoint: Endpoint,
     opened: firedoor_store::Opened,
     ready: impl FnOnce(),
 ) -> Result<(), EngineError> {
@@ -101,7 +101,7 @@ async fn serve(
     getrandom::fill(&mut seed)?;
     let recorder = Recorder::start(opened.store).map_err(system("start the database's thread"))?;
     let egress = Egress::start().await.map_err(system("listen for install steps"))?;
-    let listener = endpoint.listener.try_clone().map_err(system("use the socket"))?;
+    let listener = endpoint.take_listener().ok_or_else(|| system("use the socket")(IoError::other("it is in use")))?;
     listener.set_nonblocking(true).map_err(system("use the socket"))?;
     let listener = UnixListener::from_std(listener).map_err(system("use the socket"))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(system("wait for signals"))?;
@@ -127,7 +127,9 @@ async fn serve(
             () = engine.end.notified() => break,
         }
     }
-    // This is no crash: shims must not start another engine, but wait for one.
+    // This is no crash: shims must not start another engine, but wait for one. They must not find this one again either.
+    drop(listener);
+    endpoint.hide();
     engine.say_off().await;
     // Whatever waits is written. What cannot be written now is lost with us, and `Recorder::problem` has said so.
     let _ = engine.recorder.with(|_| Ok(())).await;

@@ -148,8 +148,7 @@ fn open_lock(path: &Path) -> Result<File, EndpointError> {
 /// The engine's side: the listening socket, and the lock that makes this engine the only one. Dropping it removes the
 /// socket.
 pub struct Endpoint {
-    /// The socket.
-    pub listener: UnixListener,
+    listener: Option<UnixListener>,
     path: PathBuf,
     _lock: Flock<File>,
 }
@@ -169,7 +168,7 @@ impl Endpoint {
         }
         let listener = UnixListener::bind(&path).map_err(io_error("listen on", &path))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(io_error("protect", &path))?;
-        Ok(Self { listener, path, _lock: lock })
+        Ok(Self { listener: Some(listener), path, _lock: lock })
     }
 }
 
@@ -186,10 +185,22 @@ pub fn switch_off(paths: &Paths) -> Result<(), EndpointError> {
         .map_err(io_error("write", &path))
 }
 
-impl Drop for Endpoint {
-    fn drop(&mut self) {
+impl Endpoint {
+    /// Takes the listener, once.
+    pub fn take_listener(&mut self) -> Option<UnixListener> {
+        self.listener.take()
+    }
+
+    /// Removes the socket, so that nobody finds an engine that is about to end. The lock stays.
+    pub fn hide(&self) {
         // A leftover is harmless: the next engine replaces it.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.hide();
     }
 }
 
