@@ -12,7 +12,7 @@ use firedoor_model::Millis;
 use crate::{
     known::{Known, lock},
     link::{Link, LinkError, Retries},
-    view::{ActivityView, RowView, last_block},
+    view::{ActivityView, RowView},
 };
 
 /// Rows kept. The rest is in the log.
@@ -42,8 +42,8 @@ impl Activity {
             self.rows.pop_front();
             self.cut = true;
         }
-        if let Some(block) = last_block(std::iter::once(&row)) {
-            self.block = Some(block);
+        if row.blocked() {
+            self.block = Some(row.clone());
         }
         self.rows.push_back(row);
     }

@@ -61,7 +61,7 @@ pub fn run() -> Result<(), AppError> {
             return Err(AppError::Automation(name));
         }
     }
-    let paths = Paths::from_env(|name| env::var_os(name))?;
+    let paths = firedoor_ipc::endpoint::paths(|name| env::var_os(name))?;
     let Some(single) = Single::take(&paths)? else { return Ok(()) };
     let shim = changes::sibling(SHIM).map_err(AppError::Own)?;
     let app = tauri::Builder::default()
@@ -127,8 +127,9 @@ fn setup(app: &AppHandle) -> Result<(), tauri::Error> {
 /// Before anything is protected the tray alone would tell nobody what to do.
 fn first_run(app: &AppHandle) {
     let known = app.state::<Known>();
-    let scan = known.clients.scan(&known.env());
+    let scan = known.scan();
     let mut entries = scan.clients.iter().flat_map(|c| &c.files).flat_map(|f| &f.entries);
+    tray::refresh(app);
     if !entries.any(|e| e.state.can_restore()) {
         windows::main_at(app, windows::View::Home);
     }

@@ -58,7 +58,7 @@ pub fn sibling(name: &str) -> Result<PathBuf, std::io::Error> {
 
 /// What the clients crate needs to know about this process.
 pub fn surroundings() -> Result<Env<'static>, ChangeError> {
-    let paths = Paths::from_env(|name| env::var_os(name))?;
+    let paths = firedoor_ipc::endpoint::paths(|name| env::var_os(name))?;
     Ok(around(&paths, &sibling(firedoor_clients::SHIM)?))
 }
 

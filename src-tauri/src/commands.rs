@@ -96,8 +96,10 @@ pub fn overview(known: State<'_, Known>) -> OverviewView {
 
 /// What is configured on this machine.
 #[tauri::command(async)]
-pub fn servers(known: State<'_, Known>) -> Vec<FoundClientView> {
-    FoundClientView::all(&known.clients.scan(&known.env()))
+pub fn servers(app: AppHandle, known: State<'_, Known>) -> Vec<FoundClientView> {
+    let found = FoundClientView::all(&known.scan());
+    crate::tray::refresh(&app);
+    found
 }
 
 /// What protecting or restoring would change: everything, or the entries named.
@@ -112,6 +114,7 @@ pub fn carry_out(app: AppHandle, nonce: &str, files: Vec<u32>, progress: Channel
     let known = app.state::<Known>();
     // A window that was closed meanwhile misses the progress; the work is done all the same.
     let done = known.carry_out(nonce, &files, |step| drop(progress.send(step)));
+    known.scan();
     crate::tray::refresh(&app);
     done.map_err(|e: ChangeError| e.to_string())
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use firedoor_clients::Clients;
+use firedoor_clients::{Clients, Scan, State};
 use firedoor_ipc::command::Status;
 use firedoor_model::{paths::Paths, question::Question};
 
@@ -32,6 +32,15 @@ pub struct Heard {
     pub questions: Vec<Question>,
 }
 
+/// How many servers are configured, and how many of them run through Firedoor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All.
+    pub servers: usize,
+    /// Protected ones.
+    pub protected: usize,
+}
+
 /// Everything.
 pub struct Known {
     /// The user's directories.
@@ -46,6 +55,8 @@ pub struct Known {
     pub asking: Mutex<Asking>,
     /// The latest rows of the audit log.
     pub activity: Mutex<Activity>,
+    /// What the last scan found.
+    pub counts: Mutex<Counts>,
     /// The changes that were last shown, and wait for a click.
     pub planned: Mutex<Option<Planned>>,
 }
@@ -60,8 +71,20 @@ impl Known {
             heard: Mutex::default(),
             asking: Mutex::default(),
             activity: Mutex::default(),
+            counts: Mutex::default(),
             planned: Mutex::default(),
         }
+    }
+}
+
+impl Known {
+    /// Looks at every configuration file.
+    pub fn scan(&self) -> Scan {
+        let scan = self.clients.scan(&self.env());
+        let entries = || scan.clients.iter().flat_map(|c| &c.files).flat_map(|f| &f.entries);
+        let protected = entries().filter(|e| e.state == State::Protected).count();
+        *lock(&self.counts) = Counts { servers: entries().count(), protected };
+        scan
     }
 }
 

@@ -11,7 +11,7 @@ use tauri::{
 
 use crate::{
     app,
-    known::{Engine, Heard, Known, lock},
+    known::{Counts, Engine, Heard, Known, lock},
     view::RowView,
     windows,
 };
@@ -93,37 +93,50 @@ fn said(app: &AppHandle) -> Said {
     let known = app.state::<Known>();
     let heard = lock(&known.heard).clone();
     let last = lock(&known.activity).last_block().cloned();
-    say(&heard, last.as_ref(), std::process::id())
+    let counts = *lock(&known.counts);
+    say(&heard, counts, last.as_ref(), std::process::id())
 }
 
-fn say(heard: &Heard, last: Option<&RowView>, own_pid: u32) -> Said {
+fn say(heard: &Heard, counts: Counts, last: Option<&RowView>, own_pid: u32) -> Said {
     let questions = heard.questions.len();
-    let servers = |n: usize| if n == 1 { "1 server".to_owned() } else { format!("{n} servers") };
     let (shape, status, quit) = match &heard.engine {
         Engine::Starting => (Shape::Off, "Starting".to_owned(), "Quit".to_owned()),
         Engine::Down(_) => (Shape::Off, "Off: the engine does not run".to_owned(), "Quit".to_owned()),
-        Engine::Up(Status { pid, sessions, problems, .. }) => {
-            let running = sessions.len();
-            let quit = match (*pid == own_pid, running) {
-                (true, 0) => "Quit: no server is running".to_owned(),
-                (true, n) => format!("Quit: ends {} that run through Firedoor", servers(n))
-                    .replace("1 server that run", "1 server that runs"),
-                (false, _) => "Quit: the engine and its servers go on".to_owned(),
-            };
-            match (questions, problems.len()) {
-                (0, 0) => (Shape::Protected, format!("On: {} running", servers(running)), quit),
-                (0, n) => {
-                    (Shape::Degraded, format!("On, with {n} {}", if n == 1 { "problem" } else { "problems" }), quit)
-                }
-                _ => (Shape::Question, "A call waits for your answer".to_owned(), quit),
-            }
+        Engine::Up(status) => {
+            let (shape, text) = on(questions, counts, status);
+            (shape, text, quit(status, own_pid))
         }
     };
     Said { shape, status, questions, last_block: last.map(block), quit }
 }
 
+fn on(questions: usize, counts: Counts, status: &Status) -> (Shape, String) {
+    let Counts { servers, protected } = counts;
+    match (questions, status.problems.len()) {
+        (1.., _) => (Shape::Question, "A call waits for your answer".to_owned()),
+        (0, 1) => (Shape::Degraded, "On, with a problem".to_owned()),
+        (0, 2..) => (Shape::Degraded, "On, with problems".to_owned()),
+        (0, 0) if protected == 0 => (Shape::Off, "No server is protected".to_owned()),
+        (0, 0) if protected < servers => (Shape::Degraded, format!("{protected} of {servers} servers protected")),
+        (0, 0) => (
+            Shape::Protected,
+            if servers == 1 { "1 server protected".to_owned() } else { format!("All {servers} servers protected") },
+        ),
+    }
+}
+
+/// Says what quitting does to the servers that run.
+fn quit(status: &Status, own_pid: u32) -> String {
+    match (status.pid == own_pid, status.sessions.len()) {
+        (true, 0) => "Quit: no server is running".to_owned(),
+        (true, 1) => "Quit: ends 1 running server".to_owned(),
+        (true, n) => format!("Quit: ends {n} running servers"),
+        (false, _) => "Quit: the engine and its servers go on".to_owned(),
+    }
+}
+
 fn block(row: &RowView) -> String {
-    let subject = row.subject().unwrap_or("a message");
+    let subject = row.subject().unwrap_or("a call");
     format!("Last blocked: {subject} of {}", row.server.as_deref().unwrap_or("a server"))
 }
 
@@ -196,17 +209,18 @@ mod tests {
 
     #[test]
     fn the_tray_says_what_is() {
-        let check = |heard: &Heard, shape, status: &str, quit: &str| {
-            let said = say(heard, None, 1);
+        let check = |heard: &Heard, (protected, servers), shape, status: &str, quit: &str| {
+            let said = say(heard, Counts { servers, protected }, None, 1);
             assert_eq!((said.shape, said.status.as_str(), said.quit.as_str()), (shape, status, quit));
         };
-        check(&Heard::default(), Shape::Off, "Starting", "Quit");
+        check(&Heard::default(), (0, 0), Shape::Off, "Starting", "Quit");
         let down = Heard { engine: Engine::Down("x".into()), questions: Vec::new() };
-        check(&down, Shape::Off, "Off: the engine does not run", "Quit");
-        check(&up(1, 0, 0), Shape::Protected, "On: 0 servers running", "Quit: no server is running");
-        check(&up(1, 1, 0), Shape::Protected, "On: 1 server running", "Quit: ends 1 server that runs through Firedoor");
-        check(&up(1, 2, 1), Shape::Degraded, "On, with 1 problem", "Quit: ends 2 servers that run through Firedoor");
-        check(&up(2, 2, 0), Shape::Protected, "On: 2 servers running", "Quit: the engine and its servers go on");
+        check(&down, (1, 1), Shape::Off, "Off: the engine does not run", "Quit");
+        check(&up(1, 0, 0), (0, 2), Shape::Off, "No server is protected", "Quit: no server is running");
+        check(&up(1, 1, 0), (2, 2), Shape::Protected, "All 2 servers protected", "Quit: ends 1 running server");
+        check(&up(1, 1, 0), (1, 2), Shape::Degraded, "1 of 2 servers protected", "Quit: ends 1 running server");
+        check(&up(1, 2, 1), (1, 1), Shape::Degraded, "On, with a problem", "Quit: ends 2 running servers");
+        check(&up(2, 2, 0), (1, 1), Shape::Protected, "1 server protected", "Quit: the engine and its servers go on");
     }
 
     #[test]

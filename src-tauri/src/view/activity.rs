@@ -104,13 +104,6 @@ pub enum VerdictView {
     Block,
 }
 
-impl VerdictView {
-    /// Whether the call did not pass.
-    pub fn blocks(self) -> bool {
-        self == Self::Block
-    }
-}
-
 impl RowView {
     /// For showing.
     pub fn new(row: &Row, clients: &Clients) -> Self {
@@ -122,6 +115,15 @@ impl RowView {
             server: entry.map(|e| name(e.server())),
             process: row.event.client.as_ref().map(|c| name(c.name().raw())),
             what: WhatView::new(&row.event.what, clients),
+        }
+    }
+
+    /// Whether a call did not pass: by a finding or a rule, or by the user's answer.
+    pub fn blocked(&self) -> bool {
+        match &self.what {
+            WhatView::Judged { verdict, .. } => *verdict == VerdictView::Block,
+            WhatView::Answered { allowed, .. } => !allowed,
+            _ => false,
         }
     }
 

@@ -5,7 +5,7 @@ use firedoor_ipc::command::{Session, Status};
 use firedoor_model::question::Question;
 use serde::Serialize;
 
-use super::{FindingView, RowView, activity::WhatView, app_name, name, sentence};
+use super::{FindingView, RowView, app_name, name, sentence};
 use crate::known::{Engine, Heard};
 
 /// The state in one piece.
@@ -129,14 +129,6 @@ impl SessionView {
             calls: session.calls,
         }
     }
-}
-
-/// The newest refused call in the log.
-pub fn last_block<'a>(newest_first: impl Iterator<Item = &'a RowView>) -> Option<RowView> {
-    newest_first
-        .into_iter()
-        .find(|row| matches!(&row.what, WhatView::Judged { verdict, .. } if verdict.blocks()))
-        .cloned()
 }
 
 /// One client and its files.

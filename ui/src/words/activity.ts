@@ -9,13 +9,14 @@ export interface Said {
   tone: "ok" | "note" | "ask" | "bad" | "warn" | "none";
   /** A symbol of the sprite. */
   icon: string;
-  /** The tool or thing it was about. */
+  /** The tool or thing it was about, in somebody else's words; may be empty. */
   subject: string;
   /** More, in our words. */
   more: string;
 }
 
-const METHODS: Record<string, string> = { "tools/call": "", "tools/list": "list of tools" };
+const METHODS = new Map([["tools/call", ""], ["tools/list", "list of tools"]]);
+const TIMES = new Map([["session", "for this session"]]);
 
 export function say(row: RowView): Said {
   const what = row.what;
@@ -28,7 +29,7 @@ export function say(row: RowView): Said {
   });
   switch (what.kind) {
     case "judged": {
-      const method = METHODS[what.method] ?? what.method;
+      const method = METHODS.get(what.method) ?? what.method;
       const subject = what.subject ?? (method || what.method);
       const more = what.findings[0]?.summary ?? (what.subject === null ? "" : method);
       if (what.verdict === "block") return said("Blocked", "bad", "s-shut", subject, more);
@@ -37,33 +38,33 @@ export function say(row: RowView): Said {
       return said("Allowed", "ok", "s-ok", subject, more);
     }
     case "answered": {
-      const time = { once: "once", session: "for this session", always: "always" }[what.duration] ?? what.duration;
+      const time = TIMES.get(what.duration) ?? what.duration;
       return what.allowed
-        ? said("You allowed", "ok", "s-ok", `question ${what.reference}`, time)
-        : said("You blocked", "bad", "s-shut", `question ${what.reference}`, time);
+        ? said("You allowed", "ok", "s-ok", "", `question ${what.reference}, ${time}`)
+        : said("You blocked", "bad", "s-shut", "", `question ${what.reference}, ${time}`);
     }
     case "expired":
-      return said("Refused", "bad", "s-shut", `question ${what.reference}`, "nobody answered");
+      return said("Unanswered", "none", "s-none", "", `question ${what.reference} ended without an answer`);
     case "started":
-      return said("Started", "none", "s-none", "server", what.level);
+      return said("Started", "none", "s-none", "", what.level);
     case "resumed":
-      return said("Resumed", "none", "s-none", "server", "taken over from an engine that ended");
+      return said("Resumed", "none", "s-none", "", "taken over from an engine that ended");
     case "ended":
-      return said("Ended", "none", "s-none", "server", what.status);
+      return said("Ended", "none", "s-none", "", what.status);
     case "refused":
-      return said("Not started", "bad", "s-shut", "server", what.reason);
+      return said("Not started", "bad", "s-shut", "", what.reason);
     case "pinned":
       return what.changed.length === 0
         ? said("Noted", "none", "s-none", what.subject, "first seen")
         : said("Changed", "warn", "s-medium", what.subject, what.changed.join(", "));
     case "noise":
-      return said("Dropped", "none", "s-none", count(what.lines, "line"), `${count(what.bytes, "byte")} that are no message`);
+      return said("Dropped", "none", "s-none", "", `${count(what.lines, "line")}, ${count(what.bytes, "byte")}, that are no message`);
     case "command":
-      return said("Set", "none", "s-none", what.text);
+      return said("Set", "none", "s-none", "", what.text);
     case "denied":
-      return said("Denied", "bad", "s-shut", what.text, `to ${what.by}: ${what.reason}`);
+      return said("Denied", "bad", "s-shut", what.by, `${what.text}: ${what.reason}`);
     case "failed":
-      return said("Failed", "bad", "s-critical", "Firedoor", what.reason);
+      return said("Failed", "bad", "s-critical", "", what.reason);
   }
 }
 
@@ -84,4 +85,18 @@ export function passes(row: RowView, filter: Filter): boolean {
   if (filter.result !== "" && said.result !== filter.result) return false;
   const text = [row.app, row.server, said.result, said.subject, said.more].join(" ").toLowerCase();
   return text.includes(filter.search.trim().toLowerCase());
+}
+
+/** How many calls went which way. */
+export function tally(rows: RowView[]): { passed: number; recorded: number; asked: number; blocked: number } {
+  const n = { passed: 0, recorded: 0, asked: 0, blocked: 0 };
+  for (const { what } of rows) {
+    if (what.kind === "answered" && !what.allowed) n.blocked += 1;
+    if (what.kind !== "judged" || what.method !== "tools/call") continue;
+    if (what.verdict === "block") n.blocked += 1;
+    else if (what.verdict === "ask") n.asked += 1;
+    else if (what.findings.length > 0) n.recorded += 1;
+    else n.passed += 1;
+  }
+  return n;
 }

@@ -2,34 +2,36 @@
 import type { DurationView, FindingView, QuestionView, SummaryView } from "../bindings";
 import { clock } from "./time";
 
-const RANK: FindingView["severity"][] = ["low", "medium", "high", "critical"];
+const SEVERITY: FindingView["severity"][] = ["low", "medium", "high", "critical"];
+const CONFIDENCE: FindingView["confidence"][] = ["possible", "likely", "certain"];
 
-/** The finding that a question is named after: the worst, and of equals the first. */
+const rank = (f: FindingView): number => SEVERITY.indexOf(f.severity) * 10 + CONFIDENCE.indexOf(f.confidence);
+
+/** The finding that a question is named after: the worst, of equals the surest, of equals the first. */
 export function foremost(findings: FindingView[]): FindingView | undefined {
-  return findings.reduce<FindingView | undefined>(
-    (worst, f) => (worst === undefined || RANK.indexOf(f.severity) > RANK.indexOf(worst.severity) ? f : worst),
-    undefined,
-  );
+  const [first, ...rest] = findings;
+  return rest.reduce((worst, f) => (worst && rank(f) > rank(worst) ? f : worst), first);
 }
 
-const TITLES: Record<string, string> = {
-  "flow/secret": "Send a credential out through another tool?",
-  "flow/private": "Send a private file’s text out through another tool?",
-  "flow/encoded": "Send encoded text out through another tool?",
-  "flow/unchecked": "Send what could not be checked in full?",
-  "flow/forgotten": "Send what can no longer be compared?",
-  "call/secret": "Send a credential in this call?",
-  "call/secret-path": "Use a file that holds credentials?",
-  "result/secret": "Give a credential to the agent?",
-  "result/injection": "Give the agent a result with instructions in it?",
-  "definition/changed": "Use a tool whose definition has changed?",
-  "definition/poison": "Use a tool whose definition gives the agent orders?",
-  "policy/new-tool": "Use this tool for the first time?",
-};
+const TITLES = new Map(
+  Object.entries({
+    "flow/secret": "Send a credential out through another tool?",
+    "flow/private": "Send a private file’s text out through another tool?",
+    "flow/encoded": "Send encoded text out through another tool?",
+    "flow/unchecked": "Send what could not be checked in full?",
+    "flow/forgotten": "Send what can no longer be compared?",
+    "call/secret": "Send a credential in this call?",
+    "call/secret-path": "Use a file that holds credentials?",
+    "result/secret": "Give a credential to the agent?",
+    "result/injection": "Give the agent a result with instructions in it?",
+    "definition/changed": "Use a tool whose definition has changed?",
+    "definition/poison": "Use a tool whose definition gives the agent orders?",
+    "policy/new-tool": "Use this tool for the first time?",
+  }),
+);
 
 export function title(findings: FindingView[]): string {
-  const detector = foremost(findings)?.detector;
-  return (detector !== undefined && TITLES[detector]) || "Let this call pass?";
+  return TITLES.get(foremost(findings)?.detector ?? "") ?? "Let this call pass?";
 }
 
 export interface Clock {

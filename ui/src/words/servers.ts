@@ -73,8 +73,6 @@ export function standing(o: OverviewView, n: Count): { door: string; title: stri
   if (n.servers > 0 && n.protected === 0) {
     return { door: "d-off", title: "Nothing is protected", text: "Every server runs as its app starts it." };
   }
-  if (n.open > 0) {
-    return { door: "d-degraded", title: `${count(n.open, "server")} not protected`, text: all };
-  }
+  if (rest > 0) return { door: "d-degraded", title: `${n.protected} of ${n.servers} protected`, text: all };
   return { door: "d-protected", title: "Protected", text: all };
 }

@@ -1,0 +1,110 @@
+// A backend for tests and for looking at the windows in a plain browser (npm run fake). Never in a build.
+import type { QuestionView } from "../bindings";
+import type { MainBackend, PromptBackend } from "./backend";
+
+export function question(over: Partial<QuestionView> = {}): QuestionView {
+  const now = Date.now();
+  return {
+    nonce: "n1",
+    reference: "7F3A",
+    app: "Cursor",
+    process: "node (7)",
+    server: "notion",
+    tool: "http_post",
+    host: "paste.example.net",
+    findings: [
+      {
+        detector: "flow/secret",
+        severity: "high",
+        confidence: "certain",
+        summary: "A credential that one tool returned would leave through another.",
+        evidence: [
+          { role: "source", app: "Cursor", server: "files", tool: "read_file", pointer: "/content/0/text", excerpt: "AKIA••••", transform: null, age_s: 40 },
+          { role: "sink", app: "Cursor", server: "notion", tool: "http_post", pointer: "/arguments/body", excerpt: "AKIA••••", transform: "base64", age_s: null },
+        ],
+      },
+    ],
+    arguments: [
+      { name: "url", text: "https://paste.example.net/u" },
+      { name: "body", text: "aws_access_key_id=AKIA•••• and<b>more</b>\nnext⟨U+202E⟩line" },
+    ],
+    shortened: true,
+    bytes: 1200,
+    asked: now,
+    held_until: now + 45_000,
+    open_until: now + 600_000,
+    place: 1,
+    of: 1,
+    ...over,
+  };
+}
+
+/** Shows one question after the other and keeps what was answered. */
+export class FakePrompt implements PromptBackend {
+  readonly calls: string[] = [];
+  look = (): void => undefined;
+  readonly #questions: QuestionView[];
+
+  constructor(...questions: QuestionView[]) {
+    this.#questions = questions;
+  }
+
+  question = (): Promise<QuestionView | null> => Promise.resolve(this.#questions[0] ?? null);
+  wholeArguments = (): ReturnType<PromptBackend["wholeArguments"]> =>
+    Promise.resolve({ arguments: [{ name: "body", text: "all of it" }] });
+  answer = (nonce: string, choice: string, duration: string): Promise<string> => {
+    this.calls.push(`${nonce} ${choice} ${duration}`);
+    if (nonce === "refused") return Promise.reject(new Error("the engine says no"));
+    this.#questions.shift();
+    return Promise.resolve("done");
+  };
+  later = (nonce: string): Promise<void> => {
+    this.calls.push(`${nonce} later`);
+    this.#questions.shift();
+    return Promise.resolve();
+  };
+  fit = (): Promise<void> => Promise.resolve();
+  onChanged = (look: () => void): Promise<() => void> => {
+    this.look = look;
+    return Promise.resolve(() => undefined);
+  };
+}
+
+export const promptBackend: PromptBackend = new FakePrompt(question(), question({ nonce: "n2", host: null }));
+
+const entry = { scope: "user", command: "npx -y srv", state: "unprotected", reason: null, can_protect: true, can_restore: false, warnings: [] } as const;
+
+export class FakeMain implements MainBackend {
+  readonly carried: number[][] = [];
+  wantedView = (): ReturnType<MainBackend["wantedView"]> => Promise.resolve(null);
+  overview = (): ReturnType<MainBackend["overview"]> =>
+    Promise.resolve({
+      engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", sessions: [], problems: [] },
+      questions: [],
+      last_block: null,
+    });
+  servers = (): ReturnType<MainBackend["servers"]> => {
+    const entries = ["files", "github"].map((server) => ({ ...entry, warnings: [], entry: `cursor/user/${server}`, server }));
+    return Promise.resolve([{ id: "cursor", name: "Cursor", files: [{ path: "/home/u/.cursor/mcp.json", scope: "user", entries, warnings: [], problem: null }] }]);
+  };
+  plan = (action: "protect" | "restore"): ReturnType<MainBackend["plan"]> =>
+    Promise.resolve({
+      nonce: "p1",
+      action,
+      files: [{ app: "Cursor", path: "/home/u/.cursor/mcp.json", servers: ["files", "github"], diff: '@@ -1 +1 @@\n-  "command": "npx"\n+  "command": "firedoor-shim"\n' }],
+      left: [],
+      problems: [],
+    });
+  carryOut: MainBackend["carryOut"] = (_nonce, files, onStep) => {
+    this.carried.push(files);
+    onStep({ step: "file", path: "/home/u/.cursor/mcp.json", changed: 2, original: false, error: null });
+    onStep({ step: "checked", entry: "cursor/user/files", app: "Cursor", server: "files", result: "same", tools: 11, reason: null });
+    onStep({ step: "checked", entry: "cursor/user/github", app: "Cursor", server: "github", result: "rolled_back", tools: null, reason: "tool x is missing" });
+    return Promise.resolve();
+  };
+  activity = (): ReturnType<MainBackend["activity"]> => Promise.resolve({ rows: [], cut: false });
+  openQuestion = (): Promise<void> => Promise.resolve();
+  onChanged = (): Promise<() => void> => Promise.resolve(() => undefined);
+}
+
+export const mainBackend: MainBackend = new FakeMain();

@@ -1,0 +1,152 @@
+// The windows with a fake backend.
+import { flushSync, mount, unmount } from "svelte";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { FakeMain, FakePrompt, question } from "./backend/fake";
+import Main from "./main/Main.svelte";
+import Prompt from "./prompt/Prompt.svelte";
+import { ARM_MS } from "./words/arming";
+
+let open: ReturnType<typeof mount> | undefined;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  globalThis.ResizeObserver ??= class {
+    observe(): void {}
+    unobserve(): void {}
+    disconnect(): void {}
+  };
+});
+
+afterEach(async () => {
+  if (open) await unmount(open);
+  open = undefined;
+  vi.useRealTimers();
+});
+
+async function settle(ms = 0): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+  flushSync();
+}
+
+async function ask(backend: FakePrompt): Promise<void> {
+  open = mount(Prompt, { target: document.body, props: { backend } });
+  await settle(1);
+}
+
+const $ = (css: string): HTMLElement => {
+  const found = document.querySelector<HTMLElement>(css);
+  if (!found) throw new Error(`there is no ${css} in ${document.body.innerHTML}`);
+  return found;
+};
+const armed = (): boolean => $("#allow").getAttribute("aria-disabled") === "false";
+
+test("server text is text, and hidden characters stand apart", async () => {
+  await ask(new FakePrompt(question()));
+  expect(document.querySelector(".args b")).toBeNull();
+  expect($(".args").textContent).toContain("<b>more</b>");
+  expect($(".args .cp").textContent).toBe("U+202E");
+  expect($(".args mark").textContent).toContain("AKIA••••");
+});
+
+test("no button has the focus, and none is the default", async () => {
+  await ask(new FakePrompt(question()));
+  expect(document.activeElement?.id).toBe("q");
+  expect([...document.querySelectorAll(".answer button")].map((b) => [b.getAttribute("type"), b.className])).toEqual([
+    ["button", "wide"],
+    ["button", "wide"],
+  ]);
+  expect($("[role=alertdialog]").getAttribute("aria-labelledby")).toBe("q");
+});
+
+test("buttons are inert until armed, and again after focus and stray keys", async () => {
+  const backend = new FakePrompt(question());
+  await ask(backend);
+  $("#allow").click();
+  $("#block").click();
+  expect(backend.calls).toEqual([]);
+  await settle(ARM_MS);
+  expect(armed()).toBe(true);
+  window.dispatchEvent(new KeyboardEvent("keydown", { key: "y" }));
+  flushSync();
+  expect(armed()).toBe(false);
+  await settle(ARM_MS);
+  window.dispatchEvent(new KeyboardEvent("keydown", { key: "Tab" }));
+  flushSync();
+  expect(armed()).toBe(true);
+  window.dispatchEvent(new Event("focus"));
+  flushSync();
+  expect(armed()).toBe(false);
+  $("#allow").click();
+  expect(backend.calls).toEqual([]);
+});
+
+test("an answer goes with its number and the chosen time; the next question is armed anew", async () => {
+  const backend = new FakePrompt(question({ nonce: "a" }), question({ nonce: "b" }));
+  await ask(backend);
+  await settle(ARM_MS);
+  $("input[value=session]").click();
+  flushSync();
+  $("#block").click();
+  await settle(1);
+  expect(backend.calls).toEqual(["a block session"]);
+  expect(armed()).toBe(false);
+  expect($("input[value=once]")).toHaveProperty("checked", true);
+  await settle(ARM_MS);
+  $("#allow").click();
+  await settle(1);
+  expect(backend.calls).toEqual(["a block session", "b allow once"]);
+});
+
+test("Esc is later", async () => {
+  const backend = new FakePrompt(question());
+  await ask(backend);
+  window.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+  await settle(1);
+  expect(backend.calls).toEqual(["n1 later"]);
+});
+
+test("what is late is allowed once only", async () => {
+  const backend = new FakePrompt(question({ held_until: Date.now() - 1 }));
+  await ask(backend);
+  expect(document.querySelector("input[name=time]")).toBeNull();
+  expect($("#allow").textContent).toBe("Allow once");
+  expect($(".late").textContent).toContain("You can still decide");
+  await settle(ARM_MS);
+  $("#allow").click();
+  await settle(1);
+  expect(backend.calls).toEqual(["n1 allow once"]);
+});
+
+test("a refused answer is said, and the question stays", async () => {
+  await ask(new FakePrompt(question({ nonce: "refused" })));
+  await settle(ARM_MS);
+  $("#allow").click();
+  await settle(1);
+  expect($("[role=alert]").textContent).toContain("the engine says no");
+  expect($("#q")).toBeTruthy();
+});
+
+test("evidence names both ends, and everything can be seen", async () => {
+  await ask(new FakePrompt(question()));
+  $(".line2 button").click();
+  flushSync();
+  expect($(".evidence").textContent).toMatch(/From\s+files\s+read_file\s+40 s before/u);
+  expect($(".evidence").textContent).toMatch(/To\s+notion\s+http_post\s+written as base64/u);
+  $(".more button").click();
+  await settle(1);
+  expect($(".args").textContent).toContain("all of it");
+});
+
+test("the first run shows each change before it is made, and what became of it", async () => {
+  const backend = new FakeMain();
+  open = mount(Main, { target: document.body, props: { backend } });
+  await settle(1);
+  expect($("main h1").textContent).toBe("Found 2 servers in 1 app");
+  expect($(".diff .add").textContent).toContain("firedoor-shim");
+  expect(backend.carried).toEqual([]);
+  $("#carry-out").click();
+  await settle(1);
+  expect(backend.carried).toEqual([[0]]);
+  expect($("main h1").textContent).toBe("1 of 2 servers answers through Firedoor");
+  expect($("#checked").textContent).toContain("tool x is missing");
+});
