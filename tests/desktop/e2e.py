@@ -74,7 +74,7 @@ class Test:
     def picture(self, name, title="Firedoor"):
         """Keeps what a window shows, as it is on the screen: WebDriver's own pictures may be of a moment before."""
         if self.pictures:
-            time.sleep(0.5)
+            time.sleep(1.5)
             self.desktop.window_picture(title, self.pictures / f"{name}.png")
 
     def tray_picture(self):

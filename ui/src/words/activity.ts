@@ -1,5 +1,6 @@
 // What a row of the log says.
 import type { RowView } from "../bindings";
+import { foremost } from "./question";
 import { count } from "./time";
 
 export interface Said {
@@ -31,7 +32,7 @@ export function say(row: RowView): Said {
     case "judged": {
       const method = METHODS.get(what.method) ?? what.method;
       const subject = what.subject ?? (method || what.method);
-      const more = what.findings[0]?.summary ?? (what.subject === null ? "" : method);
+      const more = foremost(what.findings)?.summary ?? (what.subject === null ? "" : method);
       if (what.verdict === "block") return said("Blocked", "bad", "s-shut", subject, more);
       if (what.verdict === "ask") return said("Asked", "ask", "s-high", subject, more);
       if (what.findings.length > 0) return said("Recorded", "note", "s-note", subject, more);

@@ -13,6 +13,17 @@ export function foremost(findings: FindingView[]): FindingView | undefined {
   return rest.reduce((worst, f) => (worst && rank(f) > rank(worst) ? f : worst), first);
 }
 
+/** The same, worst first, with what is said in the same words put together. */
+export function grouped(findings: FindingView[]): FindingView[] {
+  const groups = new Map<string, FindingView>();
+  for (const f of [...findings].sort((a, b) => rank(b) - rank(a))) {
+    const key = `${f.detector} ${f.confidence} ${f.summary}`;
+    const group = groups.get(key);
+    groups.set(key, group ? { ...group, evidence: [...group.evidence, ...f.evidence] } : f);
+  }
+  return [...groups.values()];
+}
+
 const TITLES = new Map(
   Object.entries({
     "flow/secret": "Send a credential out through another tool?",
