@@ -111,7 +111,7 @@ pub fn restore(options: &RestoreOptions) -> Result<ExitCode, Failure> {
         }
         // With the engine dead, restoring must still work; but XDG_RUNTIME_DIR may only point away from it.
         None => {
-            if let Some(reason) = firedoor_engine::objection_to_this_process() {
+            if let Some(reason) = firedoor_engine::objection_to_this_process(&crate::engine::paths()?) {
                 return Err(Failure::refused(format!("restoring configurations is refused to this process: {reason}")));
             }
         }

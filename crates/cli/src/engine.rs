@@ -1,6 +1,6 @@
 //! The running engine, as a command sees it.
 
-use std::{env, path::PathBuf};
+use std::{env, path::PathBuf, time::Duration};
 
 use firedoor_ipc::{
     Hello, PROTOCOL, Role,
@@ -23,6 +23,9 @@ pub fn sibling(name: &str) -> Result<PathBuf, Failure> {
         env::current_exe().map_err(|e| Failure::environment(format!("cannot find Firedoor's own directory: {e}")))?;
     Ok(own.with_file_name(name))
 }
+
+/// For one answer. The check of a long log takes the longest.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A connection for commands.
 pub struct Engine(Connection);
@@ -52,7 +55,7 @@ impl Engine {
     /// Asks, and waits for the answer. A refusal and a failure are errors.
     pub fn ask(&mut self, request: &Request) -> Result<Reply, Failure> {
         self.send(request)?;
-        self.next()
+        self.reply(Some(LIMIT))
     }
 
     /// Asks for something that is answered with several replies.
@@ -60,9 +63,13 @@ impl Engine {
         Ok(self.0.send(request, &[])?)
     }
 
-    /// The next reply.
+    /// The next of several replies.
     pub fn next(&mut self) -> Result<Reply, Failure> {
-        match self.0.receive::<Reply>(None)?.0 {
+        self.reply(None)
+    }
+
+    fn reply(&mut self, limit: Option<Duration>) -> Result<Reply, Failure> {
+        match self.0.receive::<Reply>(limit)?.0 {
             Reply::Refused { text } | Reply::Failed { text } => Err(Failure::refused(text)),
             reply => Ok(reply),
         }

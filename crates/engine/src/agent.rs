@@ -73,7 +73,9 @@ fn choose(chain: &[Stat], look: impl Fn(&Stat) -> (PathBuf, Vec<String>)) -> Opt
         let (executable, arguments) = look(stat);
         let name = executable.file_name().unwrap_or_default().to_string_lossy();
         // A shim whose client has died already was adopted. What adopts is nobody's agent, and everything descends from it.
-        if stat.process.pid == 1 || ADOPTERS.contains(&name.as_ref()) {
+        // A container's first process may be an agent: what it started itself is still in its session.
+        let adopted = stat.process.pid == 1 && chain.first().is_none_or(|shim| shim.session != stat.session);
+        if adopted || ADOPTERS.contains(&name.as_ref()) {
             return None;
         }
         if !SHELLS.contains(&name.as_ref()) {
@@ -147,7 +149,10 @@ mod tests {
         check(("bash", &["-bash"]), None);
         check(("zsh", &["zsh", "-i"]), None);
         check(("/lib/systemd/systemd", &["systemd", "--user"]), None);
-        let orphan = [stat(7), stat(1)];
+        let container = [stat(7), stat(1)];
+        let agent = choose(&container, |_| ("/opt/agent".into(), vec!["agent".into()]));
+        assert_eq!(agent.map(|s| s.process.pid), Some(1));
+        let orphan = [Stat { session: 7, ..stat(7) }, stat(1)];
         assert!(choose(&orphan, |_| ("/opt/agent".into(), vec!["agent".into()])).is_none());
         check(("/opt/code", &["code", "--type=utility", "--inspect"]), Some(3));
         check(("/opt/code", &["code"]), Some(2));

@@ -4,20 +4,31 @@
 //! time) and by the chain of parents. A process that hides its parents is refused as well. What this does not see is
 //! written down in docs/known-limits.md.
 
-use std::{cell::RefCell, collections::HashMap, env};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    env, fs,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
 
 use firedoor_ipc::process::{self, Peer, Process, Stat};
+use firedoor_model::paths::Paths;
+use serde::{Deserialize, Serialize};
 
 use crate::agent;
 
 /// Clients and servers of this engine's sessions, also of those that have ended, while the processes live.
 pub struct Authority {
     watched: RefCell<HashMap<Process, Watched>>,
+    /// Where they are written down, for the engine after this one.
+    file: PathBuf,
     /// Nobody can be asked on a screen, and no window manager starts terminals that have no parent.
     headless: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Watched {
     /// With its control group, which what it starts and leaves behind stays in.
     Client(Option<String>),
@@ -51,11 +62,46 @@ impl Look for System {
     }
 }
 
-impl Default for Authority {
-    /// Knows the clients of shims that run already: an engine that is started anew must not have forgotten them.
-    fn default() -> Self {
+/// One line of the file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    /// Numbers of processes mean something within one boot only.
+    boot: String,
+    process: Process,
+    role: Watched,
+}
+
+/// Longest file that is read, in bytes: a hundred times what a day of work leaves.
+const MAX_FILE: u64 = 4 << 20;
+
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// The processes in the file that still live. A line that cannot be read is one that its writer did not finish.
+fn remembered(file: &Path) -> HashMap<Process, Watched> {
+    let mut text = String::new();
+    let read = fs::File::open(file).and_then(|f| io::Read::read_to_string(&mut io::Read::take(f, MAX_FILE), &mut text));
+    if read.is_err() {
+        return HashMap::new();
+    }
+    let boot = boot();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    lines.filter(|line| line.boot == boot && lives(line.process)).map(|line| (line.process, line.role)).collect()
+}
+
+fn lives(process: Process) -> bool {
+    process::stat(process.pid).is_ok_and(|s| s.process == process)
+}
+
+impl Authority {
+    /// Knows the clients of engines before, and those of shims that run already: killing engine and shims must not make
+    /// an agent a stranger.
+    pub fn new(paths: &Paths) -> Self {
+        let file = paths.runtime.join("clients");
         let headless = ["DISPLAY", "WAYLAND_DISPLAY"].iter().all(|name| env::var_os(name).is_none_or(|v| v.is_empty()));
-        let authority = Self { watched: RefCell::default(), headless };
+        let watched = RefCell::new(remembered(&file));
+        let authority = Self { watched, file, headless };
         for pid in process::all() {
             let is_shim =
                 process::executable(pid).is_some_and(|path| path.file_name() == Some(firedoor_clients::SHIM.as_ref()));
@@ -68,10 +114,10 @@ impl Default for Authority {
 }
 
 /// Why this process may not weaken protection when no engine runs that could say so; `None` when it may.
-pub fn objection_to_this_process() -> Option<String> {
+pub fn objection_to_this_process(paths: &Paths) -> Option<String> {
     let own = process::stat(std::process::id()).ok()?;
     let uid = nix::unistd::getuid().as_raw();
-    Authority::default().objection(&Peer { uid, process: own.process })
+    Authority::new(paths).objection(&Peer { uid, process: own.process })
 }
 
 /// More processes than this are not remembered: dead ones are forgotten first.
@@ -91,9 +137,35 @@ impl Authority {
     fn watch(&self, process: Process, role: Watched) {
         let mut watched = self.watched.borrow_mut();
         if watched.len() >= MAX_WATCHED {
-            watched.retain(|p, _| process::stat(p.pid).is_ok_and(|s| s.process == *p));
+            watched.retain(|p, _| lives(*p));
         }
-        watched.insert(process, role);
+        let new = watched.insert(process, role.clone()).is_none();
+        drop(watched);
+        if new {
+            // Without the line an engine after this one knows the client by its shims only.
+            let _ = self.write_down(Line { boot: boot(), process, role });
+        }
+    }
+
+    fn write_down(&self, line: Line) -> io::Result<()> {
+        let mut text = serde_json::to_string(&line)?;
+        text.push('\n');
+        let mut file = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .custom_flags(nix::libc::O_NOFOLLOW)
+            .open(&self.file)?;
+        // What has died is left out once the file is long.
+        if file.metadata()?.len() > MAX_FILE / 4 {
+            file.set_len(0)?;
+            for (process, role) in self.watched.borrow().iter().filter(|(p, _)| lives(**p)) {
+                let line = Line { boot: boot(), process: *process, role: role.clone() };
+                serde_json::to_writer(&mut file, &line)?;
+                file.write_all(b"\n")?;
+            }
+        }
+        file.write_all(text.as_bytes())
     }
 
     /// Why this peer may not weaken protection; `None` when it may.
@@ -174,6 +246,23 @@ mod tests {
         fn group(&self, pid: u32) -> Option<String> {
             Some(if (700..800).contains(&pid) { "/terminal" } else { "/app" }.into())
         }
+    }
+
+    #[test]
+    fn clients_are_remembered_while_they_live() {
+        let home = tempfile::tempdir().unwrap();
+        let paths = Paths::from_env(|name| (name == "HOME").then(|| home.path().into())).unwrap();
+        fs::create_dir_all(&paths.runtime).unwrap();
+        let own = process::stat(std::process::id()).unwrap().process;
+        let gone = Process { pid: own.pid, start: own.start + 1 };
+        let first = Authority::new(&paths);
+        first.watch_client(own);
+        first.watch_server(gone);
+        fs::OpenOptions::new().append(true).open(&first.file).unwrap().write_all(b"{\"boot\":").unwrap();
+        drop(first);
+        let next = Authority::new(&paths);
+        assert!(matches!(next.watched.borrow().get(&own), Some(Watched::Client(_))));
+        assert!(!next.watched.borrow().contains_key(&gone));
     }
 
     #[test]

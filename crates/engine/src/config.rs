@@ -21,11 +21,13 @@ pub struct Config {
 pub struct Limits {
     /// Largest message, in MiB, 1 to 1024.
     pub message_mib: u32,
+    /// How long audit rows are kept, in days, at least 1.
+    pub log_days: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { message_mib: 64 }
+        Self { message_mib: 64, log_days: 90 }
     }
 }
 
@@ -56,8 +58,11 @@ impl Config {
             Err(e) => return problem(e.to_string()),
         };
         match toml::from_str::<Self>(&text) {
-            Ok(config) if (1..=1024).contains(&config.limits.message_mib) => (config, None),
-            Ok(_) => problem("limits.message_mib must be between 1 and 1024".into()),
+            Ok(config) if !(1..=1024).contains(&config.limits.message_mib) => {
+                problem("limits.message_mib must be between 1 and 1024".into())
+            }
+            Ok(config) if config.limits.log_days == 0 => problem("limits.log_days must be at least 1".into()),
+            Ok(config) => (config, None),
             Err(e) => problem(e.to_string().trim_end().replace('\n', " ")),
         }
     }
@@ -77,7 +82,8 @@ mod tests {
         };
         assert_eq!(Config::load(&dir.path().join("none")), (Config::default(), None));
         assert_eq!(check("[limits]\nmessage_mib = 8\n"), (8, None));
-        for bad in ["[limits]\nmessage_mib = 0\n", "[limits]\nmessage_mb = 8\n", "[limits"] {
+        for bad in ["[limits]\nmessage_mib = 0\n", "[limits]\nlog_days = 0\n", "[limits]\nmessage_mb = 8\n", "[limits"]
+        {
             let (value, problem) = check(bad);
             assert_eq!(value, 64);
             assert!(problem.unwrap().contains("config.toml"), "{bad}");

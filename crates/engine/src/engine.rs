@@ -30,6 +30,9 @@ use crate::{
     session::{Session, held::HeldLine},
 };
 
+/// Questions of agents that have died are looked for this often.
+const ROUND: Duration = Duration::from_secs(30);
+
 /// Problems shown at most.
 const MAX_PROBLEMS: usize = 32;
 
@@ -75,13 +78,13 @@ pub struct Parts {
 impl Engine {
     pub fn new(parts: Parts) -> Rc<Self> {
         Rc::new(Self {
+            authority: Authority::new(&parts.paths),
             paths: parts.paths,
             config: parts.config,
             profiles: parts.profiles,
             inspector: Arc::new(Inspector::new()),
             recorder: parts.recorder,
             egress: parts.egress,
-            authority: Authority::default(),
             desk: RefCell::new(Desk::new(parts.seed)),
             rules: RefCell::new(parts.rules),
             mode: Cell::new(parts.mode),
@@ -145,7 +148,6 @@ impl Engine {
     /// The agent that a client process is, known or new.
     pub fn agent(&self, client: &Client) -> Rc<Agent> {
         let mut agents = self.agents.borrow_mut();
-        agents.retain(|_, agent| Rc::strong_count(agent) > 1 || agent.lives());
         let new = || Agent::new(SessionId(self.next_id()), client);
         agents.entry(client.process).or_insert_with(new).clone()
     }
@@ -206,17 +208,44 @@ impl Engine {
         }
     }
 
+    /// Agents whose client has died take their questions with them.
+    fn forget_dead_agents(&self) {
+        let in_use: Vec<_> = self.sessions.borrow().values().map(|s| s.agent.id).collect();
+        let dead: Vec<_> = {
+            let agents = self.agents.borrow();
+            agents.values().filter(|a| !in_use.contains(&a.id) && !a.lives()).cloned().collect()
+        };
+        for agent in dead {
+            self.agents.borrow_mut().remove(&agent.process);
+            let events = self.desk.borrow_mut().session_ended(agent.id);
+            self.act(events);
+        }
+    }
+
+    /// Shortens the log to what the settings keep, now and once a day.
+    pub async fn run_retention(self: Rc<Self>) {
+        loop {
+            let keep = u64::from(self.config.limits.log_days) * 86_400_000;
+            let before = Millis(now().0.saturating_sub(keep));
+            if let Err(e) = self.recorder.with(move |store| store.prune(before, None)).await {
+                self.problem(format!("the audit log cannot be shortened: {e}"));
+            }
+            tokio::time::sleep(Duration::from_secs(86_400)).await;
+        }
+    }
+
     /// Lets the desk's clocks run.
     pub async fn run_clocks(self: Rc<Self>) {
         loop {
             let deadline = self.desk.borrow().next_deadline();
-            let wait = deadline.map_or(Duration::from_secs(3600), |at| Duration::from_millis(at.since(now()) + 1));
+            let wait = deadline.map_or(ROUND, |at| Duration::from_millis(at.since(now()) + 1).min(ROUND));
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = self.wake.notified() => {}
             }
             let events = self.desk.borrow_mut().tick(now());
             self.act(events);
+            self.forget_dead_agents();
         }
     }
 

@@ -10,7 +10,7 @@ mod outlet;
 
 pub use inlet::{Inlet, Log};
 pub use lines::{Line, Lines};
-pub use outlet::{Done, Outlet, Remainder};
+pub use outlet::{Outlet, Remainder};
 
 use std::{
     fs::{File, OpenOptions},

@@ -53,6 +53,7 @@ pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgo
     let client = agent::client_of(peer.process);
     engine.authority.watch_client(client.process);
     let agent = engine.agent(&client);
+    let resuming = matches!(first, ToEngine::Resume { .. });
     let (entry, started) = match first {
         ToEngine::Launch(request) => {
             (request.entry.clone(), launch(&engine, &agent, request, &mut incoming, &outgoing).await)
@@ -78,10 +79,12 @@ pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgo
         }
         Err(e) => {
             engine.recorder.record(event(What::Refused { reason: e.to_string() }));
-            if let LaunchError::Refused(text) = e {
-                // A shim that has gone needs no reason.
-                let _ = outgoing.send(&ToShim::Refuse { text }).await;
-            }
+            // A shim that has gone needs no reason; one whose server runs already cannot refuse, and ends it.
+            let _ = match e {
+                LaunchError::Refused(_) if resuming => outgoing.send(&ToShim::Stop).await,
+                LaunchError::Refused(text) => outgoing.send(&ToShim::Refuse { text }).await,
+                LaunchError::Shim | LaunchError::Failed(_) => Ok(()),
+            };
             engine.release_agent(&agent);
         }
     }
@@ -105,7 +108,7 @@ async fn resume(
     let lasting: Lasting = serde_json::from_str(context).map_err(|_| LaunchError::Shim)?;
     watch_server(engine, running.pid);
     Ok(session::Started {
-        tools: tools(engine, &running.entry).await,
+        tools: tools(engine, &running.entry).await?,
         entry: running.entry,
         agent: agent.clone(),
         launch: lasting.launch,
@@ -124,15 +127,12 @@ fn watch_server(engine: &Engine, pid: u32) {
     }
 }
 
-/// The tools that earlier sessions pinned.
-async fn tools(engine: &Rc<Engine>, entry: &EntryId) -> HashMap<String, Tool> {
-    let entry = entry.clone();
-    let pins = engine.recorder.with(move |store| store.pins(Some(&entry))).await;
-    let pins = pins.unwrap_or_else(|e| {
-        engine.problem(format!("pins cannot be read: {e}"));
-        Vec::new()
-    });
-    known_tools(engine, &pins)
+/// The tools that earlier sessions pinned. Without them a changed tool would look like a new one.
+async fn tools(engine: &Rc<Engine>, entry: &EntryId) -> Result<HashMap<String, Tool>, LaunchError> {
+    let of = entry.clone();
+    let pins = engine.recorder.with(move |store| store.pins(Some(&of))).await;
+    let refused = |e| LaunchError::Refused(format!("what {entry} offered before cannot be read: {e}"));
+    Ok(known_tools(engine, &pins.map_err(refused)?))
 }
 
 async fn launch(
@@ -156,7 +156,7 @@ async fn launch(
     }
     let entry = request.entry;
     record_notes(engine, &entry, &notes);
-    let tools = tools(engine, &entry).await;
+    let tools = tools(engine, &entry).await?;
     let lasting = Lasting { launch: identity.digest, profile };
     let context = serde_json::to_string(&lasting).map_err(|e| LaunchError::Refused(e.to_string()))?;
     outgoing.send(&ToShim::Run { step, context }).await.map_err(|_| LaunchError::Shim)?;

@@ -112,6 +112,7 @@ async fn serve(
         engine.recorder.record(engine.event(What::Failed { reason: problem }));
     }
     tokio::task::spawn_local(engine.clone().run_clocks());
+    tokio::task::spawn_local(engine.clone().run_retention());
     ready();
     loop {
         tokio::select! {

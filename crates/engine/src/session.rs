@@ -28,6 +28,7 @@ use definitions::Tool;
 use held::HeldLine;
 use ledger::Ledger;
 use pending::{Asked, Pending};
+use tokio::sync::Notify;
 
 /// A message of at least this many bytes is inspected on another thread, so that other servers do not wait for it.
 const LARGE: usize = 256 << 10;
@@ -64,6 +65,8 @@ pub struct Session {
     pending: RefCell<Pending>,
     /// Lines that wait for the user, by the desk's number.
     held: RefCell<Vec<Rc<HeldLine>>>,
+    /// Fewer lines are held.
+    unheld: Notify,
     /// Whether the client opened with `initialize` (revisions up to 2025-11-25): such clients take notifications.
     legacy: Cell<bool>,
 }
@@ -92,6 +95,7 @@ impl Session {
     /// Drops held lines that were settled.
     pub fn forget_settled(&self) {
         self.held.borrow_mut().retain(|held| !held.settled.get());
+        self.unheld.notify_waiters();
     }
 
     /// The user accepted a tool's definition: it may be called, and the client may look again.

@@ -34,6 +34,9 @@ use crate::{
     server::{Server, in_message},
 };
 
+/// For the engine to decide: it looks at files, which may lie on a slow disk.
+const PLAN_LIMIT: Duration = Duration::from_secs(60);
+
 /// While Firedoor is off, an engine is looked for this often.
 const RETRY: u16 = 500;
 
@@ -76,8 +79,8 @@ impl Signals {
 
 /// What is running.
 enum Stage {
-    /// The engine decides.
-    Planning,
+    /// The engine decides, until this time.
+    Planning(Instant),
     /// The install step runs until this time.
     Installing(Tree, Instant),
     /// The server runs; when it was asked to end, it is killed at this time.
@@ -86,10 +89,16 @@ enum Stage {
     Draining(Box<Server>, Exit),
 }
 
+impl Stage {
+    fn planning() -> Self {
+        Self::Planning(Instant::now() + PLAN_LIMIT)
+    }
+}
+
 /// Asks the engine, runs the server, and ends as the server did. An error means that nothing runs.
 pub fn run(engines: &Engines, request: &LaunchRequest, signals: Signals) -> Result<ExitCode, String> {
     let mut engine = ask(engines, request)?;
-    let mut stage = Stage::Planning;
+    let mut stage = Stage::planning();
     let mut restarts = Restarts::default();
     loop {
         let ready = wait(&engine, &signals, &stage).map_err(|e| format!("waiting failed: {e}"))?;
@@ -100,7 +109,9 @@ pub fn run(engines: &Engines, request: &LaunchRequest, signals: Signals) -> Resu
                     let _ = server.tree.signal(signal);
                 }
                 // Dropping an install step's tree kills it.
-                Stage::Planning | Stage::Installing(..) | Stage::Draining(..) => return Ok(end(Exit::Signal(signal))),
+                Stage::Planning(_) | Stage::Installing(..) | Stage::Draining(..) => {
+                    return Ok(end(Exit::Signal(signal)));
+                }
             }
         }
         // One read may bring several messages, and the socket is then no longer readable.
@@ -164,8 +175,8 @@ fn without_engine(
     crate::say(&format!("the Firedoor engine has gone ({why}); starting another"));
     match stage {
         // Nothing has begun: from the start. Dropping an install step kills it.
-        Stage::Planning | Stage::Installing(..) => {
-            Ok(Return::Resumed(Box::new((ask(engines, request)?, Stage::Planning))))
+        Stage::Planning(_) | Stage::Installing(..) => {
+            Ok(Return::Resumed(Box::new((ask(engines, request)?, Stage::planning()))))
         }
         Stage::Running(server, limit) => {
             let engine = engines.restart()?;
@@ -185,7 +196,7 @@ fn off(engines: &Engines, stage: Stage, signals: &Signals) -> Result<Return, Str
     let Stage::Running(mut server, limit) = stage else {
         return match stage {
             Stage::Draining(_, exit) => Ok(Return::End(exit)),
-            Stage::Planning | Stage::Installing(..) | Stage::Running(..) => Err("Firedoor was switched off".into()),
+            Stage::Planning(_) | Stage::Installing(..) | Stage::Running(..) => Err("Firedoor was switched off".into()),
         };
     };
     let mut client = refuse::Client::default();
@@ -235,7 +246,8 @@ fn wait(engine: &Connection, signals: &Signals, stage: &Stage) -> io::Result<Rea
     let mut fds =
         vec![PollFd::new(engine.as_fd(), PollFlags::POLLIN), PollFd::new(signals.0.as_fd(), PollFlags::POLLIN)];
     let deadline = match stage {
-        Stage::Planning | Stage::Draining(..) => None,
+        Stage::Planning(limit) => Some(*limit),
+        Stage::Draining(..) => None,
         Stage::Installing(tree, limit) => {
             fds.push(PollFd::new(tree.exited_fd(), PollFlags::POLLIN));
             Some(*limit)
@@ -268,15 +280,15 @@ enum Next {
 /// Does what the engine says.
 fn obey(message: ToShim, stage: Stage, entry: &EntryId, engine: &Connection) -> Result<Next, String> {
     Ok(Next::Stage(match (message, stage) {
-        (ToShim::Refuse { text }, Stage::Planning) => return Err(text),
-        (ToShim::Install { step, limit }, Stage::Planning) => match install(&step) {
+        (ToShim::Refuse { text }, Stage::Planning(_)) => return Err(text),
+        (ToShim::Install { step, limit }, Stage::Planning(_)) => match install(&step) {
             Ok(tree) => Stage::Installing(tree, Instant::now() + limit),
             Err(detail) => {
                 report(engine, &ToEngine::Installed { ok: false, detail })?;
-                Stage::Planning
+                Stage::planning()
             }
         },
-        (ToShim::Run { step, context }, Stage::Planning) => match Server::start(entry, &step, context, engine) {
+        (ToShim::Run { step, context }, Stage::Planning(_)) => match Server::start(entry, &step, context, engine) {
             Ok(server) => Stage::Running(Box::new(server), None),
             Err(detail) => {
                 report(engine, &ToEngine::Failed { detail: detail.clone() })?;
@@ -298,7 +310,7 @@ fn obey(message: ToShim, stage: Stage, entry: &EntryId, engine: &Connection) -> 
             let _ = server.tree.signal(Signal::SIGTERM as i32);
             Stage::Running(server, limit.or_else(|| Some(Instant::now() + GRACE)))
         }
-        (ToShim::Stop, Stage::Planning | Stage::Installing(..)) => {
+        (ToShim::Stop, Stage::Planning(_) | Stage::Installing(..)) => {
             return Ok(Next::End(Exit::Signal(Signal::SIGTERM as i32)));
         }
         (ToShim::Drained | ToShim::Stop, Stage::Draining(_, exit)) => return Ok(Next::End(exit)),
@@ -323,7 +335,7 @@ fn advance(stage: Stage, engine: &Connection) -> Result<Stage, String> {
                 (exit == Exit::Code(0), format!("it {exit}; its output is above, in the client's log of this server"))
             };
             report(engine, &ToEngine::Installed { ok, detail })?;
-            Stage::Planning
+            Stage::planning()
         }
         Stage::Running(mut server, limit) => {
             if limit.is_some_and(|at| Instant::now() >= at) {
@@ -336,7 +348,12 @@ fn advance(stage: Stage, engine: &Connection) -> Result<Stage, String> {
             let _ = report(engine, &ToEngine::Exited(in_message(exit)));
             Stage::Draining(server, exit)
         }
-        stage @ (Stage::Planning | Stage::Draining(..)) => stage,
+        Stage::Planning(limit) if Instant::now() >= limit => {
+            return Err(
+                "the Firedoor engine does not answer; the server was not started. Stop the engine and try again".into(),
+            );
+        }
+        stage @ (Stage::Planning(_) | Stage::Draining(..)) => stage,
     })
 }
 

@@ -177,7 +177,14 @@ async fn take_ready(fd: &AsyncFd<OwnedFd>, log: &mut Log) -> io::Result<usize> {
     loop {
         let mut ready = fd.readable().await?;
         match log.take(fd.get_ref()) {
-            Ok(count) => return Ok(count),
+            Ok(count) => {
+                // splice takes all that a pipe has, so less than asked for means that it is empty. Of a socket it takes no
+                // more pieces than the pipe in between has slots, which says nothing.
+                if count > 0 && count < MOVE && log.between.is_none() {
+                    ready.clear_ready();
+                }
+                return Ok(count);
+            }
             Err(Errno::EAGAIN) => ready.clear_ready(),
             Err(Errno::EINTR) => {}
             Err(Errno::ECONNRESET) => return Ok(0),

@@ -211,14 +211,14 @@ impl Outlet {
         }
     }
 
-    /// Waits until everything is written, or the reader is gone.
-    pub async fn drained(&self) {
-        self.0.until(|inner| inner.queued.get() == 0 || inner.state.get() == State::Broken).await;
-    }
-
     /// Closes, and waits until that is done.
     pub async fn finish(&self) {
         self.close();
+        self.finished().await;
+    }
+
+    /// Waits until it is closed, or the reader is gone.
+    pub async fn finished(&self) {
         self.0.until(|inner| matches!(inner.state.get(), State::Closed | State::Broken)).await;
     }
 
@@ -454,7 +454,7 @@ mod tests {
                     got
                 });
                 outlet.room().await;
-                outlet.drained().await;
+                outlet.0.until(|i| i.queued.get() == 0).await;
                 outlet.close();
                 drop(outlet);
                 assert!(read.await.unwrap() == want);
@@ -501,7 +501,7 @@ mod tests {
                     let message = vec![b'a' + round % 26; 150_000 + usize::from(round)];
                     let sure = Rc::new(Cell::new(false));
                     let told = sure.clone();
-                    outlet.drained().await;
+                    outlet.0.until(|i| i.queued.get() == 0).await;
                     outlet.send(&message, Box::new(move || told.set(true)));
                     assert!(sure.get());
                     want.extend(message);

@@ -184,12 +184,17 @@ impl Ledger {
     /// Writes one change. A ledger that cannot be written is given up, which a later engine sees as a session that it
     /// cannot take over.
     pub fn write(&self, record: Record) {
+        self.write_all(vec![record]);
+    }
+
+    /// Writes several changes at once.
+    pub fn write_all(&self, records: Vec<Record>) {
         if let Some(inner) = &self.0 {
             let mut inner = inner.borrow_mut();
-            if inner.append(&record).is_err() {
+            if inner.append(&records).is_err() {
                 let _ = nix::unistd::ftruncate(&inner.file, 0);
             }
-            inner.state.apply(record);
+            records.into_iter().for_each(|record| inner.state.apply(record));
         }
     }
 }
@@ -208,11 +213,14 @@ impl Record {
 }
 
 impl Inner {
-    fn append(&mut self, record: &Record) -> io::Result<()> {
+    fn append(&mut self, records: &[Record]) -> io::Result<()> {
         if self.cursor > LONG {
             self.switch()?;
         }
-        let bytes = frame(record)?;
+        let mut bytes = Vec::new();
+        for record in records {
+            frame(record, &mut bytes)?;
+        }
         write_all(&self.file, &bytes, REGIONS[self.region] + self.cursor)?;
         self.cursor += bytes.len() as u64;
         Ok(())
@@ -220,7 +228,8 @@ impl Inner {
 
     fn switch(&mut self) -> io::Result<()> {
         let other = 1 - self.region;
-        let bytes = frame(&Record::Snapshot(self.state.clone()))?;
+        let mut bytes = Vec::new();
+        frame(&Record::Snapshot(self.state.clone()), &mut bytes)?;
         punch(&self.file, REGIONS[other])?;
         write_all(&self.file, &bytes, REGIONS[other])?;
         write_all(&self.file, &[u8::from(other == 1)], 0)?;
@@ -231,12 +240,13 @@ impl Inner {
 }
 
 /// Length, then JSON. A length of zero is the end: what was never written reads as zeros.
-fn frame(record: &Record) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; 4];
-    serde_json::to_writer(&mut bytes, record)?;
-    let length = u32::try_from(bytes.len() - 4).map_err(io::Error::other)?;
-    bytes[..4].copy_from_slice(&length.to_le_bytes());
-    Ok(bytes)
+fn frame(record: &Record, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let start = bytes.len();
+    bytes.extend([0; 4]);
+    serde_json::to_writer(&mut *bytes, record)?;
+    let length = u32::try_from(bytes.len() - start - 4).map_err(io::Error::other)?;
+    bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    Ok(())
 }
 
 fn read_record(file: &OwnedFd, at: u64) -> io::Result<Option<(Record, u64)>> {

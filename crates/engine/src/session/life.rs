@@ -9,9 +9,15 @@ use std::{
     time::Duration,
 };
 
-use firedoor_ipc::shim::{Ended, STREAMS, ToEngine, ToShim};
+use firedoor_ipc::{
+    shim::{Ended, STREAMS, ToEngine, ToShim},
+    wire::WireError,
+};
 use firedoor_model::{Digest, EntryId, audit::What};
-use tokio::task::JoinHandle;
+use tokio::{
+    sync::Notify,
+    task::{JoinError, JoinHandle},
+};
 
 use super::{
     Session,
@@ -145,6 +151,7 @@ pub async fn serve(
         abandoned: RefCell::default(),
         pending: RefCell::new(Pending::default()),
         held: RefCell::default(),
+        unheld: Notify::new(),
         legacy: Cell::new(opened.state.legacy),
     });
     engine.sessions.borrow_mut().insert(session.id, session.clone());
@@ -167,15 +174,50 @@ pub async fn serve(
 
     engine.sessions.borrow_mut().remove(&session.id);
     engine.changed();
-    for held in session.held.take() {
-        engine.withdraw(&held);
-    }
+    session.withdraw_held(engine);
     engine.recorder.record(session.event(engine.now(), What::Ended { status }));
     engine.release_agent(&session.agent);
     Ok(())
 }
 
 impl Session {
+    /// A direction that failed inside us must not look like one that has ended: the server is stopped.
+    async fn survived(
+        &self,
+        engine: &Rc<Engine>,
+        result: Result<(), JoinError>,
+        outgoing: &Outgoing,
+    ) -> Result<(), WireError> {
+        match result {
+            Err(e) if e.is_panic() => {
+                engine.recorder.record(self.failed(engine, "an error inside Firedoor ended this session"));
+                outgoing.send(&ToShim::Stop).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Nobody is left to hear what becomes of what is held.
+    fn withdraw_held(&self, engine: &Engine) {
+        for held in self.held.take() {
+            engine.withdraw(&held);
+        }
+        self.unheld.notify_waiters();
+    }
+
+    /// Waits until no line is held.
+    async fn nothing_held(&self) {
+        loop {
+            let changed = self.unheld.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.held.borrow().is_empty() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     /// Goes on where an engine that died stopped.
     fn take_over(self: &Rc<Self>, state: State) {
         // An empty line ends one that may have been cut off, and says nothing otherwise.
@@ -206,17 +248,25 @@ async fn attend(
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> String {
-    let (mut up_done, mut down_done, mut leaving) = (false, false, false);
+    // Each end is reached in steps: the reader has ended, the writer has closed, the shim knows.
+    let (mut up_done, mut up_closing, mut up_told) = (false, false, false);
+    let (mut down_done, mut down_told) = (false, false);
+    let mut leaving = false;
     let farewell = tokio::time::sleep(FAREWELL);
     tokio::pin!(farewell);
     loop {
         if down_done && ended.is_some() {
-            session.to_client.drained().await;
             session.to_client.finish().await;
             // The shim exits and closes; if it has gone already there is nobody to tell.
             let _ = outgoing.send(&ToShim::Drained).await;
             incoming.closed().await;
             break;
+        }
+        // Neither side says anything any more, or nobody reads what the server says.
+        let deserted = up_done && down_done && ended.is_none();
+        if deserted && !leaving {
+            leaving = true;
+            farewell.as_mut().reset(tokio::time::Instant::now() + FAREWELL);
         }
         let told = tokio::select! {
             message = incoming.receive::<ToEngine>() => match message {
@@ -228,22 +278,32 @@ async fn attend(
                 // The shim has gone, and its guardian ends the server.
                 Err(_) => break,
             },
-            _ = &mut up, if !up_done => {
+            result = &mut up, if !up_done => {
                 up_done = true;
-                session.to_server.finish().await;
+                session.survived(engine, result, outgoing).await
+            }
+            // What is held may still go to the server.
+            () = session.nothing_held(), if up_done && !up_closing => {
+                up_closing = true;
+                session.to_server.close();
+                Ok(())
+            }
+            () = session.to_server.finished(), if up_closing && !up_told => {
+                up_told = true;
                 outgoing.send(&ToShim::CloseServerStdin).await
             }
-            _ = &mut down, if !down_done => {
+            result = &mut down, if !down_done => {
                 down_done = true;
-                if ended.is_none() {
-                    session.to_client.finish().await;
-                    outgoing.send(&ToShim::CloseClientStdout).await
-                } else {
-                    Ok(())
-                }
+                session.to_client.close();
+                session.survived(engine, result, outgoing).await
+            }
+            () = session.to_client.finished(), if down_done && !down_told && ended.is_none() => {
+                down_told = true;
+                outgoing.send(&ToShim::CloseClientStdout).await
             }
             () = session.to_client.broken(), if !leaving && up_done => {
                 leaving = true;
+                session.withdraw_held(engine);
                 farewell.as_mut().reset(tokio::time::Instant::now() + FAREWELL);
                 Ok(())
             }

@@ -1,29 +1,24 @@
 //! Writing to client and server, and noting in the ledger what has been written.
 
 use super::{Session, ledger::Record};
-use crate::io::{Done, Outlet};
+use crate::io::Outlet;
 
 impl Session {
     /// Writes to the server; the records count once it is sure to get everything.
     pub(super) fn send_up(&self, bytes: &[u8], records: Vec<Record>) {
         let ledger = self.ledger.clone();
-        self.to_server.send(bytes, Box::new(move || records.into_iter().for_each(|r| ledger.write(r))));
+        self.to_server.send(bytes, Box::new(move || ledger.write_all(records)));
     }
 
     /// Writes to the client; the records count once it is sure to get everything.
-    pub(super) fn send_down(&self, bytes: &[u8], records: Vec<Record>) {
+    pub(super) fn send_down(&self, bytes: &[u8], mut records: Vec<Record>) {
         let ledger = self.ledger.clone();
         let cut = may_be_cut(&self.to_client, bytes);
         if cut {
             self.ledger.write(Record::Torn(true));
+            records.push(Record::Torn(false));
         }
-        let done: Done = Box::new(move || {
-            records.into_iter().for_each(|r| ledger.write(r));
-            if cut {
-                ledger.write(Record::Torn(false));
-            }
-        });
-        self.to_client.send(bytes, done);
+        self.to_client.send(bytes, Box::new(move || ledger.write_all(records)));
     }
 
     /// Writes something of our own to the client that nothing depends on.
