@@ -330,3 +330,39 @@ fn private_directories_do_not_leak_into_the_home() {
     let private = text(&client.call("home", json!({}))).0;
     assert!(Path::new(&private).starts_with(home.path().join(".local/share/firedoor")), "{private}");
 }
+
+/// A server of the test's own.
+fn own_server(home: &Home, name: &str, source: &str) -> serde_json::Value {
+    let script = home.write(name, source);
+    json!({"command": home.python(), "args": [script]})
+}
+
+/// What is queued for a server that reads nothing must not keep it alive.
+#[test]
+fn a_server_that_never_reads_dies_with_its_client() {
+    let home = Home::new();
+    home.cursor(json!({"s": own_server(&home, "deaf/server.py", "import time\ntime.sleep(1000)\n")}));
+    home.protect();
+    let (mut process, mut stdin, stdout) = start_without_reader(&home, "s");
+    let pid = i32::try_from(process.id()).unwrap();
+    let pids = until("the server runs", || Some(servers(pid)).filter(|p| !p.is_empty()));
+    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"padding": "x".repeat(200_000)}});
+    writeln!(stdin, "{ping}").unwrap();
+    process.kill().unwrap();
+    drop((stdin, stdout));
+    all_dead("the server", &pids);
+    process.wait().unwrap();
+}
+
+/// Both sides are silent for good: nothing is left to wait for.
+#[test]
+fn a_server_that_closed_its_output_dies_with_its_client() {
+    let home = Home::new();
+    let source = "import os, time\nos.close(1)\ntime.sleep(1000)\n";
+    home.cursor(json!({"s": own_server(&home, "mute/server.py", source)}));
+    home.protect();
+    let mut client = Client::start(&home, &home.command_line("s"));
+    let pids = until("the server runs", || Some(servers(client.pid())).filter(|p| !p.is_empty()));
+    client.close_stdin();
+    all_dead("the server", &pids);
+}

@@ -254,3 +254,18 @@ fn settings_answer_in_json_and_no_rule_allows_everything() {
     home.firedoor(&["rules", "add", "block"]).expect_code(0);
     home.firedoor(&["pins", "list"]).expect_code(0).expect_said("No pins");
 }
+
+/// A client may close its side and go on reading.
+#[test]
+fn a_held_call_is_answered_after_the_client_closed_its_side() {
+    let home = Home::new();
+    home.cursor(json!({"echo": home.entry("echo_server.py", &[])}));
+    home.protect();
+    home.firedoor(&["mode", "strict"]).expect_code(0);
+    let mut client = Client::open(&home, "echo");
+    let call = client.send_call("never_listed", json!({"text": "x"}));
+    let question = held(&home);
+    client.close_stdin();
+    home.firedoor(&["answer", id(&question), "block"]).expect_code(0);
+    assert_eq!(client.answer(call)["result"]["isError"], true);
+}
