@@ -19,10 +19,26 @@ pub fn run(background: bool, child: bool) -> Result<ExitCode, Failure> {
     let say = || {
         if child {
             output::line("ready");
+            show_desktop();
         }
     };
     firedoor_engine::run(paths()?, say)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the desktop app beside an engine that a shim started, where there is a screen to ask on. Without the app
+/// questions are answered on the command line.
+fn show_desktop() {
+    let screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some_and(|v| !v.is_empty()));
+    let Some(app) = env::current_exe().ok().map(|own| own.with_file_name("firedoor-desktop")) else { return };
+    if screen && app.is_file() {
+        let started = Command::new(&app).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        match started {
+            // Whatever becomes of it, it must not stay behind as a dead entry in the process table.
+            Ok(mut app) => drop(std::thread::spawn(move || app.wait())),
+            Err(e) => output::error(&format!("{}: cannot be started: {e}", app.display())),
+        }
+    }
 }
 
 /// Leaves the session of whoever started us and hands over to a child, which then has no parent: it lives on when that

@@ -116,8 +116,9 @@ impl Authority {
 /// Why this process may not weaken protection when no engine runs that could say so; `None` when it may.
 pub fn objection_to_this_process(paths: &Paths) -> Option<String> {
     let own = process::stat(std::process::id()).ok()?;
-    let uid = nix::unistd::getuid().as_raw();
-    Authority::new(paths).objection(&Peer { uid, process: own.process })
+    let authority = Authority::new(paths);
+    let chain = process::ancestry(own.process.pid);
+    objection(&chain, &authority.watched.borrow(), authority.headless, &System)
 }
 
 /// More processes than this are not remembered: dead ones are forgotten first.
@@ -173,6 +174,10 @@ impl Authority {
         let chain = process::ancestry(peer.process.pid);
         if chain.first().map(|s| s.process) != Some(peer.process) {
             return Some("the process that asked has ended, so nobody can say who started it".to_owned());
+        }
+        // The desktop app that holds this engine, or that this engine's program started.
+        if chain.iter().any(|stat| stat.process.pid == std::process::id()) {
+            return None;
         }
         objection(&chain, &self.watched.borrow(), self.headless, &System)
     }
