@@ -3,7 +3,7 @@
 use std::{env, io::Write as _, sync::Mutex, thread, time::Duration};
 
 use firedoor_clients::{CatalogError, Clients, SHIM};
-use firedoor_model::paths::{NoHome, Paths};
+use firedoor_model::paths::NoHome;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -39,6 +39,7 @@ pub enum AppError {
     #[error("cannot find Firedoor's own directory: {0}")]
     Own(std::io::Error),
     /// Somebody wants to drive the windows.
+    #[cfg(not(feature = "automation"))]
     #[error("{0} is set, and this Firedoor takes answers from a person only: unset it")]
     Automation(&'static str),
     /// The desktop.
@@ -54,13 +55,8 @@ pub fn complain(text: &str) {
 
 /// Runs until the user quits.
 pub fn run() -> Result<(), AppError> {
-    // With these, WebKitGTK lets another program press the buttons (wry, `TAURI_WEBVIEW_AUTOMATION`).
     #[cfg(not(feature = "automation"))]
-    for name in ["TAURI_AUTOMATION", "TAURI_WEBVIEW_AUTOMATION"] {
-        if env::var_os(name).is_some() {
-            return Err(AppError::Automation(name));
-        }
-    }
+    not_driven(|name| env::var_os(name).is_some())?;
     let paths = firedoor_ipc::endpoint::paths(|name| env::var_os(name))?;
     let Some(single) = Single::take(&paths)? else { return Ok(()) };
     let shim = changes::sibling(SHIM).map_err(AppError::Own)?;
@@ -92,6 +88,13 @@ pub fn run() -> Result<(), AppError> {
         }
     });
     Ok(())
+}
+
+/// With these variables WebKitGTK lets another program press the buttons (tauri-runtime-wry 2, `automation_enabled`).
+#[cfg(not(feature = "automation"))]
+fn not_driven(set: impl Fn(&str) -> bool) -> Result<(), AppError> {
+    let named = ["TAURI_AUTOMATION", "TAURI_WEBVIEW_AUTOMATION"].into_iter().find(|name| set(name));
+    named.map_or(Ok(()), |name| Err(AppError::Automation(name)))
 }
 
 /// Kept for as long as the app runs.
@@ -179,5 +182,19 @@ pub fn quit(app: &AppHandle) {
     });
     if waiting.is_err() {
         app.exit(0);
+    }
+}
+
+#[cfg(all(test, not(feature = "automation")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_person_answers() {
+        assert!(not_driven(|_| false).is_ok());
+        for name in ["TAURI_AUTOMATION", "TAURI_WEBVIEW_AUTOMATION"] {
+            let error = not_driven(|set| set == name).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("a person only"), "{error}");
+        }
     }
 }

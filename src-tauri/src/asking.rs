@@ -58,6 +58,8 @@ pub struct Shown<'a> {
     pub of: usize,
     /// The number that an answer must bring.
     pub nonce: Nonce,
+    /// Whether it was not on screen before.
+    pub fresh: bool,
 }
 
 impl Asking {
@@ -85,13 +87,13 @@ impl Asking {
                 .position(|q| q.id == ticket.id && content(q) == ticket.content)
                 .map(|at| (at, ticket.clone()))
         });
-        let (at, nonce) = match (same, waiting.first()) {
-            (Some((at, ticket)), _) => (at, ticket.nonce),
+        let (at, nonce, fresh) = match (same, waiting.first()) {
+            (Some((at, ticket)), _) => (at, ticket.nonce, false),
             (None, Some(first)) => {
                 let nonce = Nonce::mint()?;
                 let ticket = Ticket { nonce: nonce.clone(), id: first.id.clone(), content: content(first), since: now };
                 self.ticket = Some(ticket);
-                (0, nonce)
+                (0, nonce, true)
             }
             (None, None) => {
                 self.ticket = None;
@@ -99,7 +101,7 @@ impl Asking {
             }
         };
         let of = waiting.len();
-        Ok(waiting.get(at).map(|question| Shown { question, place: at + 1, of, nonce }))
+        Ok(waiting.get(at).map(|question| Shown { question, place: at + 1, of, nonce, fresh }))
     }
 
     /// The window got the focus: what is pressed right now may have been meant for another one.
@@ -133,7 +135,7 @@ impl Asking {
         Ok(())
     }
 
-    /// The window was closed: everything is put off, and no number counts any more.
+    /// The user closed the window: everything is put off, and no number counts any more.
     pub fn close(&mut self, questions: &[Question]) {
         self.ticket = None;
         self.later.extend(questions.iter().map(|q| q.id.clone()));
@@ -215,7 +217,7 @@ mod tests {
         let both = [question("A", "1"), question("B", "2")];
         let shown = asking.show(&both, start).unwrap().unwrap();
         assert_eq!((shown.place, shown.of, shown.question.id.0.as_str()), (2, 2, "B"));
-        assert!(shown.nonce.is(&number));
+        assert!(shown.nonce.is(&number) && !shown.fresh);
     }
 
     #[test]

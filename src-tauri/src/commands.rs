@@ -28,17 +28,18 @@ fn told(e: impl std::error::Error) -> String {
 #[tauri::command(async)]
 pub fn question(app: AppHandle, known: State<'_, Known>) -> Told<Option<QuestionView>> {
     let questions = lock(&known.heard).questions.clone();
-    let view = lock(&known.asking)
-        .show(&questions, Instant::now())
-        .map_err(told)?
-        .map(|shown| QuestionView::new(&shown, &known.clients));
-    if view.is_none() {
+    let shown = lock(&known.asking).show(&questions, Instant::now()).map_err(told)?;
+    let Some(shown) = shown else {
         windows::close_prompt(&app);
-    } else if let Err(e) = Link::ask(&known.paths, &Request::Pending) {
-        // The engine only counts questions that somebody saw. It can be asked again.
+        return Ok(None);
+    };
+    if shown.fresh
+        && let Err(e) = Link::ask(&known.paths, &Request::Pending)
+    {
+        // It only counts which questions somebody saw, and the answer will say what is wrong.
         crate::app::complain(&format!("the engine could not be told that a question is shown: {e}"));
     }
-    Ok(view)
+    Ok(Some(QuestionView::new(&shown, &known.clients)))
 }
 
 /// All arguments of the question on screen.

@@ -1,47 +1,44 @@
 //! A desktop notification for a question: a window cannot keep itself on top everywhere (Wayland), and need not.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-};
+use std::{sync::Mutex, thread};
 
 use firedoor_model::question::Question;
-use notify_rust::{Notification, Timeout, Urgency};
+use notify_rust::{Notification, Timeout};
 use tauri::AppHandle;
 
-use crate::windows;
+use crate::{known::lock, windows};
 
-/// One at a time: the window shows how many questions wait.
-static SHOWN: AtomicBool = AtomicBool::new(false);
+/// The notification that is up and waited for. A later question takes its place, because the window shows how many wait.
+static SHOWN: Mutex<Option<u32>> = Mutex::new(None);
 
 /// Says that a question waits. Without a notification service the tray and the window say it.
 pub fn question(app: &AppHandle, question: &Question, app_name: &str) {
-    if SHOWN.swap(true, Ordering::AcqRel) {
-        return;
-    }
     let (app, body) = (app.clone(), body(question, app_name));
     let spawned = thread::Builder::new().name("notice".into()).spawn(move || {
-        let shown = Notification::new()
-            .appname("Firedoor")
-            .summary("A call waits for your answer")
-            .body(&body)
-            .icon("firedoor")
-            .urgency(Urgency::Critical)
-            .timeout(Timeout::Milliseconds(45_000))
-            .action("default", "Open question")
-            .action("open", "Open question")
-            .show();
-        if let Ok(handle) = shown {
-            handle.wait_for_action(|action| {
-                if matches!(action, "default" | "open") {
-                    windows::recall_prompt(&app);
-                }
-            });
+        let before = *lock(&SHOWN);
+        let mut notice = Notification::new();
+        if let Some(id) = before {
+            notice.id(id);
         }
-        SHOWN.store(false, Ordering::Release);
+        notice.appname("Firedoor").summary("A call waits for your answer").body(&body).icon("firedoor");
+        notice.timeout(Timeout::Milliseconds(45_000));
+        notice.action("default", "Open question").action("open", "Open question");
+        let Ok(handle) = notice.show() else { return };
+        // Another thread waits for this one already.
+        if before == Some(handle.id()) {
+            return;
+        }
+        let id = handle.id();
+        *lock(&SHOWN) = Some(id);
+        handle.wait_for_action(|action| {
+            if matches!(action, "default" | "open") {
+                windows::recall_prompt(&app);
+            }
+        });
+        lock(&SHOWN).take_if(|shown| *shown == id);
     });
-    if spawned.is_err() {
-        SHOWN.store(false, Ordering::Release);
+    if let Err(e) = spawned {
+        crate::app::complain(&format!("a question could not be notified: {e}"));
     }
 }
 

@@ -61,9 +61,12 @@ fn once(paths: &Paths, start: &impl Fn() -> Result<(), HostError>, tell: &impl F
 
 #[cfg(test)]
 mod tests {
-    use std::{cell::RefCell, os::unix::net::UnixStream};
+    use std::{
+        cell::RefCell,
+        os::unix::net::{UnixListener, UnixStream},
+    };
 
-    use firedoor_ipc::{Hello, blocking::Connection, endpoint::Endpoint};
+    use firedoor_ipc::{Hello, blocking::Connection};
 
     use super::*;
 
@@ -84,8 +87,9 @@ mod tests {
     fn check(replies: Vec<Reply>, want_heard: usize, want_end: &str) {
         let root = tempfile::tempdir().unwrap();
         let paths = paths(root.path());
-        let endpoint = Endpoint::bind(&paths).unwrap();
-        let engine = thread::spawn(move || fake(endpoint.listener.accept().unwrap().0, &replies));
+        std::fs::create_dir_all(&paths.runtime).unwrap();
+        let listener = UnixListener::bind(paths.socket()).unwrap();
+        let engine = thread::spawn(move || fake(listener.accept().unwrap().0, &replies));
         let heard = RefCell::new(0);
         let end = once(&paths, &|| panic!("one runs already"), &|_| *heard.borrow_mut() += 1);
         engine.join().unwrap();

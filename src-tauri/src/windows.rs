@@ -60,11 +60,15 @@ fn prompt_event(app: &AppHandle, event: &WindowEvent) {
     match event {
         WindowEvent::Focused(true) => lock(&known.asking).rearm(Instant::now()),
         // Closing is "later" for everything that waits. Nothing is decided.
+        WindowEvent::CloseRequested { .. } => {
+            let questions = lock(&known.heard).questions.clone();
+            lock(&known.asking).close(&questions);
+        }
+        // Something came up while the window was on its way out.
         WindowEvent::Destroyed => {
             let questions = lock(&known.heard).questions.clone();
-            let mut asking = lock(&known.asking);
-            if asking.waits(&questions) {
-                asking.close(&questions);
+            if lock(&known.asking).waits(&questions) {
+                prompt(app);
             }
         }
         _ => {}

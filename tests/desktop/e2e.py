@@ -110,9 +110,28 @@ class Test:
         """Waits until the question is gone."""
         self.wait(lambda: not self.browser.window("Firedoor question"), "the question stayed")
 
+    def engine(self):
+        """Attaches to the engine there is, takes over when it goes, and is there once only."""
+        daemon = self.scratch.start(self.scratch.bin / "firedoor", "daemon", stdout=self.desktop.log, stderr=self.desktop.log)
+        self.wait_for_engine(lambda pid: pid == daemon.pid, "the daemon does not listen")
+        self.browser = self.desktop.app()
+        self.main_window()
+        self.wait(lambda: any("the engine and its servers go on" in label for label in self.desktop.menu()), "it did not attach")
+        expect(self.scratch.engine_pid() == daemon.pid, "there is a second engine")
+        daemon.kill()
+        daemon.wait()
+        self.wait_for_engine(lambda pid: pid not in (None, daemon.pid), "nobody took over")
+        self.wait(lambda: any("no server is running" in label for label in self.desktop.menu()), "it does not know its own engine")
+        second = self.scratch.run(self.desktop.binary, env=self.desktop.env, timeout=10)
+        expect(second.returncode == 0, f"a second start fails: {second.stderr}")
+        self.done("the app attaches to a running engine, takes over when that is killed, and runs once")
+
+    def wait_for_engine(self, right, what):
+        """Waits until the process behind the socket is the right one."""
+        expect(until(lambda: right(self.scratch.engine_pid()), 15), what + self.desktop.complaints())
+
     def protect(self, config, original):
         """First run: Protect all from Home, each server checked."""
-        self.browser = self.desktop.app()
         self.main_window()
         self.wait(lambda: "Found 3 servers in 2 apps" in self.browser.text(), "the first run does not show what there is")
         expect("firedoor-shim" in self.browser.text(".diff"), "the diff does not show what would change")
@@ -210,11 +229,15 @@ class Test:
             self.prompt()
             self.escape()
             self.gone()
+            self.desktop.order("act open")
+            self.prompt()
+            self.escape()
+            self.gone()
             expect(not agent.answered(tag), "Esc answered the call")
             self.main_window()
             self.wait(lambda: "The call is held" in self.browser.text(), "Home does not show the question that was put off")
             self.picture("home")
-            self.done("Esc puts the question off and answers nothing; Home shows it")
+            self.done("Esc puts the question off and answers nothing; the notification brings it back; Home shows it")
 
             text, error = agent.answer(tag, HELD_S + 15)
             held = time.monotonic() - at
@@ -232,7 +255,8 @@ class Test:
             self.look_back()
 
     def escape(self):
-        """Presses Esc. The window may be gone before the key is up."""
+        """Presses Esc, from no key pressed: the window of the last time was gone before the key was up."""
+        self.browser.do("DELETE", "/actions")
         strokes = [{"type": kind, "value": "\ue00c"} for kind in ("keyDown", "keyUp")]
         with contextlib.suppress(NoSuch):
             self.browser.do("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": strokes}]})
@@ -280,6 +304,7 @@ class Test:
         config = self.scratch.write(".claude.json", CONFIG.format(**names))
         self.scratch.write(".cursor/mcp.json", CURSOR.format(**names))
         original = config.read_bytes()
+        self.engine()
         self.protect(config, original)
         granted = self.scratch.firedoor("grants", "add", "claude-code/user/files", "--ro", folder)
         expect(granted.returncode == 0, f"the folder could not be granted: {granted.stderr}")

@@ -21,6 +21,7 @@ import gi
 from dbus.mainloop.glib import DBusGMainLoop
 
 gi.require_version("Gtk", "3.0")
+gi.require_version("GdkPixbuf", "2.0")
 from gi.repository import GdkPixbuf, GLib, Gtk  # noqa: E402
 
 WATCHER, NOTIFICATIONS = "org.kde.StatusNotifierWatcher", "org.freedesktop.Notifications"
@@ -79,13 +80,14 @@ class Notices(dbus.service.Object):
 
     def __init__(self, bus):
         super().__init__(bus, "/org/freedesktop/Notifications")
-        self.all = []
+        self.all, self.up = [], 0
 
     @dbus.service.method(NOTIFICATIONS, in_signature="susssasa{sv}i", out_signature="u")
-    def Notify(self, _app, _replaces, _icon, summary, body, actions, _hints, _timeout):
+    def Notify(self, _app, replaces, _icon, summary, body, actions, _hints, _timeout):
         keys = [str(action) for action in actions]
         self.all.append({"summary": str(summary), "body": str(body), "actions": keys[::2]})
-        return len(self.all)
+        self.up = replaces or len(self.all)
+        return self.up
 
     @dbus.service.method(NOTIFICATIONS, out_signature="as")
     def GetCapabilities(self):
@@ -148,8 +150,8 @@ def main():
         if word == "notifications":
             return notices.all
         if word == "act":
-            notices.ActionInvoked(len(notices.all), rest)
-            notices.NotificationClosed(len(notices.all), 2)
+            notices.ActionInvoked(notices.up, rest)
+            notices.NotificationClosed(notices.up, 2)
             return True
         if not watcher.item:
             return None

@@ -213,7 +213,7 @@ mod tests {
 
     fn view(arguments: &str) -> QuestionView {
         let question = question(arguments);
-        let shown = Shown { question: &question, place: 1, of: 2, nonce: Nonce::mint().unwrap() };
+        let shown = Shown { question: &question, place: 1, of: 2, nonce: Nonce::mint().unwrap(), fresh: true };
         QuestionView::new(&shown, &Clients::load().unwrap())
     }
 
