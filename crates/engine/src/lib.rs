@@ -18,7 +18,7 @@ mod launches;
 mod recorder;
 mod session;
 
-use std::{io::Error as IoError, os::fd::AsFd, rc::Rc, time::Duration};
+use std::{io::Error as IoError, os::fd::AsFd, rc::Rc, sync::Arc, time::Duration};
 
 use firedoor_ipc::{
     Hello, PROTOCOL, Role,
@@ -33,6 +33,7 @@ use firedoor_store::{Store, StoreError};
 use tokio::{
     net::{UnixListener, UnixStream},
     signal::unix::{SignalKind, signal},
+    sync::Semaphore,
     task::LocalSet,
 };
 
@@ -44,6 +45,9 @@ use crate::{
     engine::{Engine, Parts},
     recorder::Recorder,
 };
+
+/// Most shims and commands at once.
+const MAX_CONNECTIONS: usize = 512;
 
 /// For a connection's first message.
 const HELLO_LIMIT: Duration = Duration::from_secs(5);
@@ -114,12 +118,21 @@ async fn serve(
     tokio::task::spawn_local(engine.clone().run_clocks());
     tokio::task::spawn_local(engine.clone().run_retention());
     ready();
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((socket, _)) => {
-                    tokio::task::spawn_local(greet(engine.clone(), socket));
-                }
+                Ok((socket, _)) => match Arc::clone(&slots).try_acquire_owned() {
+                    Ok(slot) => {
+                        let greeting = greet(engine.clone(), socket);
+                        tokio::task::spawn_local(async move {
+                            greeting.await;
+                            drop(slot);
+                        });
+                    }
+                    // Dropping the socket tells the other side; whoever holds them all runs as the same user.
+                    Err(_) => engine.problem(format!("more than {MAX_CONNECTIONS} connections at once")),
+                },
                 // Out of descriptors: wait for some to come back.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             },

@@ -28,6 +28,8 @@ pub const HOLD_MS: u64 = 45_000;
 pub const OPEN_MS: u64 = 600_000;
 /// Most open questions. A further one is refused and recorded.
 pub const MAX_OPEN: usize = 64;
+/// Most open questions of one agent: a flood of one must not leave another without an answer.
+pub const MAX_OPEN_OF_ONE: usize = 16;
 /// Most calls held on one question.
 pub const MAX_HELD: usize = 64;
 /// Questions of one server left unanswered in one session, after which it is not asked about any more.
@@ -219,7 +221,8 @@ impl Desk {
         if self.is_quiet(session, &subject.entry) {
             return Opening::Quiet { reference };
         }
-        if self.open.len() >= MAX_OPEN {
+        let of_session = self.open.values().filter(|open| open.session == session).count();
+        if self.open.len() >= MAX_OPEN || of_session >= MAX_OPEN_OF_ONE {
             return Opening::Overflow { reference };
         }
         let open_until = now.plus(OPEN_MS);

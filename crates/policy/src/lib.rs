@@ -20,7 +20,8 @@ mod thresholds;
 pub use call::call_digest;
 pub use decision::{Decision, Input, MessageKind, NEW_TOOL, Reason, Subject};
 pub use desk::{
-    AnswerError, Answered, Ask, Desk, Event, HOLD_MS, HeldId, MAX_HELD, MAX_OPEN, OPEN_MS, Opening, Settled, Standing,
+    AnswerError, Answered, Ask, Desk, Event, HOLD_MS, HeldId, MAX_HELD, MAX_OPEN, MAX_OPEN_OF_ONE, OPEN_MS, Opening,
+    Settled, Standing,
 };
 pub use judge::{judge, verdict_for_record};
 pub use refs::Refs;

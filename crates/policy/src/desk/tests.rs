@@ -131,16 +131,21 @@ fn calls_that_differ_in_evidence_do_not_join() {
 fn the_desk_is_bounded() {
     let mut desk = desk();
     let mut seen = std::collections::BTreeSet::new();
-    for n in 0..MAX_OPEN as u64 {
-        seen.insert(opened(&mut desk, ask(n, &n.to_string()), T0));
+    let of = |session, asked: Ask| Ask { session: SessionId(session), ..asked };
+    for session in 0..(MAX_OPEN / MAX_OPEN_OF_ONE) as u64 {
+        for n in 0..MAX_OPEN_OF_ONE as u64 {
+            seen.insert(opened(&mut desk, of(session, ask(n, &n.to_string())), T0));
+        }
+        // One agent's flood is its own affair.
+        assert!(matches!(desk.open(of(session, ask(800, "flood")), T0), Opening::Overflow { .. }));
     }
     assert_eq!(seen.len(), MAX_OPEN);
     assert!(seen.iter().all(|r| r.0.len() == 6 && r.0.chars().all(|c| c.is_ascii_digit() || ('A'..='F').contains(&c))));
-    assert!(matches!(desk.open(ask(900, "more"), T0), Opening::Overflow { .. }));
+    assert!(matches!(desk.open(of(77, ask(900, "more")), T0), Opening::Overflow { .. }));
     for n in 0..MAX_HELD as u64 - 1 {
-        assert!(matches!(desk.open(ask(1000 + n, "0"), T0), Opening::Joined { .. }));
+        assert!(matches!(desk.open(of(0, ask(1000 + n, "0")), T0), Opening::Joined { .. }));
     }
-    assert!(matches!(desk.open(ask(2000, "0"), T0), Opening::Overflow { .. }));
+    assert!(matches!(desk.open(of(0, ask(2000, "0")), T0), Opening::Overflow { .. }));
 }
 
 #[test]
