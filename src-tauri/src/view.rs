@@ -14,6 +14,8 @@ pub use finding::FindingView;
 pub use overview::{FoundClientView, OverviewView};
 pub use question::{ChoiceView, DurationView, QuestionView, WholeArgumentsView};
 
+use std::path::Path;
+
 use firedoor_clients::Clients;
 use firedoor_model::{EntryId, Untrusted};
 
@@ -28,6 +30,14 @@ fn name(text: &str) -> String {
 
 fn sentence(text: &str) -> String {
     Untrusted::new(text).visible(SENTENCE)
+}
+
+/// A path, with the user's home written as people write it.
+fn path(path: &Path, home: &Path) -> String {
+    match path.strip_prefix(home) {
+        Ok(below) => sentence(&format!("~/{}", below.display())),
+        Err(_) => sentence(&path.display().to_string()),
+    }
 }
 
 /// The client's name for people, or its id when the catalog does not have it.
@@ -56,6 +66,14 @@ mod bindings;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn home_is_a_tilde() {
+        let check = |text: &str, want: &str| assert_eq!(path(Path::new(text), Path::new("/home/u")), want);
+        check("/home/u/.cursor/mcp.json", "~/.cursor/mcp.json");
+        check("/home/user/x", "/home/user/x");
+        check("/etc/a\u{202e}", "/etc/a⟨U+202E⟩");
+    }
 
     #[test]
     fn lines_stay_lines_and_nothing_hides() {

@@ -200,15 +200,30 @@ class Test:
             self.gone()
             self.done("Block: the client gets a refusal, the question goes")
 
+    def locked_down(self):
+        """What the page may not do, in both windows."""
+        script = """const tried = async (f) => { try { return "passed: " + await f(); } catch (e) { return "refused: " + e; } };
+            return Promise.all([
+              tried(() => fetch("https://example.com/")),
+              tried(() => new Function("return 1")()),
+              tried(() => window.__TAURI_INTERNALS__.invoke("plugin:window|create", {options: {label: "x"}})),
+              tried(() => window.__TAURI_INTERNALS__.invoke("plugin:event|emit", {event: "changed", payload: null})),
+              tried(() => { if (!Object.isFrozen(Object.prototype)) return "thawed"; throw "frozen"; }),
+              tried(() => { if (window.__TAURI__) return "there is a global"; throw "no global"; })]);"""
+        for said in self.browser.script(script):
+            expect(said.startswith("refused"), f"the page may do what it should not: {said}")
+
     def foreign_answers(self):
         """The main window may not answer, nor anybody without the number."""
         refused = """return window.__TAURI_INTERNALS__.invoke(arguments[0], arguments[1])
             .then((v) => "passed: " + JSON.stringify(v), (e) => "refused: " + e);"""
+        self.locked_down()
         wrong = {"nonce": "0" * 32, "choice": "allow", "duration": "once"}
         said = self.browser.script(refused, "answer", wrong)
         expect(said.startswith("refused") and "does not belong" in said, f"a made-up number counted: {said}")
         expect(self.browser.script(refused, "carry_out", {}).startswith("refused"), "the question window may restore")
         self.main_window()
+        self.locked_down()
         said = self.browser.script(refused, "answer", wrong)
         expect(said.startswith("refused") and "not allowed" in said, f"the main window may answer: {said}")
         self.prompt()

@@ -1,5 +1,7 @@
 //! What would change in which file, and what became of it.
 
+use std::path::Path;
+
 use firedoor_clients::{
     Clients, FilePlan, FileProblem, FileResult, Plan,
     verify::{Outcome, Verified},
@@ -7,7 +9,7 @@ use firedoor_clients::{
 use firedoor_model::EntryId;
 use serde::{Deserialize, Serialize};
 
-use super::{app_name, lines, name, sentence};
+use super::{app_name, lines, name, path, sentence};
 
 /// Of one file's diff. A file is at most a few hundred KiB; what no person reads is cut, visibly.
 const DIFF: usize = 200_000;
@@ -55,7 +57,7 @@ pub struct LeftView {
 
 impl PlanView {
     /// For showing.
-    pub fn new(nonce: String, action: ActionView, plan: &Plan, clients: &Clients) -> Self {
+    pub fn new(nonce: String, action: ActionView, plan: &Plan, clients: &Clients, home: &Path) -> Self {
         let left = plan.skipped.iter().map(|s| LeftView {
             app: app_name(clients, &s.id),
             server: name(s.id.server()),
@@ -64,7 +66,7 @@ impl PlanView {
         Self {
             nonce,
             action,
-            files: plan.files.iter().map(|f| FilePlanView::new(f, clients)).collect(),
+            files: plan.files.iter().map(|f| FilePlanView::new(f, clients, home)).collect(),
             left: left.collect(),
             problems: plan.problems.iter().map(|p: &FileProblem| sentence(&p.problem.message)).collect(),
         }
@@ -72,10 +74,10 @@ impl PlanView {
 }
 
 impl FilePlanView {
-    fn new(file: &FilePlan, clients: &Clients) -> Self {
+    fn new(file: &FilePlan, clients: &Clients, home: &Path) -> Self {
         Self {
             app: file.entries.first().map(|e| app_name(clients, e)).unwrap_or_default(),
-            path: sentence(&file.path.to_string_lossy()),
+            path: path(&file.path, home),
             servers: file.entries.iter().map(|e| name(e.server())).collect(),
             diff: lines(&file.diff, DIFF),
         }
@@ -108,10 +110,10 @@ pub struct FileDoneView {
 
 impl FileDoneView {
     /// For showing.
-    pub fn new(done: &FileResult) -> Self {
+    pub fn new(done: &FileResult, home: &Path) -> Self {
         let applied = done.result.as_ref().ok();
         Self {
-            path: sentence(&done.path.to_string_lossy()),
+            path: path(&done.path, home),
             changed: applied.map_or(0, |a| u32::try_from(a.changed.len()).unwrap_or(u32::MAX)),
             original: applied.is_some_and(|a| a.original),
             error: done.result.as_ref().err().map(|e| sentence(&e.to_string())),
