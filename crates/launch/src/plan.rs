@@ -326,7 +326,7 @@ impl Planner<'_> {
                 args: self.request.args.clone(),
                 env: self.env,
                 cwd: self.request.cwd.clone(),
-                confinement: Confinement { grants, network: Network::None },
+                confinement: Confinement { grants, network: Network::None, sockets: Vec::new() },
             },
             identity: Identity::new(what, args),
             profile: self.profile.map_or_else(|| "default".into(), |p| p.name.clone()),

@@ -4,7 +4,7 @@ use std::{ffi::OsString, net::SocketAddrV4, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::EntryId;
+use crate::{EntryId, network::Hosts};
 
 /// What a client asked the shim to run. Holds the environment with its secrets: never logged, never stored.
 #[derive(Clone, Serialize, Deserialize)]
@@ -43,13 +43,15 @@ pub struct Grant {
 }
 
 /// What a process may reach on the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     /// Nothing, loopback included.
     None,
     /// One loopback TCP address: the engine's egress proxy, which judges by host name.
     Proxy(SocketAddrV4),
+    /// These hosts, judged by name; what is refused is reported.
+    Hosts(Hosts),
 }
 
 /// What the sandbox allows. Everything that is not listed is denied.
@@ -59,6 +61,9 @@ pub struct Confinement {
     pub grants: Vec<Grant>,
     /// Network.
     pub network: Network,
+    /// Paths of Unix sockets that may be connected to. Only with [`Network::Hosts`], which judges them.
+    #[serde(default)]
+    pub sockets: Vec<PathBuf>,
 }
 
 /// One process to start under a confinement.

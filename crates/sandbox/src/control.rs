@@ -37,6 +37,8 @@ pub(crate) enum News {
         pid: i32,
         /// Indices of grants that were skipped.
         skipped: Vec<u32>,
+        /// Whether what was asked of the network is in force; otherwise there is none.
+        judged: bool,
     },
     /// The server did not start.
     Failed(Failure),
@@ -57,8 +59,10 @@ pub(crate) enum Progress {
         /// Indices of grants that were skipped.
         skipped: Vec<u32>,
     },
-    /// The filter is installed; take its listener, then answer with one message.
+    /// The filter is installed; take its listener, then answer with one message: whether that worked.
     Listener(i32),
+    /// This machine has no notifications, so the filter that allows no network is installed.
+    Offline,
     /// `execve` comes next: an end of file after this means that it worked.
     Executing,
     /// Could not go on.
@@ -130,10 +134,10 @@ mod tests {
     #[test]
     fn messages_arrive_whole_and_hang_up_is_none() {
         let (a, b) = pair().unwrap();
-        let sent = News::Started { pid: 7, skipped: (0..5000).collect() };
+        let sent = News::Started { pid: 7, skipped: (0..5000).collect(), judged: true };
         send(&a, &sent).unwrap();
         assert_eq!(receive::<News>(&b).unwrap(), Some(sent));
-        assert!(send(&a, &News::Started { pid: 7, skipped: vec![1_000_000_000; 10_000] }).is_err());
+        assert!(send(&a, &News::Started { pid: 7, skipped: vec![1_000_000_000; 10_000], judged: true }).is_err());
         drop(a);
         assert_eq!(receive::<News>(&b).unwrap(), None);
         assert!(send(&b, &Order::Kill).is_err());

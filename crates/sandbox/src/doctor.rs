@@ -41,7 +41,7 @@ pub fn doctor() -> Report {
 }
 
 fn program() -> Option<Program> {
-    seccomp::compile(&Table::built_in().ok()?, Arch::native()?, Reach::Proxy).ok()
+    seccomp::compile(&Table::built_in().ok()?, Arch::native()?, Reach::Listed).ok()
 }
 
 fn report(landlock: nix::Result<u32>, probe: Probe) -> Report {

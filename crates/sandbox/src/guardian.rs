@@ -2,13 +2,12 @@
 //!
 //! It has a session of its own, so that no terminal or group signal meant for the client reaches it; it is the reaper of
 //! every orphan below it; and it holds a channel to the caller, whose end of file, whatever the reason, means: kill
-//! everything. It has one thread and holds none of the server's descriptors.
+//! everything. It holds none of the server's descriptors, and one thread does everything but look names up.
 //!
 //! Architecture invariant: it never waits for anything but its descriptors, so a hang-up is always noticed.
 
 use std::{
     fs::OpenOptions,
-    net::SocketAddrV4,
     os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd},
 };
 
@@ -24,9 +23,9 @@ use nix::{
 };
 
 use crate::{
-    connections::Connections,
     control::{self, Failure, News, Order, Place, Progress},
     error::Stage,
+    network::{Reach, Supervisor},
     reap,
     server::{Plan, Stdio, become_server},
     sys,
@@ -37,12 +36,21 @@ use crate::{
 const NAME: &std::ffi::CStr = c"firedoor-guard";
 
 /// Runs the guardian in this freshly forked process. Returns to nobody.
-pub(crate) fn become_guardian(plan: &Plan<'_>, proxy: Option<SocketAddrV4>, stdio: Stdio, control: OwnedFd) -> ! {
+pub(crate) fn become_guardian(
+    plan: &Plan<'_>,
+    reach: Option<Reach>,
+    stdio: Stdio,
+    control: OwnedFd,
+    attempts: OwnedFd,
+) -> ! {
     let end = || {
         let setup = |errno: Errno| Failure { at: Place::Stage(Stage::Guardian), errno: errno as i32 };
-        let news = match set_up(&stdio, &control).map_err(setup) {
+        let news = match set_up(&stdio, &control, &attempts).map_err(setup) {
             Ok(signals) => match start(plan, stdio) {
-                Ok((server, progress)) => Guardian::new(server, proxy, progress, signals, &control).watch(),
+                Ok((server, progress)) => {
+                    let network = reach.map(|reach| (reach, attempts));
+                    Guardian::new(server, network, progress, signals, &control).watch()
+                }
                 Err(failure) => News::Failed(failure),
             },
             Err(failure) => News::Failed(failure),
@@ -56,7 +64,7 @@ pub(crate) fn become_guardian(plan: &Plan<'_>, proxy: Option<SocketAddrV4>, stdi
     sys::exit_now(0)
 }
 
-fn set_up(stdio: &Stdio, control: &OwnedFd) -> nix::Result<SignalFd> {
+fn set_up(stdio: &Stdio, control: &OwnedFd, attempts: &OwnedFd) -> nix::Result<SignalFd> {
     // Blocked before anything else: from here on no signal but SIGKILL ends us without our tree.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?;
     // A caller that ignores SIGCHLD would make the kernel reap for us, and statuses would be lost.
@@ -66,7 +74,8 @@ fn set_up(stdio: &Stdio, control: &OwnedFd) -> nix::Result<SignalFd> {
     prctl::set_name(NAME)?;
     fill_stdio()?;
     // 0 and 1 are replaced once the server has its own; until then they keep others off their numbers.
-    let mut kept: Vec<RawFd> = [&stdio.stdin, &stdio.stdout, &stdio.stderr, control].map(AsRawFd::as_raw_fd).to_vec();
+    let mut kept: Vec<RawFd> =
+        [&stdio.stdin, &stdio.stdout, &stdio.stderr, control, attempts].map(AsRawFd::as_raw_fd).to_vec();
     kept.extend([0, 1, 2]);
     close_all_but(&mut kept)?;
     let mut watched = SigSet::empty();
@@ -141,8 +150,10 @@ enum Next {
 struct Guardian<'a> {
     server: Pid,
     exit: Option<Exit>,
-    proxy: Option<SocketAddrV4>,
-    connections: Option<Connections>,
+    /// What is allowed, until the listener is there.
+    network: Option<(Reach, OwnedFd)>,
+    supervisor: Option<Supervisor>,
+    judged: bool,
     /// Until the program runs.
     progress: Option<OwnedFd>,
     executing: bool,
@@ -157,15 +168,14 @@ struct Ready {
     control: bool,
     signals: bool,
     progress: bool,
-    call: bool,
-    no_more_calls: bool,
-    pending: Vec<usize>,
+    /// Of the supervisor's descriptors, in its order.
+    network: Vec<PollFlags>,
 }
 
 impl<'a> Guardian<'a> {
     fn new(
         server: Pid,
-        proxy: Option<SocketAddrV4>,
+        network: Option<(Reach, OwnedFd)>,
         progress: OwnedFd,
         signals: SignalFd,
         control: &'a OwnedFd,
@@ -173,8 +183,9 @@ impl<'a> Guardian<'a> {
         Self {
             server,
             exit: None,
-            proxy,
-            connections: None,
+            network,
+            supervisor: None,
+            judged: true,
             progress: Some(progress),
             executing: false,
             skipped: Vec::new(),
@@ -218,13 +229,10 @@ impl<'a> Guardian<'a> {
         {
             return Ok(Next::End(failure));
         }
-        if let Some(connections) = &mut self.connections {
-            connections.advance(&ready.pending);
-            if ready.call {
-                connections.serve();
-            } else if ready.no_more_calls {
-                self.connections = None;
-            }
+        if let Some(supervisor) = &mut self.supervisor
+            && !supervisor.act(&ready.network)
+        {
+            self.supervisor = None;
         }
         if ready.signals { self.hear_signals() } else { Ok(Next::GoOn) }
     }
@@ -235,12 +243,13 @@ impl<'a> Guardian<'a> {
             fds.push(input(p.as_fd()));
             fds.len() - 1
         });
-        let calls = self.connections.as_ref().map(|c| {
-            fds.push(input(c.listener()));
-            fds.extend(c.pending().map(|fd| PollFd::new(fd, PollFlags::POLLOUT)));
-            fds.len() - 1 - c.pending().count()
+        let network = fds.len();
+        let patience = self.supervisor.as_ref().and_then(|s| {
+            s.watch(&mut fds);
+            s.patience()
         });
-        match poll(&mut fds, PollTimeout::NONE) {
+        let timeout = patience.map_or(PollTimeout::NONE, |p| PollTimeout::try_from(p).unwrap_or(PollTimeout::MAX));
+        match poll(&mut fds, timeout) {
             Ok(_) => {}
             Err(Errno::EINTR) => return Ok(Ready::default()),
             Err(e) => return Err(e),
@@ -251,10 +260,7 @@ impl<'a> Guardian<'a> {
             control: any(0),
             signals: any(1),
             progress: progress.is_some_and(any),
-            call: calls.is_some_and(|i| events(i).contains(PollFlags::POLLIN)),
-            no_more_calls: calls.is_some_and(any),
-            pending: calls
-                .map_or_else(Vec::new, |i| (i + 1..fds.len()).filter(|j| any(*j)).map(|j| j - i - 1).collect()),
+            network: (network..fds.len()).map(events).collect(),
         })
     }
 
@@ -301,23 +307,32 @@ impl<'a> Guardian<'a> {
         let Some(progress) = &self.progress else { return Next::GoOn };
         match control::receive::<Progress>(progress) {
             Ok(Some(Progress::Granted { skipped })) => self.skipped = skipped,
-            Ok(Some(Progress::Listener(fd))) => match (take_listener(self.server, fd), self.proxy) {
-                (Ok(listener), Some(proxy)) => {
-                    self.connections = Some(Connections::new(listener, proxy));
-                    if control::send(progress, &()).is_err() {
-                        return lost();
+            Ok(Some(Progress::Listener(fd))) => {
+                let Some((reach, attempts)) = self.network.take() else { return lost() };
+                let may_go_without = matches!(reach, Reach::Listed { .. });
+                let taken = take_listener(self.server, fd).and_then(|l| Supervisor::new(l, reach, attempts));
+                self.judged = taken.is_ok();
+                match taken {
+                    Ok(supervisor) => self.supervisor = Some(supervisor),
+                    Err(_) if may_go_without => {}
+                    Err(errno) => {
+                        return Next::End(Some(Failure { at: Place::Stage(Stage::Listener), errno: errno as i32 }));
                     }
                 }
-                (Err(errno), _) => {
-                    return Next::End(Some(Failure { at: Place::Stage(Stage::Listener), errno: errno as i32 }));
+                if control::send(progress, &self.judged).is_err() {
+                    return lost();
                 }
-                (Ok(_), None) => return lost(),
-            },
+            }
+            Ok(Some(Progress::Offline)) => self.judged = false,
             Ok(Some(Progress::Executing)) => self.executing = true,
             Ok(Some(Progress::Failed(failure))) => return Next::End(Some(failure)),
             Ok(None) if self.executing => {
                 self.progress = None;
-                let started = News::Started { pid: self.server.as_raw(), skipped: std::mem::take(&mut self.skipped) };
+                let started = News::Started {
+                    pid: self.server.as_raw(),
+                    skipped: std::mem::take(&mut self.skipped),
+                    judged: self.judged,
+                };
                 if control::send(self.control, &started).is_err() {
                     return Next::End(None);
                 }

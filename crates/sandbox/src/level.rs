@@ -71,8 +71,8 @@ pub struct Outcome {
     pub scoped: bool,
     /// Instructions of the seccomp filter.
     pub filter_instructions: usize,
-    /// The filter's connections are judged and made by the guardian; otherwise there is no network at all.
-    pub proxied: bool,
+    /// Connections are judged and made by the guardian; otherwise there is no network at all.
+    pub judged: bool,
     /// Granted paths that did not exist and were skipped.
     pub skipped: Vec<PathBuf>,
     /// What a newer kernel would add.

@@ -7,17 +7,17 @@
 //! ```
 //!
 //! The guardian outlives the caller by the moment it takes to kill the server's whole tree, and answers the server's
-//! `connect` calls when the confinement names a proxy. [`doctor`] says what this machine can enforce.
+//! network calls when the confinement opens any network. [`doctor`] says what this machine can enforce.
 //!
 //! Architecture invariant: nothing runs unconfined. Where a layer is missing, [`spawn`] refuses or [`Outcome`] says so.
 
-mod connections;
 mod control;
 mod doctor;
 mod error;
 mod filesystem;
 mod guardian;
 mod level;
+mod network;
 mod orphans;
 mod procfs;
 mod reap;

@@ -41,6 +41,8 @@ pub(crate) struct Plan<'a> {
     pub landlock: Version,
     pub filter: Program,
     pub listener: Listener,
+    /// What is installed instead where the listener cannot be had. Absent: then nothing runs.
+    pub fallback: Option<Program>,
 }
 
 /// Standard input, output and error for the server.
@@ -130,14 +132,24 @@ fn confine_and_execute(plan: &Plan<'_>, guardian: Pid, progress: BorrowedFd<'_>)
     }
     prctl::set_no_new_privs().map_err(stage(Stage::NoNewPrivileges))?;
     domain.enter()?;
-    let listener = seccomp::install(&plan.filter, plan.listener).map_err(stage(Stage::Filter))?;
-    if let Some(listener) = listener {
-        say(progress, &Progress::Listener(listener.as_raw_fd()))?;
-        // The guardian answers when it has taken its duplicate; an end of file means that it could not.
-        match control::receive::<()>(progress) {
-            Ok(Some(())) => {}
-            Ok(None) | Err(_) => return Err(stage(Stage::Listener)(Errno::EPIPE)),
+    let offline = |program: &Program| seccomp::install(program, Listener::None).map(drop).map_err(stage(Stage::Filter));
+    match (seccomp::install(&plan.filter, plan.listener), &plan.fallback) {
+        (Ok(None), _) => {}
+        (Ok(Some(listener)), fallback) => {
+            say(progress, &Progress::Listener(listener.as_raw_fd()))?;
+            // The guardian answers whether it has taken its duplicate; an end of file means that it could not.
+            match (control::receive::<bool>(progress), fallback) {
+                (Ok(Some(true)), _) => {}
+                // Of two filters the stricter answer counts: a refusal goes before a notification (seccomp(2)).
+                (Ok(Some(false)), Some(fallback)) => offline(fallback)?,
+                _ => return Err(stage(Stage::Listener)(Errno::EPIPE)),
+            }
         }
+        (Err(_), Some(fallback)) => {
+            offline(fallback)?;
+            say(progress, &Progress::Offline)?;
+        }
+        (Err(errno), None) => return Err(stage(Stage::Filter)(errno)),
     }
     say(progress, &Progress::Executing)?;
     let errno = sys::execute(&plan.program, &plan.args, &plan.env);

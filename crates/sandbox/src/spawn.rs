@@ -4,7 +4,6 @@ use std::{
     ffi::{CString, OsStr},
     fs::{File, OpenOptions},
     io::{self, Read},
-    net::SocketAddrV4,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::{ffi::OsStrExt, fs::OpenOptionsExt},
@@ -13,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use firedoor_model::launch::{Network, Step};
+use firedoor_model::launch::{Access, Network, Step};
 use nix::{
     errno::Errno,
     libc,
@@ -31,6 +30,7 @@ use crate::{
     filesystem::Version,
     guardian,
     level::{ABI_SCOPE, ABI_TCP, Level, Outcome, missing_from},
+    network,
     orphans::Orphans,
     procfs, reap,
     seccomp::{self, Arch, Listener, Reach, Table},
@@ -78,21 +78,22 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
         threads => return Err(SpawnError::Threads(threads)),
     }
     let Launch { step, stdin, stdout, stderr } = launch;
-    let (plan, proxy) = plan(step)?;
+    let (plan, reach) = plan(step)?;
     let stdio = stdio(stdin, stdout, stderr)?;
-    let mut outcome = outcome(&plan, proxy);
+    let mut outcome = outcome(&plan);
 
     prctl::set_child_subreaper(true).map_err(|e| SpawnError::setup(Stage::Guardian, e))?;
     let orphans = Orphans::before_start();
-    let (ours, theirs) = control::pair().map_err(|e| SpawnError::setup(Stage::Guardian, e))?;
+    let pair = || control::pair().map_err(|e| SpawnError::setup(Stage::Guardian, e));
+    let ((ours, theirs), (attempts, attempts_end)) = (pair()?, pair()?);
     let guardian = match sys::fork().map_err(|e| SpawnError::setup(Stage::Fork, e))? {
         ForkResult::Child => {
-            drop(ours);
-            guardian::become_guardian(&plan, proxy, stdio, theirs)
+            drop((ours, attempts));
+            guardian::become_guardian(&plan, reach, stdio, theirs, attempts_end)
         }
         ForkResult::Parent { child } => child,
     };
-    drop((stdio, theirs));
+    drop((stdio, theirs, attempts_end));
 
     let news = match reap::readable(&ours, START_LIMIT) {
         Ok(true) => control::receive::<News>(&ours).map_err(guardian_setup),
@@ -100,10 +101,13 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
         Err(e) => Err(guardian_setup(e)),
     };
     let error = match news {
-        Ok(Some(News::Started { pid, skipped })) => {
+        Ok(Some(News::Started { pid, skipped, judged })) => {
             let path = |i: u32| step.confinement.grants.get(usize::try_from(i).ok()?).map(|g| g.path.clone());
             outcome.skipped = skipped.into_iter().filter_map(path).collect();
-            return Ok(Tree { server: Pid::from_raw(pid), guardian, control: ours, outcome, orphans, exit: None });
+            outcome.level = Level::of(outcome.landlock_abi, true, judged);
+            outcome.judged &= judged;
+            let server = Pid::from_raw(pid);
+            return Ok(Tree { server, guardian, control: ours, attempts, outcome, orphans, exit: None });
         }
         Ok(Some(News::Failed(failure))) => explain(step, failure),
         Ok(Some(News::Exited { .. }) | None) => SpawnError::GuardianLost,
@@ -119,7 +123,7 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
     Err(error)
 }
 
-fn plan(step: &Step) -> Result<(Plan<'_>, Option<SocketAddrV4>), SpawnError> {
+fn plan(step: &Step) -> Result<(Plan<'_>, Option<network::Reach>), SpawnError> {
     let grants = &step.confinement.grants;
     if !step.program.is_absolute() {
         return Err(SpawnError::RelativeProgram(step.program.clone()));
@@ -130,19 +134,24 @@ fn plan(step: &Step) -> Result<(Plan<'_>, Option<SocketAddrV4>), SpawnError> {
     if let Some(grant) = grants.iter().find(|g| !g.path.is_absolute()) {
         return Err(SpawnError::RelativeGrant(grant.path.clone()));
     }
-    let proxy = match step.confinement.network {
-        Network::None => None,
-        Network::Proxy(address) if address.ip().is_loopback() => Some(address),
-        Network::Proxy(address) => return Err(SpawnError::Proxy(address)),
+    let (reach, filter) = match &step.confinement.network {
+        Network::None => (None, Reach::None),
+        Network::Proxy(address) if address.ip().is_loopback() => (Some(network::Reach::Proxy(*address)), Reach::Proxy),
+        Network::Proxy(address) => return Err(SpawnError::Proxy(*address)),
+        Network::Hosts(hosts) => {
+            let writable = grants.iter().filter(|g| g.access == Access::Write).map(|g| g.path.clone()).collect();
+            let sockets = step.confinement.sockets.clone();
+            (Some(network::Reach::Listed { hosts: hosts.clone(), sockets, writable }), Reach::Listed)
+        }
     };
     let landlock = Version::running().map_err(|e| SpawnError::NoLandlock(e.into()))?;
-    let (reach, listener) = match proxy {
-        None => (Reach::None, Listener::None),
-        Some(_) => (Reach::Proxy, Listener::Wanted),
-    };
+    let listener = if reach.is_some() { Listener::Wanted } else { Listener::None };
     let table = Table::built_in().map_err(|e| SpawnError::Table(e.to_string()))?;
     let arch = Arch::native().ok_or_else(|| SpawnError::Table("it has no numbers for this architecture".into()))?;
-    let filter = seccomp::compile(&table, arch, reach).map_err(|e| SpawnError::Table(e.to_string()))?;
+    let compiled = |reach| seccomp::compile(&table, arch, reach).map_err(|e| SpawnError::Table(e.to_string()));
+    // An install step without its proxy is of no use; a server without a network may be.
+    let fallback = if filter == Reach::Listed { Some(compiled(Reach::None)?) } else { None };
+    let filter = compiled(filter)?;
 
     let program = c_string("the program", step.program.as_os_str())?;
     let mut args = vec![program.clone()];
@@ -155,7 +164,7 @@ fn plan(step: &Step) -> Result<(Plan<'_>, Option<SocketAddrV4>), SpawnError> {
     }
     let cwd = c_string("the working directory", step.cwd.as_os_str())?;
     let (args, env) = (Vector::new(args), Vector::new(env));
-    Ok((Plan { program, args, env, cwd, grants, landlock, filter, listener }, proxy))
+    Ok((Plan { program, args, env, cwd, grants, landlock, filter, listener, fallback }, reach))
 }
 
 fn c_string(what: &'static str, text: &OsStr) -> Result<CString, SpawnError> {
@@ -171,7 +180,7 @@ fn variable(name: &OsStr, value: &OsStr) -> Result<CString, SpawnError> {
     CString::new(bytes).map_err(|_| SpawnError::Text(WHAT))
 }
 
-fn outcome(plan: &Plan<'_>, proxy: Option<SocketAddrV4>) -> Outcome {
+fn outcome(plan: &Plan<'_>) -> Outcome {
     let abi = plan.landlock.number;
     Outcome {
         // Here the network is what was asked for: either nothing or judged.
@@ -181,7 +190,7 @@ fn outcome(plan: &Plan<'_>, proxy: Option<SocketAddrV4>) -> Outcome {
         tcp_denied: abi >= ABI_TCP,
         scoped: abi >= ABI_SCOPE,
         filter_instructions: plan.filter.len(),
-        proxied: proxy.is_some(),
+        judged: plan.listener == Listener::Wanted,
         skipped: Vec::new(),
         missing: missing_from(abi),
     }

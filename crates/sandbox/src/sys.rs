@@ -152,8 +152,8 @@ impl Vector {
 
 /// `fork(2)`. The caller has one thread, so that the child may allocate.
 pub(crate) fn fork() -> nix::Result<ForkResult> {
-    // SAFETY: `spawn` refuses to go on unless this process has one thread, and the guardian never starts one, so no lock
-    // is held by a thread that the child would lack.
+    // SAFETY: `spawn` refuses to go on unless this process has one thread, and the guardian starts none before it has
+    // forked the server, so no lock is held by a thread that the child would lack.
     unsafe { nix::unistd::fork() }
 }
 
@@ -166,10 +166,10 @@ pub(crate) fn notification(listener: BorrowedFd<'_>) -> nix::Result<libc::seccom
     Errno::result(result).map(|_| notification)
 }
 
-/// `ioctl(SECCOMP_IOCTL_NOTIF_SEND)`: answers a call with a value of 0 or with an error. Never lets it continue.
-pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, result: nix::Result<()>) -> nix::Result<()> {
-    let error = result.map_or_else(|e| -(e as i32), |()| 0);
-    let mut response = libc::seccomp_notif_resp { id, val: 0, error, flags: 0 };
+/// `ioctl(SECCOMP_IOCTL_NOTIF_SEND)`: answers a call with a value or with an error. Never lets it continue.
+pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, result: nix::Result<i64>) -> nix::Result<()> {
+    let (val, error) = result.map_or_else(|e| (0, -(e as i32)), |value| (value, 0));
+    let mut response = libc::seccomp_notif_resp { id, val, error, flags: 0 };
     // SAFETY: the structure is the one this request reads, and valid during the call.
     let result = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut response) };
     Errno::result(result).map(drop)
@@ -200,4 +200,116 @@ fn socket_option(socket: BorrowedFd<'_>, option: c_int) -> nix::Result<c_int> {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw mut value).cast(), &raw mut length)
     };
     Errno::result(result).map(|_| value)
+}
+
+/// `SO_TYPE` of a socket, such as `SOCK_STREAM`.
+pub(crate) fn socket_kind(socket: BorrowedFd<'_>) -> nix::Result<c_int> {
+    socket_option(socket, libc::SO_TYPE)
+}
+
+/// `connect(2)` to an address in the kernel's form.
+pub(crate) fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> nix::Result<()> {
+    let length = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the kernel reads `length` bytes, which the slice has, and checks what they mean.
+    Errno::result(unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) }).map(drop)
+}
+
+/// `bind(2)` to an address in the kernel's form.
+pub(crate) fn bind(socket: BorrowedFd<'_>, address: &[u8]) -> nix::Result<()> {
+    let length = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the kernel reads `length` bytes, which the slice has, and checks what they mean.
+    Errno::result(unsafe { libc::bind(socket.as_raw_fd(), address.as_ptr().cast(), length) }).map(drop)
+}
+
+/// `listen(2)`.
+pub(crate) fn listen(socket: BorrowedFd<'_>, backlog: c_int) -> nix::Result<()> {
+    // SAFETY: takes integers; the descriptor is open.
+    Errno::result(unsafe { libc::listen(socket.as_raw_fd(), backlog) }).map(drop)
+}
+
+/// `getsockname(2)`, in the kernel's form.
+pub(crate) fn own_address(socket: BorrowedFd<'_>) -> nix::Result<Vec<u8>> {
+    let mut bytes = vec![0u8; size_of::<libc::sockaddr_storage>()];
+    let mut length = libc::socklen_t::try_from(bytes.len()).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: `bytes` is valid for writing `length` bytes, and `length` for writing.
+    let result = unsafe { libc::getsockname(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), &raw mut length) };
+    Errno::result(result)?;
+    bytes.truncate(usize::try_from(length).unwrap_or(0));
+    Ok(bytes)
+}
+
+/// `sendmsg(2)` of one block of data. `control` holds control messages in the kernel's form.
+pub(crate) fn send_message(
+    socket: BorrowedFd<'_>,
+    address: &[u8],
+    data: &[u8],
+    control: &[u64],
+    control_length: usize,
+    flags: c_int,
+) -> nix::Result<usize> {
+    if control_length > size_of_val(control) {
+        return Err(Errno::EINVAL);
+    }
+    let mut block = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
+    // SAFETY: plain integers and pointers, for which zero is valid.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut block;
+    message.msg_iovlen = 1;
+    if !address.is_empty() {
+        message.msg_name = address.as_ptr().cast_mut().cast();
+        message.msg_namelen = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::EINVAL)?;
+    }
+    if control_length > 0 {
+        message.msg_control = control.as_ptr().cast_mut().cast();
+        message.msg_controllen = control_length;
+    }
+    // SAFETY: every pointer in `message` is valid for reading the length beside it during the call; `sendmsg` writes to
+    // none of them.
+    let sent = Errno::result(unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) })?;
+    usize::try_from(sent).map_err(|_| Errno::EINVAL)
+}
+
+/// `pidfd_send_signal(2)`: to the thread or process of the pidfd.
+pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: c_int) -> nix::Result<()> {
+    // SAFETY: takes integers and a null pointer, which means no details.
+    let result = unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, std::ptr::null::<libc::siginfo_t>(), 0)
+    };
+    Errno::result(result).map(drop)
+}
+
+/// `openat2(2)` for a path only, without following magic links (`/proc/PID/fd/N`), `..` and symbolic links included.
+pub(crate) fn open_resolved(base: BorrowedFd<'_>, path: &CStr) -> nix::Result<OwnedFd> {
+    #[repr(C)]
+    struct How {
+        flags: u64,
+        mode: u64,
+        resolve: u64,
+    }
+    const RESOLVE_NO_MAGICLINKS: u64 = 0x02; // linux/openat2.h
+    let flags = u64::from((libc::O_PATH | libc::O_CLOEXEC).unsigned_abs());
+    let how = How { flags, mode: 0, resolve: RESOLVE_NO_MAGICLINKS };
+    // SAFETY: a C string and a structure of the layout and size of `struct open_how`, both only read.
+    owned(unsafe {
+        libc::syscall(libc::SYS_openat2, base.as_raw_fd(), path.as_ptr(), &raw const how, size_of::<How>())
+    })
+}
+
+/// When an open file came into being, in seconds and nanoseconds (`statx(2)`); `None` where the file system does not know.
+pub(crate) fn born(file: BorrowedFd<'_>) -> Option<(i64, u32)> {
+    // SAFETY: plain integers, for which zero is valid.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: an empty C string, integers, and a structure that is valid for writing.
+    let result =
+        unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_BTIME, &raw mut found) };
+    let known = result == 0 && found.stx_mask & libc::STATX_BTIME != 0;
+    known.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec))
+}
+
+/// The clock that file systems take their times from.
+pub(crate) fn file_time() -> Option<(i64, u32)> {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is valid for writing.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut now) };
+    (result == 0).then(|| (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or(0)))
 }

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use firedoor_model::network::Attempt;
 use nix::{
     sys::{
         signal::{Signal, kill},
@@ -63,6 +64,7 @@ pub struct Tree {
     pub(crate) server: Pid,
     pub(crate) guardian: Pid,
     pub(crate) control: OwnedFd,
+    pub(crate) attempts: OwnedFd,
     pub(crate) outcome: Outcome,
     pub(crate) orphans: Orphans,
     pub(crate) exit: Option<Exit>,
@@ -88,6 +90,20 @@ impl Tree {
     /// Kills the server and everything it started. [`Tree::wait`] tells when that is done.
     pub fn kill(&self) -> io::Result<()> {
         self.order(Order::Kill)
+    }
+
+    /// Becomes readable when [`Tree::next_attempt`] has something, and hangs up at the end.
+    pub fn attempts_fd(&self) -> BorrowedFd<'_> {
+        self.attempts.as_fd()
+    }
+
+    /// The next attempt that was refused, if there is one now.
+    pub fn next_attempt(&self) -> Option<Attempt> {
+        match reap::readable(&self.attempts, Duration::ZERO) {
+            // Nobody but the guardian holds the other end; what does not read is dropped.
+            Ok(true) => control::receive(&self.attempts).ok().flatten(),
+            Ok(false) | Err(_) => None,
+        }
     }
 
     /// Becomes readable (or hangs up) when [`Tree::wait`] will return without blocking for long.

@@ -120,7 +120,7 @@ impl Planner<'_> {
                 env: self.env,
                 // Not the project's directory: an install must not depend on, or reach, the user's files.
                 cwd: dir.clone(),
-                confinement: Confinement { grants, network: Network::Proxy(proxy.address) },
+                confinement: Confinement { grants, network: Network::Proxy(proxy.address), sockets: Vec::new() },
             },
             hosts: registries.hosts,
             timeout: install::TIMEOUT,

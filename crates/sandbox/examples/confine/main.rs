@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Extra words: `verbose` prints pid and outcome first, `term` forwards one SIGTERM when the server is up and has
+/// Extra words: `attempts` prints what was refused at the end, `verbose` prints pid and outcome first, `term` forwards one SIGTERM when the server is up and has
 /// written a line, `kill` kills the tree then.
 fn run(path: &str, words: &[&str]) -> ExitCode {
     let fail = |text: String| {
@@ -66,7 +66,13 @@ fn run(path: &str, words: &[&str]) -> ExitCode {
             return fail(e.to_string());
         }
     }
-    match tree.wait() {
+    let ended = tree.wait();
+    if words.contains(&"attempts") {
+        while let Some(attempt) = tree.next_attempt() {
+            let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&attempt).unwrap_or_default());
+        }
+    }
+    match ended {
         Ok(exit) => {
             if words.contains(&"verbose") {
                 let _ = writeln!(std::io::stderr(), "{exit}");

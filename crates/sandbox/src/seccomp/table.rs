@@ -16,6 +16,8 @@ pub(crate) enum Reach {
     None,
     /// The proxy, through the guardian.
     Proxy,
+    /// What lists of hosts and Unix sockets allow, through the guardian.
+    Listed,
 }
 
 /// The table is not what it must be.
@@ -296,6 +298,7 @@ mod tests {
             kexec_file_load = SYS_kexec_file_load,
             kexec_load = SYS_kexec_load,
             keyctl = SYS_keyctl,
+            bind = SYS_bind,
             listen = SYS_listen,
             lookup_dcookie = SYS_lookup_dcookie,
             migrate_pages = SYS_migrate_pages,

@@ -70,7 +70,7 @@ impl Setup {
             args: vec!["probe".into()],
             env: Vec::new(),
             cwd: "/".into(),
-            confinement: Confinement { grants, network: Network::None },
+            confinement: Confinement { grants, network: Network::None, sockets: Vec::new() },
         };
         let setup = Self { user, step, dir };
         setup.own_everything();

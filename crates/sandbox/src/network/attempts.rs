@@ -1,0 +1,88 @@
+//! Telling the caller what was refused: each thing once in a while, and never so much that it hurts.
+
+use std::{
+    collections::HashMap,
+    fs,
+    os::fd::{AsRawFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use firedoor_model::{
+    Untrusted,
+    network::{Attempt, AttemptKind},
+};
+use nix::{
+    sys::socket::{self, MsgFlags},
+    unistd::Pid,
+};
+
+/// The same attempt is told again after this long.
+const AGAIN: Duration = Duration::from_secs(600);
+/// Most different attempts that are told within [`AGAIN`].
+const MAX_TOLD: usize = 64;
+/// Longest target and program, in characters.
+const MAX_TEXT: usize = 300;
+
+/// The guardian's end of the channel for refused attempts.
+pub(crate) struct Attempts {
+    channel: OwnedFd,
+    told: HashMap<(AttemptKind, String), Instant>,
+}
+
+impl Attempts {
+    pub fn new(channel: OwnedFd) -> Self {
+        Self { channel, told: HashMap::new() }
+    }
+
+    /// Tells of an attempt of a thread. A caller that does not listen loses it.
+    pub fn tell(&mut self, thread: Pid, kind: AttemptKind, target: &str, reason: &str) {
+        let now = Instant::now();
+        self.told.retain(|_, at| now.duration_since(*at) < AGAIN);
+        let target: String = target.chars().take(MAX_TEXT).collect();
+        let key = (kind, target);
+        if self.told.len() >= MAX_TOLD || self.told.contains_key(&key) {
+            return;
+        }
+        let attempt = Attempt {
+            pid: thread.as_raw(),
+            program: Untrusted::new(program(thread)),
+            kind,
+            target: Untrusted::new(key.1.clone()),
+            reason: reason.to_owned(),
+        };
+        self.told.insert(key, now);
+        let Ok(bytes) = serde_json::to_vec(&attempt) else { return };
+        let _ = socket::send(self.channel.as_raw_fd(), &bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
+    }
+}
+
+/// The executable of a thread's process, as the kernel names it.
+fn program(thread: Pid) -> String {
+    let link = fs::read_link(format!("/proc/{thread}/exe"));
+    link.map(|p| p.to_string_lossy().chars().take(MAX_TEXT).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control;
+
+    #[test]
+    fn each_attempt_is_told_once_and_not_too_many() {
+        let (ours, theirs) = control::pair().unwrap();
+        let mut attempts = Attempts::new(theirs);
+        let own = Pid::this();
+        for n in 0..1000 {
+            attempts.tell(own, AttemptKind::Network, "evil.example:443", "no");
+            attempts.tell(own, AttemptKind::Network, &format!("n{n}.example"), "no");
+        }
+        drop(attempts);
+        let mut all: Vec<Attempt> = Vec::new();
+        while let Some(attempt) = control::receive(&ours).unwrap() {
+            all.push(attempt);
+        }
+        assert_eq!(all.len(), MAX_TOLD);
+        assert_eq!((all[0].pid, all[0].target.raw()), (own.as_raw(), "evil.example:443"));
+        assert_eq!(all[0].program.raw(), std::env::current_exe().unwrap().to_string_lossy());
+    }
+}

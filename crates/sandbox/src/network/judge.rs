@@ -1,0 +1,327 @@
+//! What a call may do. Everything here works on our copy of its arguments and on our duplicate of its socket.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    os::fd::{AsFd, BorrowedFd},
+    time::Instant,
+};
+
+use firedoor_model::network::{AttemptKind, KnownName};
+use nix::{errno::Errno, libc};
+
+use super::{
+    Outcome, Reach,
+    address::{self, Address, SOCKADDR_MAX},
+    attempts::Attempts,
+    caller::{Caller, Kind, Socket},
+    dns::{Answer, Family, Question},
+    names::Names,
+    pending::Work,
+    policy::{Policy, Refusal},
+    resolver::{Resolver, own_addresses},
+    stub::{Query, Stub},
+    unix::Sockets,
+};
+use crate::sys;
+
+/// Questions that wait for a look-up.
+const MAX_WAITING: usize = 256;
+/// Port of name servers.
+const DNS: u16 = 53;
+/// Why a socket of the network is refused that is no TCP connection.
+const ONLY_TCP: &str = "servers have no UDP besides name look-ups";
+const NO_LISTEN: &str = "a server may listen only where its profile says listen = true, and on the loopback interface";
+const NO_SOCKET: &str = "no grant names this Unix socket; if it is right: firedoor grants add ENTRY --unix";
+
+/// Decides, with all that is known of one server.
+pub(crate) struct Judge {
+    pub reach: Reach,
+    /// Absent for the proxy's clients.
+    pub(super) listed: Option<Listed>,
+    attempts: Attempts,
+}
+
+/// State of a server whose connections are judged by lists.
+pub(super) struct Listed {
+    policy: Policy,
+    listen: bool,
+    names: Names,
+    resolver: Resolver,
+    pub(super) stub: Stub,
+    waiting: Vec<(Query, Question, String)>,
+    pub(super) sockets: Sockets,
+}
+
+impl Judge {
+    pub fn new(reach: Reach, attempts: Attempts) -> nix::Result<Self> {
+        let listed = match &reach {
+            Reach::Proxy(_) => None,
+            Reach::Listed { hosts, sockets, writable } => {
+                let errno = |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO));
+                let mut known = hosts.known.clone();
+                let addresses = vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+                known.push(KnownName { name: "localhost".into(), addresses });
+                Some(Listed {
+                    policy: Policy::new(hosts.allowed.clone()),
+                    listen: hosts.listen,
+                    names: Names::default(),
+                    resolver: Resolver::new(known)?,
+                    stub: Stub::new().map_err(errno)?,
+                    waiting: Vec::new(),
+                    sockets: Sockets::new(sockets.clone(), writable.clone()),
+                })
+            }
+        };
+        Ok(Self { reach, listed, attempts })
+    }
+
+    /// Descriptors that are readable when [`Self::serve_names`] has something to do.
+    pub fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.listed.iter().flat_map(|l| l.stub.watched().chain([l.resolver.wake()]))
+    }
+
+    pub(super) fn listed(&mut self) -> nix::Result<&mut Listed> {
+        self.listed.as_mut().ok_or(Errno::EACCES)
+    }
+
+    pub(super) fn refuse(&mut self, caller: &Caller<'_>, kind: AttemptKind, target: &str, reason: &str) -> Errno {
+        self.attempts.tell(caller.thread, kind, target, reason);
+        Errno::EACCES
+    }
+
+    pub fn connect(&mut self, caller: &Caller<'_>, fd: i32, at: u64, length: i32) -> nix::Result<Outcome> {
+        let bytes = caller.read(at, address_length(length)?)?;
+        let socket = caller.socket(fd)?;
+        let to = Address::decode(&bytes, socket.domain)?;
+        let to = match (&self.reach, socket.kind, to) {
+            (Reach::Proxy(proxy), Kind::Tcp, Address::Inet(to)) if to == SocketAddr::V4(*proxy) => {
+                address::encode(to, socket.domain)
+            }
+            (Reach::Proxy(_), ..) => return Err(Errno::EACCES),
+            (_, _, Address::Unspecified) => address::unspecified(),
+            (_, Kind::Tcp, Address::Inet(to)) => address::encode(self.tcp(caller, to)?, socket.domain),
+            (_, Kind::Udp, Address::Inet(to)) => return self.connect_udp(caller, &socket, to),
+            (_, Kind::UnixConnection | Kind::UnixDatagram, Address::Path(path)) => {
+                let found = self.unix(caller, &path)?;
+                return socket.connect(&found.address()).map(|()| Outcome::Done(0));
+            }
+            (_, _, Address::Nameless) => {
+                return Err(self.refuse(caller, AttemptKind::Socket, "an abstract socket", NO_SOCKET));
+            }
+            (_, Kind::Netlink, Address::Netlink { port: 0, groups: 0 }) => address::netlink(0, 0),
+            _ => return Err(Errno::EACCES),
+        };
+        let waits = socket.waits()?;
+        match socket.connect(&to) {
+            Err(Errno::EINPROGRESS) if waits => Ok(Outcome::Later(Work::Connect { socket, to })),
+            result => result.map(|()| Outcome::Done(0)),
+        }
+    }
+
+    /// The real address of a TCP connection.
+    fn tcp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<SocketAddr> {
+        let (to, port) = (address::destination(to), to.port());
+        let listed = self.listed()?;
+        let (target, verdict) = match listed.names.meant_by(to.ip()) {
+            Some((known, ip)) => {
+                let verdict = listed.policy.named(&known.name, ip, port, &known.own);
+                let target = format!("{}:{port}", known.name);
+                if verdict.is_ok() && !known.is_fresh(Instant::now()) && listed.resolver.known(&known.name).is_none() {
+                    // For the next one. What was looked up before is still allowed.
+                    let name = known.name.clone();
+                    listed.resolver.begin(&name);
+                }
+                (target, verdict.map(|()| SocketAddr::new(ip, port)))
+            }
+            // Name servers are asked by UDP; a resolver that tries TCP is told at once.
+            None if port == DNS => return Err(Errno::ECONNREFUSED),
+            None => (to.to_string(), listed.policy.address(to.ip(), port, own_addresses).map(|()| to)),
+        };
+        verdict.map_err(|refusal| self.refuse(caller, AttemptKind::Network, &target, &refusal.to_string()))
+    }
+
+    fn connect_udp(&mut self, caller: &Caller<'_>, socket: &Socket, to: SocketAddr) -> nix::Result<Outcome> {
+        if to.port() != DNS {
+            return Err(self.refuse_udp(caller, to));
+        }
+        let listed = self.listed()?;
+        let stub = listed.stub.address(to).ok_or(Errno::ENETUNREACH)?;
+        socket.connect(&address::encode(stub, socket.domain))?;
+        listed.admit(caller, socket)?;
+        Ok(Outcome::Done(0))
+    }
+
+    /// C libraries connect UDP sockets to what they have looked up only to see which way it would go; that is no attempt.
+    pub(super) fn refuse_udp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> Errno {
+        let asked = self.listed.as_ref().is_some_and(|l| l.names.meant_by(to.ip()).is_some());
+        if asked || matches!(to.port(), 0 | u16::MAX) {
+            return Errno::ENETUNREACH;
+        }
+        self.refuse(caller, AttemptKind::Network, &format!("{to} (UDP)"), ONLY_TCP)
+    }
+
+    /// The Unix socket at a path.
+    pub(super) fn unix(&mut self, caller: &Caller<'_>, path: &[u8]) -> nix::Result<super::unix::Resolved> {
+        let (found, allowed) = self.listed()?.sockets.find(caller.thread, path)?;
+        if allowed {
+            return Ok(found);
+        }
+        if found.is_asked_by_libc() {
+            return Err(Errno::EACCES);
+        }
+        let path = found.path.to_string_lossy().into_owned();
+        Err(self.refuse(caller, AttemptKind::Socket, &path, NO_SOCKET))
+    }
+
+    pub fn bind(&mut self, caller: &Caller<'_>, fd: i32, at: u64, length: i32) -> nix::Result<Outcome> {
+        let bytes = caller.read(at, address_length(length)?)?;
+        let socket = caller.socket(fd)?;
+        let listed = self.listed()?;
+        let done = match (socket.kind, Address::decode(&bytes, socket.domain)?) {
+            // Chooses where a connection comes from. Without `listen` nothing can come to it.
+            (Kind::Tcp, Address::Inet(to)) if to.port() == 0 && !listed.listen => {
+                sys::bind(socket.fd.as_fd(), &address::encode(to, socket.domain))
+            }
+            (Kind::Tcp, Address::Inet(to)) if listed.listen && is_here(to) => bind_here(&socket, to),
+            (Kind::Udp, Address::Inet(to)) if to.port() == 0 && is_here(to) => bind_here(&socket, to),
+            (Kind::Tcp | Kind::Udp, Address::Inet(to)) => {
+                Err(self.refuse(caller, AttemptKind::Listen, &to.to_string(), NO_LISTEN))
+            }
+            (Kind::UnixConnection | Kind::UnixDatagram, Address::Path(path)) => {
+                listed.sockets.bind(caller.thread, &socket.fd, &path)
+            }
+            (Kind::Netlink, Address::Netlink { port, groups: 0 }) => {
+                sys::bind(socket.fd.as_fd(), &address::netlink(port, 0))
+            }
+            _ => Err(Errno::EACCES),
+        };
+        done.map(|()| Outcome::Done(0))
+    }
+
+    pub fn listen(&mut self, caller: &Caller<'_>, fd: i32, backlog: i32) -> nix::Result<Outcome> {
+        let socket = caller.socket(fd)?;
+        let own = sys::own_address(socket.fd.as_fd())?;
+        match (socket.kind, Address::decode(&own, socket.domain)?) {
+            (Kind::UnixConnection, Address::Path(_)) => {}
+            (Kind::Tcp, Address::Inet(own)) if self.listed()?.listen => {
+                if own.port() == 0 {
+                    // The kernel would bind it to every interface.
+                    bind_here(&socket, own)?;
+                } else if !own.ip().is_loopback() {
+                    return Err(self.refuse(caller, AttemptKind::Listen, &own.to_string(), NO_LISTEN));
+                }
+            }
+            (Kind::Tcp, Address::Inet(own)) => {
+                return Err(self.refuse(caller, AttemptKind::Listen, &own.to_string(), NO_LISTEN));
+            }
+            _ => return Err(Errno::EACCES),
+        }
+        sys::listen(socket.fd.as_fd(), backlog).map(|()| Outcome::Done(0))
+    }
+
+    /// Answers the questions that have come, and those whose look-ups have ended.
+    pub fn serve_names(&mut self) {
+        let Some(listed) = &mut self.listed else { return };
+        for resolved in listed.resolver.finished() {
+            let addresses = resolved.addresses.unwrap_or_default();
+            let learned = listed.names.learn(&resolved.name, &addresses, resolved.own, Instant::now());
+            let (ready, rest) =
+                std::mem::take(&mut listed.waiting).into_iter().partition(|(_, _, n)| *n == resolved.name);
+            listed.waiting = rest;
+            for (query, question, name) in ready {
+                let answer =
+                    if learned { listed.known(&mut self.attempts, &query, &question, &name) } else { Answer::Failed };
+                listed.stub.answer(&question.answer(&answer), query.from);
+            }
+        }
+        for query in listed.stub.queries() {
+            let Some(question) = Question::parse(&query.bytes) else { continue };
+            match listed.ask(&mut self.attempts, &query, &question) {
+                Ok(answer) => listed.stub.answer(&question.answer(&answer), query.from),
+                Err(name) => listed.waiting.push((query, question, name)),
+            }
+        }
+    }
+}
+
+impl Listed {
+    /// Remembers a socket that was led to the stub.
+    pub fn admit(&mut self, caller: &Caller<'_>, socket: &Socket) -> nix::Result<()> {
+        if let Address::Inet(own) = Address::decode(&sys::own_address(socket.fd.as_fd())?, socket.domain)? {
+            self.stub.admit(own, caller.thread);
+        }
+        Ok(())
+    }
+
+    /// The answer to a question, or the name that is being looked up for it.
+    fn ask(&mut self, attempts: &mut Attempts, query: &Query, question: &Question) -> Result<Answer, String> {
+        let Some(name) = &question.name else { return Ok(Answer::NoSuchName) };
+        if !self.policy.may_look_up(name) {
+            attempts.tell(query.thread, AttemptKind::Network, name, &Refusal::NotGranted.to_string());
+            return Ok(Answer::NoSuchName);
+        }
+        if question.family.is_none() {
+            return Ok(Answer::Addresses(Vec::new()));
+        }
+        let now = Instant::now();
+        if let Some(addresses) = self.resolver.known(name) {
+            if !self.names.learn(name, &addresses, Vec::new(), now) {
+                return Ok(Answer::Failed);
+            }
+        } else if !self.names.get(name).is_some_and(|n| n.is_fresh(now)) {
+            let begun = self.waiting.len() < MAX_WAITING && self.resolver.begin(name);
+            return if begun { Err(name.clone()) } else { Ok(Answer::Failed) };
+        }
+        Ok(self.known(attempts, query, question, name))
+    }
+
+    /// The answer for a name that was looked up.
+    fn known(&self, attempts: &mut Attempts, query: &Query, question: &Question, name: &str) -> Answer {
+        let Some(known) = self.names.get(name) else { return Answer::NoSuchName };
+        let mut refusal = None;
+        let mut any = false;
+        for ip in known.addresses() {
+            match self.policy.name_may_mean(name, ip, None, &known.own) {
+                Ok(()) => any = true,
+                Err(why) => refusal = Some(why),
+            }
+        }
+        match (any, refusal) {
+            (true, _) => {
+                let v4 = question.family == Some(Family::V4);
+                let allowed = |ip: IpAddr| self.policy.name_may_mean(name, ip, None, &known.own).is_ok();
+                Answer::Addresses(self.names.stand_ins(name, v4, allowed))
+            }
+            (false, Some(why)) => {
+                attempts.tell(query.thread, AttemptKind::Network, name, &why.to_string());
+                Answer::NoSuchName
+            }
+            (false, None) => Answer::NoSuchName,
+        }
+    }
+}
+
+/// The length of an address, as the kernel checks it.
+pub(super) fn address_length(length: i32) -> nix::Result<usize> {
+    usize::try_from(length).ok().filter(|l| *l <= SOCKADDR_MAX).ok_or(Errno::EINVAL)
+}
+
+/// This machine alone, or every interface, which becomes this machine alone.
+fn is_here(to: SocketAddr) -> bool {
+    to.ip().is_loopback() || to.ip().is_unspecified()
+}
+
+/// Binds to the loopback interface.
+pub(super) fn bind_here(socket: &Socket, to: SocketAddr) -> nix::Result<()> {
+    let at = |ip: IpAddr| address::encode(SocketAddr::new(ip, to.port()), socket.domain);
+    let bind = |bytes: &[u8]| sys::bind(socket.fd.as_fd(), bytes);
+    match to.ip() {
+        IpAddr::V6(ip) if ip.is_unspecified() && socket.kind == Kind::Tcp => {
+            // IPv4 too would be served: what connects to 127.0.0.1 must find it. Not possible with IPV6_V6ONLY.
+            bind(&at(Ipv4Addr::LOCALHOST.into())).or_else(|_| bind(&at(Ipv6Addr::LOCALHOST.into())))
+        }
+        IpAddr::V6(ip) if ip.is_unspecified() => bind(&at(Ipv6Addr::LOCALHOST.into())),
+        IpAddr::V4(ip) if ip.is_unspecified() => bind(&at(Ipv4Addr::LOCALHOST.into())),
+        ip => bind(&at(ip)),
+    }
+}

@@ -1,0 +1,156 @@
+//! Network calls of the server, judged and performed by the guardian.
+//!
+//! The arguments are read once; what is judged is our copy, and what acts is a duplicate of the server's socket in our own
+//! process. A call is never continued: another thread could change its memory between our look and the kernel's.
+//!
+//! Architecture invariant: nothing here waits. What the network has not decided yet is kept in [`pending`].
+
+mod address;
+mod attempts;
+mod caller;
+mod dns;
+mod judge;
+mod message;
+mod names;
+mod pending;
+mod policy;
+mod public;
+mod resolver;
+mod send;
+mod stub;
+mod unix;
+
+use std::{
+    net::SocketAddrV4,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::PathBuf,
+    time::Duration,
+};
+
+use firedoor_model::network::Hosts;
+use nix::{
+    errno::Errno,
+    libc,
+    poll::{PollFd, PollFlags},
+};
+
+use crate::sys;
+use attempts::Attempts;
+use caller::Caller;
+use judge::Judge;
+use pending::{Pending, Work};
+
+/// How often calls whose callers may have died are looked at.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// What is allowed.
+#[derive(Clone, Debug)]
+pub(crate) enum Reach {
+    /// One loopback address.
+    Proxy(SocketAddrV4),
+    /// What the lists say.
+    Listed {
+        hosts: Hosts,
+        /// Unix sockets that may be connected to.
+        sockets: Vec<PathBuf>,
+        /// Directories in which the server may make sockets of its own.
+        writable: Vec<PathBuf>,
+    },
+}
+
+/// The guardian's end of one filter.
+pub(crate) struct Supervisor {
+    listener: OwnedFd,
+    judge: Judge,
+    pending: Pending,
+}
+
+/// What becomes of a call.
+enum Outcome {
+    /// It returns this.
+    Done(i64),
+    /// Its caller waits until the network has decided.
+    Later(Work),
+}
+
+impl Supervisor {
+    pub fn new(listener: OwnedFd, reach: Reach, attempts: OwnedFd) -> nix::Result<Self> {
+        Ok(Self { listener, judge: Judge::new(reach, Attempts::new(attempts))?, pending: Pending::default() })
+    }
+
+    /// Adds what is to be watched.
+    pub fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+        let input = |fd: BorrowedFd<'a>| PollFd::new(fd, PollFlags::POLLIN);
+        fds.push(input(self.listener.as_fd()));
+        fds.extend(self.judge.watched().map(input));
+        fds.extend(self.pending.watched().map(|fd| PollFd::new(fd, PollFlags::POLLOUT)));
+    }
+
+    /// After this long [`Self::act`] is wanted in any case.
+    pub fn patience(&self) -> Option<Duration> {
+        (!self.pending.is_empty()).then_some(SWEEP)
+    }
+
+    /// Goes on with whatever is ready, in the order of [`Self::watch`]. `false` when no process with the filter is left.
+    pub fn act(&mut self, ready: &[PollFlags]) -> bool {
+        let (calls, rest) = match ready.split_first() {
+            Some((calls, rest)) => (*calls, rest),
+            None => (PollFlags::empty(), ready),
+        };
+        let own = self.judge.watched().count();
+        let listener = self.listener.as_fd();
+        self.pending.advance(listener, rest.get(own..).unwrap_or_default());
+        if rest.iter().take(own).any(|r| !r.is_empty()) {
+            self.judge.serve_names();
+        }
+        if calls.contains(PollFlags::POLLIN) {
+            self.serve();
+            return true;
+        }
+        calls.is_empty()
+    }
+
+    /// Takes one call and answers it, or keeps it until the network has decided.
+    fn serve(&mut self) {
+        // Without a call: its process was killed before we looked.
+        let Ok(call) = sys::notification(self.listener.as_fd()) else { return };
+        let result = match self.decide(&call) {
+            Ok(Outcome::Later(work)) => match self.pending.keep(self.listener.as_fd(), call.id, work) {
+                Ok(()) => return,
+                Err(errno) => Err(errno),
+            },
+            Ok(Outcome::Done(value)) => Ok(value),
+            Err(errno) => Err(errno),
+        };
+        answer(self.listener.as_fd(), call.id, result);
+    }
+
+    fn decide(&mut self, call: &libc::seccomp_notif) -> nix::Result<Outcome> {
+        let caller = Caller::of(self.listener.as_fd(), call)?;
+        let [a0, a1, a2, a3, a4, a5] = call.data.args;
+        // The kernel takes these as `int` or `unsigned int`.
+        let int = |n: u64| ((n & 0xffff_ffff) as u32).cast_signed();
+        let number = i64::from(call.data.nr);
+        if matches!(self.judge.reach, Reach::Proxy(_)) && number != libc::SYS_connect {
+            return Err(Errno::EPERM);
+        }
+        let fd = int(a0);
+        match number {
+            libc::SYS_connect => self.judge.connect(&caller, fd, a1, int(a2)),
+            libc::SYS_bind => self.judge.bind(&caller, fd, a1, int(a2)),
+            libc::SYS_listen => self.judge.listen(&caller, fd, int(a1)),
+            libc::SYS_sendto => {
+                let length = usize::try_from(a2).map_err(|_| Errno::EINVAL)?;
+                self.judge.send_to(caller, fd, (a1, length), int(a3), (a4, int(a5)))
+            }
+            libc::SYS_sendmsg => self.judge.send_message(caller, fd, a1, int(a2)),
+            libc::SYS_sendmmsg => self.judge.send_messages(caller, fd, (a1, int(a2)), int(a3)),
+            _ => Err(Errno::EPERM),
+        }
+    }
+}
+
+/// Answers a call. `ENOENT` means that the caller was killed meanwhile, so nobody is left to be answered.
+fn answer(listener: BorrowedFd<'_>, id: u64, result: nix::Result<i64>) {
+    while sys::answer(listener, id, result) == Err(Errno::EINTR) {}
+}

@@ -1,0 +1,162 @@
+//! Names that were looked up, and the stand-in addresses that the server got for them.
+//!
+//! The server never sees a real address. Each stand-in means one address of one name, so that a `connect` to it says which
+//! host is meant, and a program that tries the addresses of a host one after the other still does.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    time::{Duration, Instant},
+};
+
+/// Names of one server. An honest one uses a few dozen.
+const MAX_NAMES: usize = 4096;
+/// Addresses of one name and family that are used.
+const MAX_ADDRESSES: usize = 4;
+/// Stand-ins reserved for each name.
+const BLOCK: usize = 8;
+/// 198.18.0.0/15, reserved for benchmarks (RFC 2544): nobody has these on a network.
+const FIRST: u32 = Ipv4Addr::new(198, 18, 0, 0).to_bits();
+/// A unique local prefix (RFC 4193) with random bits.
+const FIRST_6: u128 = Ipv6Addr::new(0xfd9d, 0x3c5a, 0x71e4, 0xf12e, 0, 0, 0, 0).to_bits();
+/// How long what was looked up counts as fresh.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// What is known of one name.
+#[derive(Clone, Debug)]
+pub(crate) struct Name {
+    pub name: String,
+    v4: Vec<IpAddr>,
+    v6: Vec<IpAddr>,
+    /// This machine's addresses at that time.
+    pub own: Vec<IpAddr>,
+    at: Instant,
+}
+
+/// All names of one server.
+#[derive(Default)]
+pub(crate) struct Names {
+    names: Vec<Name>,
+    index: HashMap<String, usize>,
+}
+
+impl Name {
+    pub fn is_fresh(&self, now: Instant) -> bool {
+        now.duration_since(self.at) < FRESH
+    }
+
+    /// All addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.v4.iter().chain(&self.v6).copied()
+    }
+}
+
+impl Names {
+    pub fn get(&self, name: &str) -> Option<&Name> {
+        self.names.get(*self.index.get(name)?)
+    }
+
+    /// Remembers what a name stands for now. `false` when there are too many names.
+    pub fn learn(&mut self, name: &str, addresses: &[IpAddr], own: Vec<IpAddr>, now: Instant) -> bool {
+        let of = |v4: bool| {
+            let mut out: Vec<IpAddr> = Vec::new();
+            for ip in addresses.iter().filter(|ip| ip.is_ipv4() == v4) {
+                if out.len() < MAX_ADDRESSES && !out.contains(ip) {
+                    out.push(*ip);
+                }
+            }
+            out
+        };
+        let known = Name { name: name.to_owned(), v4: of(true), v6: of(false), own, at: now };
+        if let Some(place) = self.index.get(name).and_then(|i| self.names.get_mut(*i)) {
+            *place = known;
+            return true;
+        }
+        let room = self.names.len() < MAX_NAMES;
+        if room {
+            self.index.insert(name.to_owned(), self.names.len());
+            self.names.push(known);
+        }
+        room
+    }
+
+    /// The stand-ins for those addresses of a name that `allowed` lets through.
+    pub fn stand_ins(&self, name: &str, v4: bool, allowed: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
+        let Some((index, known)) = self.index.get(name).and_then(|i| Some((*i, self.names.get(*i)?))) else {
+            return Vec::new();
+        };
+        let real = if v4 { &known.v4 } else { &known.v6 };
+        let stand_in = |i: usize| {
+            let offset = u32::try_from((index + 1) * BLOCK + i).unwrap_or(0);
+            if v4 {
+                IpAddr::from(Ipv4Addr::from_bits(FIRST + offset))
+            } else {
+                Ipv6Addr::from_bits(FIRST_6 + u128::from(offset)).into()
+            }
+        };
+        real.iter().enumerate().filter(|(_, ip)| allowed(**ip)).map(|(i, _)| stand_in(i)).collect()
+    }
+
+    /// What a stand-in means now: a name and one of its addresses.
+    pub fn meant_by(&self, stand_in: IpAddr) -> Option<(&Name, IpAddr)> {
+        let offset = match stand_in {
+            IpAddr::V4(ip) => ip.to_bits().checked_sub(FIRST)?,
+            IpAddr::V6(ip) => u32::try_from(ip.to_bits().checked_sub(FIRST_6)?).ok()?,
+        };
+        let offset = usize::try_from(offset).ok()?;
+        let known = self.names.get((offset / BLOCK).checked_sub(1)?)?;
+        let real = if stand_in.is_ipv4() { &known.v4 } else { &known.v6 };
+        // A name may have fewer addresses than when the program looked it up.
+        let ip = real.get((offset % BLOCK).checked_rem(real.len())?)?;
+        Some((known, *ip))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stand_ins_lead_back() {
+        let mut names = Names::default();
+        let now = Instant::now();
+        let ips: Vec<IpAddr> = ["9.9.9.1", "9.9.9.2", "2606::1", "9.9.9.1"].map(|t| t.parse().unwrap()).into();
+        assert!(names.learn("a.example", &ips, Vec::new(), now));
+        assert!(names.learn("b.example", &ips[2..3], Vec::new(), now));
+        let of = |name, v4| names.stand_ins(name, v4, |_| true);
+        assert_eq!((of("a.example", true).len(), of("a.example", false).len()), (2, 1));
+        assert_eq!((of("b.example", true).len(), of("c.example", true).len()), (0, 0));
+        for (name, v4, i, want) in [
+            ("a.example", true, 0, "9.9.9.1"),
+            ("a.example", true, 1, "9.9.9.2"),
+            ("a.example", false, 0, "2606::1"),
+            ("b.example", false, 0, "2606::1"),
+        ] {
+            let stand_in = of(name, v4)[i];
+            let (known, ip) = names.meant_by(stand_in).unwrap();
+            assert_eq!((known.name.as_str(), ip), (name, want.parse().unwrap()), "{stand_in}");
+        }
+        assert_eq!(names.stand_ins("a.example", true, |ip| ip == ips[1]).len(), 1);
+        let second = of("a.example", true)[1];
+        names.learn("a.example", &ips[..1], Vec::new(), now);
+        assert_eq!(names.meant_by(second).unwrap().1, ips[0], "fewer addresses than before");
+        names.learn("a.example", &[], Vec::new(), now);
+        assert!(names.meant_by(second).is_none());
+        for other in
+            ["198.18.0.0", "198.18.0.7", "198.18.200.1", "198.17.255.255", "127.0.0.1", "::1", "fd9d:3c5a:71e4:f12e::1"]
+        {
+            assert!(names.meant_by(other.parse().unwrap()).is_none(), "{other}");
+        }
+        assert!(names.get("a.example").unwrap().is_fresh(now));
+        assert!(!names.get("a.example").unwrap().is_fresh(now + FRESH));
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        let mut names = Names::default();
+        let now = Instant::now();
+        assert!((0..MAX_NAMES).all(|n| names.learn(&format!("n{n}.example"), &[], Vec::new(), now)));
+        assert!(!names.learn("more.example", &[], Vec::new(), now));
+        assert!(names.learn("n0.example", &[], Vec::new(), now));
+    }
+}

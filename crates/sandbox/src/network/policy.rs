@@ -1,0 +1,174 @@
+//! Which destinations are allowed. Pure: grants, names and addresses in, a verdict out.
+
+use std::{fmt, net::IpAddr};
+
+use firedoor_model::network::{Host, HostGrant};
+
+use super::public::{is_local_name, is_public};
+
+/// The host list of one server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Policy {
+    allowed: Vec<HostGrant>,
+}
+
+/// Why a destination is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// No grant names it.
+    NotGranted,
+    /// The name is granted, but stands for an address of this machine or network.
+    NotPublic(IpAddr),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotGranted => {
+                f.write_str("no grant names this host; if it is right: firedoor grants add ENTRY --host")
+            }
+            Self::NotPublic(address) => write!(
+                f,
+                "the name is granted but stands for {address}, which is not public; if it is right, grant that address too"
+            ),
+        }
+    }
+}
+
+impl Policy {
+    pub fn new(allowed: Vec<HostGrant>) -> Self {
+        Self { allowed }
+    }
+
+    /// Whether a name may be looked up: some port of it may be reached.
+    pub fn may_look_up(&self, name: &str) -> bool {
+        self.allowed.iter().any(|g| g.names(name) || (is_localhost(name) && is_loopback(&g.host)))
+    }
+
+    /// A connection to an address that no name was looked up for. `own` are this machine's addresses.
+    pub fn address(&self, ip: IpAddr, port: u16, own: impl FnOnce() -> Vec<IpAddr>) -> Result<(), Refusal> {
+        let listed = || self.allowed.iter().any(|g| g.host == Host::Any && g.at(port));
+        let any = || is_public(ip) && listed() && !own().contains(&ip);
+        if self.literally(ip, Some(port)) || any() { Ok(()) } else { Err(Refusal::NotGranted) }
+    }
+
+    /// A connection to one of a name's addresses.
+    pub fn named(&self, name: &str, ip: IpAddr, port: u16, own: &[IpAddr]) -> Result<(), Refusal> {
+        // Whoever grants 127.0.0.1 means localhost.
+        if is_localhost(name) && self.literally(ip, Some(port)) {
+            return Ok(());
+        }
+        if !self.allowed.iter().any(|g| g.names(name) && g.at(port)) {
+            return Err(Refusal::NotGranted);
+        }
+        self.name_may_mean(name, ip, Some(port), own)
+    }
+
+    /// Whether a granted name may stand for this address. A name server, or whoever speaks for a name, could otherwise
+    /// point it at the machine's own services ("DNS rebinding").
+    pub fn name_may_mean(&self, name: &str, ip: IpAddr, port: Option<u16>, own: &[IpAddr]) -> Result<(), Refusal> {
+        let exactly = || self.allowed.iter().any(|g| matches!(&g.host, Host::Name(own) if own == name));
+        let public = is_public(ip) && !own.contains(&ip);
+        if public || self.literally(ip, port) || (is_local_name(name) && exactly() && local_may_mean(name, ip, own)) {
+            Ok(())
+        } else {
+            Err(Refusal::NotPublic(ip))
+        }
+    }
+
+    fn literally(&self, ip: IpAddr, port: Option<u16>) -> bool {
+        self.allowed.iter().any(|g| g.host == Host::Address(ip) && port.is_none_or(|port| g.at(port)))
+    }
+}
+
+fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+fn is_loopback(host: &Host) -> bool {
+    matches!(host, Host::Address(ip) if ip.is_loopback())
+}
+
+/// A local name that was granted exactly may stand for a private address; only `localhost` for this machine; none for a
+/// link-local address, where clouds keep their metadata.
+fn local_may_mean(name: &str, ip: IpAddr, own: &[IpAddr]) -> bool {
+    if ip.is_loopback() || own.contains(&ip) {
+        return is_localhost(name) && ip.is_loopback();
+    }
+    match ip {
+        IpAddr::V4(ip) => ip.is_private(),
+        // The metadata service of Amazon's IPv6-only machines is unique local too.
+        IpAddr::V6(ip) => ip.is_unique_local() && ip.segments().get(..2) != Some(&[0xfd00, 0xec2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(grants: &[&str]) -> Policy {
+        Policy::new(grants.iter().map(|g| g.parse().unwrap()).collect())
+    }
+
+    const OWN: [IpAddr; 2] =
+        [IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 1, 7)), IpAddr::V4(std::net::Ipv4Addr::new(8, 8, 4, 4))];
+
+    #[test]
+    fn names() {
+        for (grants, name, to, want) in [
+            (&["a.example.com"][..], "a.example.com", "9.9.9.9:443", true),
+            (&["a.example.com:443"], "a.example.com", "9.9.9.9:443", true),
+            (&["a.example.com:443"], "a.example.com", "9.9.9.9:80", false),
+            (&["*.example.com"], "a.example.com", "[2606:4700::1]:80", true),
+            (&["*.example.com"], "example.com", "9.9.9.9:80", false),
+            (&["*"], "example.com", "9.9.9.9:80", true),
+            (&["*"], "example.com", "8.8.4.4:80", false),
+            (&["*"], "example.com", "127.0.0.1:80", false),
+            (&["*"], "localhost", "127.0.0.1:80", false),
+            (&["a.example.com"], "a.example.com", "127.0.0.1:80", false),
+            (&["a.example.com"], "a.example.com", "169.254.169.254:80", false),
+            (&["a.example.com"], "a.example.com", "10.0.0.1:80", false),
+            (&["a.example.com", "10.0.0.1"], "a.example.com", "10.0.0.1:80", true),
+            (&["a.example.com", "10.0.0.1:81"], "a.example.com", "10.0.0.1:80", false),
+            (&["a.example.com", "127.0.0.1:80"], "a.example.com", "127.0.0.1:80", true),
+            (&["localhost:80"], "localhost", "127.0.0.1:80", true),
+            (&["localhost:80"], "localhost", "[::1]:80", true),
+            (&["localhost:80"], "localhost", "127.0.0.1:81", false),
+            (&["localhost"], "localhost", "192.168.1.7:80", false),
+            (&["127.0.0.1:80"], "localhost", "127.0.0.1:80", true),
+            (&["127.0.0.1:80"], "localhost", "127.0.0.1:81", false),
+            (&["127.0.0.1:80"], "localhost", "[::1]:80", false),
+            (&["nas.lan"], "nas.lan", "192.168.1.8:80", true),
+            (&["nas.lan"], "nas.lan", "192.168.1.7:80", false),
+            (&["nas.lan"], "nas.lan", "127.0.0.1:80", false),
+            (&["nas.lan"], "nas.lan", "169.254.169.254:80", false),
+            (&["nas.lan"], "nas.lan", "[fd12::1]:80", true),
+            (&["nas.lan"], "nas.lan", "[fd00:ec2::254]:80", false),
+            (&["*"], "nas.lan", "192.168.1.8:80", false),
+        ] {
+            let to: std::net::SocketAddr = to.parse().unwrap();
+            assert_eq!(policy(grants).named(name, to.ip(), to.port(), &OWN).is_ok(), want, "{grants:?} {name} {to}");
+        }
+    }
+
+    #[test]
+    fn bare_addresses() {
+        for (grants, to, want) in [
+            (&["127.0.0.1:80"][..], "127.0.0.1:80", true),
+            (&["127.0.0.1:80"], "127.0.0.1:81", false),
+            (&["127.0.0.1"], "127.0.0.2:81", false),
+            (&["10.0.0.1"], "10.0.0.1:5", true),
+            (&["*"], "9.9.9.9:80", true),
+            (&["*:443"], "9.9.9.9:80", false),
+            (&["*"], "8.8.4.4:80", false),
+            (&["*"], "127.0.0.1:80", false),
+            (&["*"], "[64:ff9b::7f00:1]:80", false),
+            (&["example.com"], "9.9.9.9:80", false),
+            (&[], "9.9.9.9:80", false),
+        ] {
+            let to: std::net::SocketAddr = to.parse().unwrap();
+            assert_eq!(policy(grants).address(to.ip(), to.port(), || OWN.to_vec()).is_ok(), want, "{grants:?} {to}");
+        }
+        assert!(policy(&["*.a.b"]).may_look_up("x.a.b") && !policy(&["*.a.b"]).may_look_up("a.b"));
+    }
+}

@@ -1,0 +1,247 @@
+//! Real programs whose connections are judged by host name, as root (where the tests are) and as an ordinary user.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
+
+#[expect(dead_code, reason = "shared with the other test programs")]
+mod common;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::{TcpListener, UdpSocket},
+    os::unix::net::UnixListener,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use common::{Setup, grant, users};
+use firedoor_model::{
+    launch::{Access, Network},
+    network::{Attempt, Hosts, KnownName},
+};
+
+const PYTHON: &str = "/usr/bin/python3";
+const NAME: &str = "tls.firedoor.test";
+
+/// A server with these hosts. The name of the test is this machine; so is one that pretends to be public.
+fn hosts(allowed: &[String], listen: bool) -> Network {
+    let known = |name: &str, at: &str| KnownName { name: name.into(), addresses: vec![at.parse().unwrap()] };
+    let allowed = allowed.iter().map(|h| h.parse().unwrap()).collect();
+    Network::Hosts(Hosts {
+        allowed,
+        listen,
+        known: vec![known(NAME, "127.0.0.1"), known("rebound.example.org", "127.0.0.9")],
+    })
+}
+
+fn program(setup: &mut Setup, words: &[&str]) {
+    setup.step.program = words[0].into();
+    setup.step.args = words[1..].iter().map(Into::into).collect();
+    setup.step.confinement.grants.push(grant("/etc/nsswitch.conf", Access::Read));
+    for path in ["/dev/urandom", "/etc/ssl/openssl.cnf"] {
+        setup.step.confinement.grants.push(grant(path, Access::Read));
+    }
+}
+
+#[test]
+fn each_call_is_judged() {
+    for user in users() {
+        for listen in [false, true] {
+            let mut setup = Setup::new(user);
+            let (allowed, other) = (common::sink(), common::sink());
+            let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+            udp.set_nonblocking(true).unwrap();
+            let port = |l: &TcpListener| l.local_addr().unwrap().port().to_string();
+            fs::create_dir(setup.dir().join("work")).unwrap();
+            let sockets = ["granted", "refused"].map(|n| setup.dir().join(n));
+            let _listeners = sockets.each_ref().map(|p| UnixListener::bind(p).unwrap());
+            let script = setup.dir().join("calls.py");
+            fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/network_calls/calls.py"), &script).unwrap();
+            program(&mut setup, &[PYTHON, "-I", script.to_str().unwrap()]);
+            setup.grant("work", Access::Write);
+            setup.grant("calls.py", Access::Read);
+            let dir = setup.dir().to_owned();
+            let at = |name: &str| dir.join(name).display().to_string();
+            setup.step.env = [
+                ("PORT", port(&allowed)),
+                ("OTHER", port(&other)),
+                ("UDP", udp.local_addr().unwrap().port().to_string()),
+                ("GRANTED", at("granted")),
+                ("REFUSED", at("refused")),
+                ("WORK", at("work")),
+            ]
+            .map(|(n, v)| (n.into(), v.into()))
+            .to_vec();
+            setup.step.confinement.sockets = vec![setup.dir().join("granted")];
+            let address = format!("127.0.0.1:{}", port(&allowed));
+            setup.step.confinement.network =
+                hosts(&[format!("{NAME}:{}", port(&allowed)), address.clone(), "rebound.example.org".into()], listen);
+            setup.own_everything();
+            let (output, errors) = setup.run(&["attempts"]);
+            let (here, here_6) = if listen { ("127.0.0.1", "::ffff:127.0.0.1") } else { ("EACCES", "EACCES") };
+            let want = [
+                ("lookup", "198.18."),
+                ("lookup upper", "198.18."),
+                ("lookup unknown", "no such name"),
+                ("lookup private", "no such name"),
+                ("connect", "ok"),
+                ("connect nonblocking", "ok"),
+                ("connect mapped", "ok"),
+                ("connect other port", "EACCES"),
+                ("connect literal", "EACCES"),
+                ("connect literal v6", "EACCES"),
+                ("connect unspecified", "EACCES"),
+                ("connect public", "EACCES"),
+                ("connect metadata", "EACCES"),
+                ("connect stranger", "EACCES"),
+                ("connect dns", "ECONNREFUSED"),
+                ("udp sendto", "EACCES"),
+                ("udp sendmsg", "EACCES"),
+                ("udp connect", "EACCES"),
+                ("dns connect", "198.18."),
+                ("dns sendto", "198.18."),
+                ("dns sendmsg", "198.18."),
+                ("dns txt", "0"),
+                ("dns unknown", "3"),
+                ("listen", here),
+                ("listen everywhere", here),
+                ("listen everywhere v6", here_6),
+                ("listen unbound", here),
+                ("bind port", if listen { "ok" } else { "EACCES" }),
+                ("unix granted", "ok"),
+                ("unix refused", "EACCES"),
+                ("unix refused dgram", "EACCES"),
+                ("unix missing", "ENOENT"),
+                ("unix abstract", "EACCES"),
+                ("unix relative", "EACCES"),
+                ("unix through proc", "ELOOP"),
+                ("unix link", "EACCES"),
+                ("unix own", "hello"),
+                ("unix own elsewhere", "EACCES"),
+                ("rights", "through"),
+                ("credentials", "EACCES"),
+                ("large", "ok"),
+                ("full nonblocking", "EAGAIN"),
+                ("broken pipe", "signal 13"),
+                ("broken pipe, no signal", "code 3"),
+                ("bad memory", "-1"),
+                ("interfaces", "ok"),
+                ("route header", "EPERM"),
+                ("source route", "EPERM"),
+            ];
+            let want: String = want.iter().map(|(n, v)| format!("{n}={v}\n")).collect();
+            assert_eq!(output, want, "as {user:?}, listen {listen}: {errors}");
+            assert!(udp.recv(&mut [0]).is_err(), "a datagram came out");
+
+            let attempts: Vec<Attempt> = errors.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
+            let told = |target: &str| attempts.iter().any(|a| a.target.raw() == target);
+            for target in
+                ["evil.example.com", "rebound.example.org", "9.9.9.9:443", "169.254.169.254:80", &at("refused")]
+            {
+                assert!(told(target), "{target}: {errors}");
+            }
+            assert!(attempts.iter().all(|a| a.program.raw().contains("/python3") && a.pid > 0), "{errors}");
+            assert!(!told(&address), "what is allowed is no attempt");
+        }
+    }
+}
+
+/// A TLS server for [`NAME`], with an authority of its own.
+struct Tls {
+    server: Child,
+    port: u16,
+}
+
+impl Tls {
+    fn start(dir: &Path) -> Self {
+        let text = r#"
+import http.server, ssl, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        self.send_response(200); self.send_header("Content-Length", "5"); self.end_headers(); self.wfile.write(b"hello")
+    def log_message(self, *a): pass
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("cert.pem", "key.pem")
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"#;
+        let openssl = |args: &str| {
+            let done = Command::new("openssl").args(args.split(' ')).current_dir(dir).stderr(Stdio::null()).status();
+            assert!(done.unwrap().success(), "openssl {args}");
+        };
+        openssl(
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=test",
+        );
+        openssl(&format!(
+            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out req.pem -subj /CN={NAME}"
+        ));
+        fs::write(dir.join("ext"), format!("subjectAltName=DNS:{NAME}")).unwrap();
+        openssl("x509 -req -in req.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out cert.pem");
+        let mut server =
+            Command::new(PYTHON).args(["-c", text]).current_dir(dir).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { server, port: line.trim().parse().unwrap() }
+    }
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn real_programs_reach_allowed_hosts_and_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let tls = Tls::start(dir.path());
+    let url = |host: &str| format!("https://{host}:{}/", tls.port);
+    let node = |expression: &str| format!("{expression}.then(r=>console.log(r),e=>console.log(e.cause?.code??e.code))");
+    let python = |host: &str| {
+        format!(
+            "import urllib.request,urllib.error\ntry: print(urllib.request.urlopen('{}').read().decode())\n\
+             except urllib.error.URLError as e: print(type(e.reason).__name__)",
+            url(host)
+        )
+    };
+    let fetch = |host: &str| node(&format!("fetch('{}').then(r=>r.text())", url(host)));
+    let resolve = |host: &str| node(&format!("require('dns').promises.resolve4('{host}').then(a=>a[0].slice(0,7))"));
+    for user in users() {
+        for (words, want) in [
+            (vec![PYTHON, "-I", "-c", &python(NAME)], "hello"),
+            (vec![PYTHON, "-I", "-c", &python("evil.example.com")], "gaierror"),
+            (vec![PYTHON, "-I", "-c", &python("127.0.0.1")], "SSLCertVerificationError"),
+            (vec![PYTHON, "-I", "-c", &python("127.0.0.2")], "PermissionError"),
+            (vec!["/usr/bin/curl", "-sS", &url(NAME)], "hello"),
+            (
+                vec!["/usr/bin/curl", "-sw", "%{errormsg}", &url("evil.example.com")],
+                "Could not resolve host: evil.example.com",
+            ),
+            (vec!["/usr/bin/node", "-e", &fetch(NAME)], "hello"),
+            (vec!["/usr/bin/node", "-e", &fetch("evil.example.com")], "ENOTFOUND"),
+            (vec!["/usr/bin/node", "-e", &fetch("127.0.0.2")], "EACCES"),
+            (vec!["/usr/bin/node", "-e", &resolve(NAME)], "198.18."),
+            (vec!["/usr/bin/node", "-e", &resolve("evil.example.com")], "ENOTFOUND"),
+        ] {
+            if !Path::new(words[0]).exists() {
+                continue;
+            }
+            let mut setup = Setup::new(user);
+            fs::copy(dir.path().join("ca.pem"), setup.dir().join("ca.pem")).unwrap();
+            program(&mut setup, &words);
+            let ca = setup.dir().join("ca.pem");
+            setup.step.env = ["SSL_CERT_FILE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"]
+                .map(|n| (n.into(), ca.clone().into_os_string()))
+                .to_vec();
+            setup.grant("ca.pem", Access::Read);
+            let address = format!("127.0.0.1:{}", tls.port);
+            setup.step.confinement.network = hosts(&[format!("{NAME}:{}", tls.port), address], false);
+            setup.own_everything();
+            let (output, errors) = setup.run(&[]);
+            assert_eq!(output.trim(), want, "{words:?} as {user:?}: {errors}");
+        }
+    }
+}
