@@ -90,6 +90,34 @@ fn a_grant_opens_what_it_names_from_the_next_start_on() {
 }
 
 #[test]
+fn a_host_is_reached_when_it_is_granted_and_an_attempt_is_on_record_when_not() {
+    let home = Home::new();
+    let (granted, other) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let socket = home.directory("sockets").join("agent.sock");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    home.own(&socket);
+    home.cursor(json!({"r": home.entry("reaching_server.py", &[])}));
+    home.protect();
+    let address = granted.local_addr().unwrap().to_string();
+    let path = socket.to_str().unwrap();
+    home.firedoor(&["grants", "add", "cursor/user/r", "--host", &address, "--unix", path]).expect_code(0);
+    home.firedoor(&["grants", "list"]).expect_code(0).expect_said(&address);
+    let mut client = Client::open(&home, "r");
+    let tcp =
+        |client: &mut Client, to: &TcpListener| call(client, "tcp", json!({"port": to.local_addr().unwrap().port()}));
+    assert_eq!(tcp(&mut client, &granted), "got: connected");
+    assert!(tcp(&mut client, &other).starts_with("denied: PermissionError"));
+    assert_eq!(call(&mut client, "unix", json!({"path": socket})), "got: connected");
+    client.end();
+    let log = home.firedoor(&["log"]).expect_code(0);
+    log.expect_said(&other.local_addr().unwrap().to_string()).expect_said("sandbox/network");
+    home.firedoor(&["grants", "remove", "cursor/user/r", "--host", &address, "--unix", path]).expect_code(0);
+    let mut client = Client::open(&home, "r");
+    assert!(tcp(&mut client, &granted).starts_with("denied: "));
+    assert!(call(&mut client, "unix", json!({"path": socket})).starts_with("denied: "));
+}
+
+#[test]
 fn firedoors_own_directories_cannot_be_granted() {
     let home = Home::new();
     home.cursor(json!({"r": home.entry("reaching_server.py", &[])}));
@@ -116,7 +144,7 @@ fn the_sandbox_by_itself() {
     assert_ne!(cat(&[]).code, 0);
     cat(&["--ro", path]).expect_code(0).expect_said("made up");
     home.firedoor(&["sandbox", "run", "--", "sh", "-c", "exit 7"]).expect_code(7);
-    home.firedoor(&["sandbox", "run", "--host", "example.com", "--", "true"]).expect_code(2);
+    home.firedoor(&["sandbox", "run", "--host", "https://example.com", "--", "true"]).expect_code(2);
     let report = home.json(&["sandbox", "doctor"]);
     assert!(report["level"].is_string(), "{report}");
 }

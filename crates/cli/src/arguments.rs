@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use firedoor_model::{EntryId, Mode};
+use firedoor_model::{EntryId, Mode, network::HostGrant};
 
 /// A firewall for the tools that AI agents use.
 #[derive(Parser)]
@@ -282,10 +282,10 @@ pub struct AccessOptions {
     /// Read and write this path and what is below it
     #[arg(long = "rw", value_name = "PATH")]
     pub write: Vec<PathBuf>,
-    /// Reach this host (not in this version)
+    /// Reach this host: a name, *.NAME, an address, or * for every public one
     #[arg(long = "host", value_name = "NAME[:PORT]")]
-    pub hosts: Vec<String>,
-    /// Reach this Unix socket (not in this version)
+    pub hosts: Vec<HostGrant>,
+    /// Reach this Unix socket
     #[arg(long = "unix", value_name = "PATH")]
     pub sockets: Vec<PathBuf>,
     /// Get this environment variable

@@ -2,7 +2,7 @@
 
 use std::{env, ffi::OsString, io, os::fd::AsFd, process::ExitCode};
 
-use firedoor_launch::{Context, Plan, Profiles, UserGrants};
+use firedoor_launch::{Context, Plan, Profiles};
 use firedoor_model::{EntryId, launch::LaunchRequest};
 use firedoor_sandbox::{Launch, Level, Stderr};
 
@@ -32,7 +32,7 @@ pub fn run(command: SandboxCommand) -> Result<ExitCode, Failure> {
 }
 
 fn confined(profile: Option<&str>, options: AccessOptions, command: Vec<OsString>) -> Result<ExitCode, Failure> {
-    let (grants, env) = access(options)?;
+    let user = access(options)?;
     let paths = paths()?;
     let mut command = command.into_iter();
     let program = command.next().ok_or_else(|| Failure::environment("say what to run: firedoor sandbox run -- CMD"))?;
@@ -51,7 +51,7 @@ fn confined(profile: Option<&str>, options: AccessOptions, command: Vec<OsString
         paths: &paths,
         profiles: &profiles,
         profile,
-        user: &UserGrants { grants, env: env.into_iter().collect() },
+        user: &user,
         declared_env: None,
         proxy: None,
         now: log::now(),
@@ -70,5 +70,8 @@ fn confined(profile: Option<&str>, options: AccessOptions, command: Vec<OsString
     let mut tree = firedoor_sandbox::spawn(launch)?;
     // A signal that ends us ends the command, too: the guardian sees us go.
     let exit = tree.wait().map_err(|e| Failure::environment(format!("the command was lost: {e}")))?;
+    while let Some(attempt) = tree.next_attempt() {
+        output::remark(&format!("refused: {} ({})", attempt.target.visible(200), attempt.reason));
+    }
     Ok(ExitCode::from(u8::try_from(exit.shell_code() & 0xff).unwrap_or(1)))
 }

@@ -3,6 +3,7 @@
 use std::{env, fs, path::PathBuf, process::ExitCode};
 
 use firedoor_ipc::command::{Pin, Reply, Request};
+use firedoor_launch::UserGrants;
 use firedoor_model::{
     Millis, Mode, Untrusted,
     launch::{Access, Grant},
@@ -174,38 +175,38 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
                     };
                     output::line(&format!("  {access:<4} {}", grant.path.display()));
                 }
+                of.hosts.iter().for_each(|host| output::line(&format!("  host {host}")));
+                of.sockets.iter().for_each(|path| output::line(&format!("  unix {}", path.display())));
                 of.env.iter().for_each(|name| output::line(&format!("  env  {name}")));
             }
             Ok(ExitCode::SUCCESS)
         }
         GrantsCommand::Add(options) => {
-            let (grants, env) = named(options.access)?;
-            settled(&mut engine, &Request::AddGrants { entry: options.entry, grants, env })
+            let UserGrants { grants, env, hosts, sockets } = named(options.access)?;
+            let env = env.into_iter().collect();
+            settled(&mut engine, &Request::AddGrants { entry: options.entry, grants, env, hosts, sockets })
         }
         GrantsCommand::Remove(options) => {
-            let (grants, env) = named(options.access)?;
-            let paths = grants.into_iter().map(|g| g.path).collect();
-            settled(&mut engine, &Request::RemoveGrants { entry: options.entry, paths, env })
+            let UserGrants { grants, env, hosts, sockets } = named(options.access)?;
+            let (paths, env) = (grants.into_iter().map(|g| g.path).collect(), env.into_iter().collect());
+            settled(&mut engine, &Request::RemoveGrants { entry: options.entry, paths, env, hosts, sockets })
         }
     }
 }
 
 /// The options as grants, at least one.
-fn named(options: AccessOptions) -> Result<(Vec<Grant>, Vec<String>), Failure> {
-    let (grants, env) = access(options)?;
-    if grants.is_empty() && env.is_empty() {
-        return Err(Failure::environment("say what: --ro PATH, --rw PATH or --env NAME"));
+fn named(options: AccessOptions) -> Result<UserGrants, Failure> {
+    let named = access(options)?;
+    if named == UserGrants::default() {
+        return Err(Failure::environment(
+            "say what: --ro PATH, --rw PATH, --host NAME[:PORT], --unix PATH or --env NAME",
+        ));
     }
-    Ok((grants, env))
+    Ok(named)
 }
 
 /// The options as grants. Relative paths are taken from the working directory.
-pub fn access(options: AccessOptions) -> Result<(Vec<Grant>, Vec<String>), Failure> {
-    if !options.hosts.is_empty() || !options.sockets.is_empty() {
-        return Err(Failure::environment(
-            "this version gives servers no network and no Unix sockets, so --host and --unix cannot be granted yet",
-        ));
-    }
+pub fn access(options: AccessOptions) -> Result<UserGrants, Failure> {
     let cwd =
         env::current_dir().map_err(|e| Failure::environment(format!("cannot read the working directory: {e}")))?;
     let grant = |access| {
@@ -213,5 +214,10 @@ pub fn access(options: AccessOptions) -> Result<(Vec<Grant>, Vec<String>), Failu
         move |path: PathBuf| Grant { path: cwd.join(path), access }
     };
     let read = options.read.into_iter().map(grant(Access::Read));
-    Ok((read.chain(options.write.into_iter().map(grant(Access::Write))).collect(), options.env))
+    Ok(UserGrants {
+        grants: read.chain(options.write.into_iter().map(grant(Access::Write))).collect(),
+        env: options.env.into_iter().collect(),
+        hosts: options.hosts,
+        sockets: options.sockets.into_iter().map(|path| cwd.join(path)).collect(),
+    })
 }

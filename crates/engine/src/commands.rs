@@ -11,8 +11,13 @@ use firedoor_ipc::{
     process::{self, Peer},
     wire::WireError,
 };
-use firedoor_model::{Untrusted, audit::What, question::Choice};
-use firedoor_store::Query;
+use firedoor_model::{
+    Untrusted,
+    audit::What,
+    launch::{Access, Grant},
+    question::Choice,
+};
+use firedoor_store::{EntryGrants, Query};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
@@ -97,8 +102,14 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::Pins { entry } => settings::pins(engine, entry).await,
         Request::AcceptPins { entry, tool } => settings::accept_pins(engine, entry, tool).await,
         Request::Grants { entry } => settings::grants(engine, entry).await,
-        Request::AddGrants { entry, grants, env } => settings::add_grants(engine, entry, grants, env).await,
-        Request::RemoveGrants { entry, paths, env } => settings::remove_grants(engine, entry, paths, env).await,
+        Request::AddGrants { entry, grants, env, hosts, sockets } => {
+            settings::add_grants(engine, entry, EntryGrants { grants, env, hosts, sockets }).await
+        }
+        Request::RemoveGrants { entry, paths, env, hosts, sockets } => {
+            // The store removes a path whatever its access is.
+            let grants = paths.into_iter().map(|path| Grant { path, access: Access::Read }).collect();
+            settings::remove_grants(engine, entry, EntryGrants { grants, env, hosts, sockets }).await
+        }
         Request::Mode { set } => settings::mode(engine, set).await,
         Request::Quit => quit(engine).await,
         Request::Authorize { action } => {

@@ -195,7 +195,12 @@ async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, L
         engine.recorder.with(move |store| store.grants(&entry)).await
     };
     let user = match granted {
-        Ok(granted) => UserGrants { grants: granted.grants, env: granted.env.into_iter().collect() },
+        Ok(granted) => UserGrants {
+            grants: granted.grants,
+            env: granted.env.into_iter().collect(),
+            hosts: granted.hosts,
+            sockets: granted.sockets,
+        },
         // Fewer grants are safe, and the server may run without them.
         Err(e) => {
             engine.problem(format!("grants cannot be read: {e}"));

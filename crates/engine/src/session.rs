@@ -2,6 +2,7 @@
 //!
 //! Architecture invariant: a message that is not changed goes on as the bytes that came.
 
+mod attempts;
 pub mod definitions;
 mod downstream;
 mod edit;

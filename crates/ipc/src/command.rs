@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use firedoor_model::{
     EntryId, Finding, Millis, Mode, Untrusted, audit,
     launch::Grant,
+    network::HostGrant,
     question::{Choice, Duration, Question, Ref},
     rule::{Match, Rule},
 };
@@ -75,6 +76,12 @@ pub enum Request {
         grants: Vec<Grant>,
         /// Environment names.
         env: Vec<String>,
+        /// Hosts.
+        #[serde(default)]
+        hosts: Vec<HostGrant>,
+        /// Paths of Unix sockets.
+        #[serde(default)]
+        sockets: Vec<PathBuf>,
     },
     /// Take grants away.
     RemoveGrants {
@@ -84,6 +91,12 @@ pub enum Request {
         paths: Vec<PathBuf>,
         /// Environment names.
         env: Vec<String>,
+        /// Hosts.
+        #[serde(default)]
+        hosts: Vec<HostGrant>,
+        /// Paths of Unix sockets.
+        #[serde(default)]
+        sockets: Vec<PathBuf>,
     },
     /// The mode, or a new one. Answered by [`Reply::Mode`].
     Mode {
@@ -253,6 +266,10 @@ pub struct EntryGrants {
     pub grants: Vec<Grant>,
     /// Environment names.
     pub env: Vec<String>,
+    /// Hosts.
+    pub hosts: Vec<HostGrant>,
+    /// Paths of Unix sockets.
+    pub sockets: Vec<PathBuf>,
 }
 
 /// One judged record of `firedoor inspect`.

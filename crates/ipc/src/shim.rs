@@ -5,6 +5,7 @@ use std::time::Duration;
 use firedoor_model::{
     EntryId,
     launch::{LaunchRequest, Step},
+    network::Attempt,
 };
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +58,8 @@ pub enum ToEngine {
         /// Why.
         detail: String,
     },
+    /// The server, while it runs, tried something and was refused.
+    Attempted(Attempt),
     /// The server's main process ended and its tree is gone.
     Exited(Ended),
 }

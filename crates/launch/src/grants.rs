@@ -75,6 +75,15 @@ impl Grants {
         path.exists() && self.cut(path, access, Origin::Named)
     }
 
+    /// Whether a Unix socket that was named may be reached.
+    pub(crate) fn socket(&mut self, path: &Path) -> bool {
+        let own = self.protected.is_own(path);
+        if own {
+            self.note(format!("{} is not granted: it belongs to Firedoor", path.display()));
+        }
+        !own
+    }
+
     fn cut(&mut self, path: &Path, access: Access, origin: Origin) -> bool {
         let cut = self.protected.cut(path, access, origin);
         let any = !cut.grants.is_empty();

@@ -28,7 +28,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use firedoor_model::{Millis, launch::Grant, paths::Paths};
+use firedoor_model::{Millis, launch::Grant, network::HostGrant, paths::Paths};
 
 pub use error::PlanError;
 pub use identity::{Ecosystem, Identity, Package, What};
@@ -43,6 +43,10 @@ pub struct UserGrants {
     pub grants: Vec<Grant>,
     /// Names of variables that stay although they look like credentials.
     pub env: BTreeSet<String>,
+    /// Hosts.
+    pub hosts: Vec<HostGrant>,
+    /// Paths of Unix sockets.
+    pub sockets: Vec<PathBuf>,
 }
 
 /// Where the engine's egress proxy listens, and what one session names itself with.

@@ -9,7 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use firedoor_model::launch::{Access, Confinement, LaunchRequest, Network, Step};
+use firedoor_model::{
+    launch::{Access, Confinement, LaunchRequest, Network, Step},
+    network::Hosts,
+};
 
 use crate::{
     Context, ProxyAddress,
@@ -62,14 +65,6 @@ impl fmt::Debug for Run {
             .field("dropped_env", &self.dropped_env)
             .field("notes", &self.notes)
             .finish_non_exhaustive()
-    }
-}
-
-impl Run {
-    /// Lets the server reach the egress proxy, and tells it so. Without this it has no network.
-    pub fn reach_through(&mut self, proxy: &ProxyAddress) {
-        self.step.confinement.network = Network::Proxy(proxy.address);
-        set_proxy(&mut self.step.env, proxy);
     }
 }
 
@@ -305,6 +300,20 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// The hosts and Unix sockets that the profile and the user grant.
+    fn reach(&mut self) -> (Network, Vec<PathBuf>) {
+        let user = self.context.user;
+        let mut hosts = Hosts { allowed: user.hosts.clone(), ..Hosts::default() };
+        let mut named = user.sockets.clone();
+        if let Some(profile) = self.profile {
+            hosts.allowed.extend(profile.hosts.iter().cloned());
+            hosts.listen = profile.listen;
+            named.extend(profile.unix.iter().map(|p| profile_path(p, self.at.home)));
+        }
+        let sockets = named.into_iter().filter(|path| self.grants.socket(path)).collect();
+        (Network::Hosts(hosts), sockets)
+    }
+
     fn run(mut self, what: What, args: &[OsString]) -> Result<Plan, PlanError> {
         self.common_grants();
         self.chosen_grants(args)?;
@@ -319,6 +328,7 @@ impl Planner<'_> {
         for dir in [home, tmp, cache] {
             self.grants.trusted(dir, Access::Write);
         }
+        let (network, sockets) = self.reach();
         let Grants { grants, notes, .. } = self.grants;
         Ok(Plan::Run(Box::new(Run {
             step: Step {
@@ -326,7 +336,7 @@ impl Planner<'_> {
                 args: self.request.args.clone(),
                 env: self.env,
                 cwd: self.request.cwd.clone(),
-                confinement: Confinement { grants, network: Network::None, sockets: Vec::new() },
+                confinement: Confinement { grants, network, sockets },
             },
             identity: Identity::new(what, args),
             profile: self.profile.map_or_else(|| "default".into(), |p| p.name.clone()),

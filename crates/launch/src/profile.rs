@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use firedoor_model::network::HostGrant;
 use serde::Deserialize;
 
 /// Largest profile file that is read.
@@ -75,6 +76,15 @@ pub struct Profile {
     /// Variables that stay although they look like credentials.
     #[serde(default)]
     pub env: Vec<String>,
+    /// Hosts to connect to: `api.example.com:443`, `*.example.com`, `127.0.0.1:5432`, or `*` for all public ones.
+    #[serde(default)]
+    pub hosts: Vec<HostGrant>,
+    /// Unix sockets to connect to.
+    #[serde(default)]
+    pub unix: Vec<String>,
+    /// Whether the server may listen, on the loopback interface.
+    #[serde(default)]
+    pub listen: bool,
 }
 
 /// What is known about a server when its profile is looked up.
@@ -264,7 +274,7 @@ fn parse(name: &str, text: &str) -> Result<Profile, (Option<usize>, String)> {
         (line, e.message().to_owned())
     })?;
     name.clone_into(&mut profile.name);
-    let paths = [&profile.read, &profile.write, &profile.list, &profile.state];
+    let paths = [&profile.read, &profile.write, &profile.list, &profile.state, &profile.unix];
     for path in paths.into_iter().flatten() {
         let line = text.lines().position(|l| l.contains(path.as_str())).map(|n| n + 1);
         let in_home = path.strip_prefix("~/").is_some_and(|rest| !rest.is_empty());
@@ -361,6 +371,20 @@ mod tests {
                 format!("{head}match={{npm=[\"@modelcontextprotocol/server-filesystem\"]}}\nstate = [\"/etc\"]"),
                 Some(3),
                 "only paths of your home",
+            ),
+            (
+                "x.toml",
+                format!(
+                    "{head}hosts = [\"https://a.example\"]\nmatch = {{}} # @modelcontextprotocol/server-filesystem"
+                ),
+                Some(2),
+                "is no host",
+            ),
+            (
+                "x.toml",
+                format!("{head}unix = [\"run/x\"] # @modelcontextprotocol/server-filesystem\nmatch = {{}}"),
+                Some(2),
+                "write it absolute",
             ),
             ("x.toml", "# @modelcontextprotocol/server-filesystem".to_owned(), None, "missing field"),
         ] {

@@ -92,6 +92,12 @@ impl Protected {
         }
     }
 
+    /// Whether a path, with symbolic links resolved, lies in a directory of Firedoor's.
+    pub(crate) fn is_own(&self, path: &Path) -> bool {
+        let target = real(path);
+        self.own.iter().any(|own| target.starts_with(own))
+    }
+
     /// Cuts one grant. A path that is missing is left out, with a note.
     pub(crate) fn cut(&self, path: &Path, access: Access, origin: Origin) -> Cut {
         let mut cut = Cut::default();

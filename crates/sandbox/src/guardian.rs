@@ -48,8 +48,14 @@ pub(crate) fn become_guardian(
         let news = match set_up(&stdio, &control, &attempts).map_err(setup) {
             Ok(signals) => match start(plan, stdio) {
                 Ok((server, progress)) => {
-                    let network = reach.map(|reach| (reach, attempts));
-                    Guardian::new(server, network, progress, signals, &control).watch()
+                    // Ours stays open to the end, so that it hangs up only then.
+                    match reach.map(|reach| Ok((reach, attempts.try_clone()?))).transpose() {
+                        Ok(network) => Guardian::new(server, network, progress, signals, &control).watch(),
+                        Err(e) => {
+                            reap::kill_everything(|_, _| {});
+                            News::Failed(setup(io_errno(&e)))
+                        }
+                    }
                 }
                 Err(failure) => News::Failed(failure),
             },
@@ -117,9 +123,13 @@ fn start(plan: &Plan<'_>, stdio: Stdio) -> Result<(Pid, OwnedFd), Failure> {
     }
 }
 
+fn io_errno(e: &std::io::Error) -> Errno {
+    Errno::from_raw(e.raw_os_error().unwrap_or(0))
+}
+
 fn null() -> nix::Result<OwnedFd> {
     let null = OpenOptions::new().read(true).write(true).open("/dev/null");
-    null.map(OwnedFd::from).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0)))
+    null.map(OwnedFd::from).map_err(|e| io_errno(&e))
 }
 
 /// Opens `/dev/null` on whichever of 0, 1 and 2 is closed.

@@ -254,6 +254,7 @@ fn wait(engine: &Connection, signals: &Signals, stage: &Stage) -> io::Result<Rea
         }
         Stage::Running(server, limit) => {
             fds.push(PollFd::new(server.tree.exited_fd(), PollFlags::POLLIN));
+            fds.push(PollFd::new(server.tree.attempts_fd(), PollFlags::POLLIN));
             *limit
         }
     };
@@ -338,6 +339,10 @@ fn advance(stage: Stage, engine: &Connection) -> Result<Stage, String> {
             Stage::planning()
         }
         Stage::Running(mut server, limit) => {
+            while let Some(attempt) = server.tree.next_attempt() {
+                // An engine that has died meanwhile is noticed on its socket.
+                let _ = report(engine, &ToEngine::Attempted(attempt));
+            }
             if limit.is_some_and(|at| Instant::now() >= at) {
                 let _ = server.tree.kill();
             } else if !ended(&server.tree) {

@@ -8,6 +8,7 @@ use std::{
 use firedoor_model::{
     EntryId,
     launch::{Access, Grant},
+    network::HostGrant,
 };
 use rusqlite::params;
 
@@ -23,14 +24,18 @@ pub struct EntryGrants {
     pub grants: Vec<Grant>,
     /// Names of environment variables that are passed on, sorted. Never their values.
     pub env: Vec<String>,
+    /// Hosts, sorted.
+    pub hosts: Vec<HostGrant>,
+    /// Paths of Unix sockets, sorted.
+    pub sockets: Vec<PathBuf>,
 }
 
 impl Store {
     /// Adds grants to an entry. For a path that has one already, the new access takes the old one's place.
     pub fn add_grants(&mut self, entry: &EntryId, more: &EntryGrants) -> Result<(), StoreError> {
         const DOING: &str = "add grants";
-        for grant in &more.grants {
-            acceptable_path(&grant.path).map_err(|why| StoreError::Refused { doing: DOING, why })?;
+        for path in more.grants.iter().map(|g| &g.path).chain(&more.sockets) {
+            acceptable_path(path).map_err(|why| StoreError::Refused { doing: DOING, why })?;
         }
         for name in &more.env {
             acceptable_variable(name).map_err(|why| StoreError::Refused { doing: DOING, why })?;
@@ -49,6 +54,14 @@ impl Store {
             for name in &more.env {
                 tx.execute("INSERT OR IGNORE INTO grant_env (entry, name) VALUES (?1, ?2)", params![entry, name])
                     .map_err(failed)?;
+            }
+            for host in &more.hosts {
+                let sql = "INSERT OR IGNORE INTO grant_host (entry, host) VALUES (?1, ?2)";
+                tx.execute(sql, params![entry, host.to_string()]).map_err(failed)?;
+            }
+            for socket in &more.sockets {
+                let sql = "INSERT OR IGNORE INTO grant_socket (entry, path) VALUES (?1, ?2)";
+                tx.execute(sql, params![entry, socket.as_os_str().as_encoded_bytes()]).map_err(failed)?;
             }
             Ok(())
         })
@@ -73,6 +86,14 @@ impl Store {
                 removed += tx
                     .execute("DELETE FROM grant_env WHERE entry = ?1 AND name = ?2", params![entry, name])
                     .map_err(failed)?;
+            }
+            for host in &less.hosts {
+                let sql = "DELETE FROM grant_host WHERE entry = ?1 AND host = ?2";
+                removed += tx.execute(sql, params![entry, host.to_string()]).map_err(failed)?;
+            }
+            for socket in &less.sockets {
+                let sql = "DELETE FROM grant_socket WHERE entry = ?1 AND path = ?2";
+                removed += tx.execute(sql, params![entry, socket.as_os_str().as_encoded_bytes()]).map_err(failed)?;
             }
             Ok(removed)
         })
@@ -117,9 +138,37 @@ impl<A> Store<A> {
             acceptable_variable(&name).map_err(|why| at.bad(why))?;
             all.entry(entry).or_default().env.push(name);
         }
+
+        let sql = "SELECT rowid, entry, host FROM grant_host ORDER BY entry, host";
+        let mut statement = self.sql(DOING, self.db.prepare_cached(sql))?;
+        let mut rows = self.sql(DOING, statement.query([]))?;
+        while let Some(found) = self.sql(DOING, rows.next())? {
+            let id: i64 = self.sql(DOING, found.get(0))?;
+            let at = row::At { path: &self.path, table: "grant_host", row: &id };
+            let text = |column| found.get::<_, String>(column).map_err(|_| at.bad("a column is not UTF-8"));
+            let entry: EntryId = at.parsed("entry", &text(1)?)?;
+            let host: HostGrant = text(2)?.parse().map_err(|_| at.bad("the host does not read"))?;
+            all.entry(entry).or_default().hosts.push(host);
+        }
+
+        let sql = "SELECT rowid, entry, path FROM grant_socket ORDER BY entry, path";
+        let mut statement = self.sql(DOING, self.db.prepare_cached(sql))?;
+        let mut rows = self.sql(DOING, statement.query([]))?;
+        while let Some(found) = self.sql(DOING, rows.next())? {
+            let id: i64 = self.sql(DOING, found.get(0))?;
+            let at = row::At { path: &self.path, table: "grant_socket", row: &id };
+            let entry: String = found.get(1).map_err(|_| at.bad("a column is not UTF-8"))?;
+            let entry: EntryId = at.parsed("entry", &entry)?;
+            let bytes: Vec<u8> = self.sql(DOING, found.get(2))?;
+            let path = path_from(bytes).ok_or_else(|| at.bad("the path does not read"))?;
+            acceptable_path(&path).map_err(|why| at.bad(why))?;
+            all.entry(entry).or_default().sockets.push(path);
+        }
         for grants in all.values_mut() {
             grants.grants.sort();
             grants.env.sort();
+            grants.hosts.sort();
+            grants.sockets.sort();
         }
         Ok(all)
     }

@@ -1,12 +1,11 @@
 //! Rules, pins, grants, the mode, and the check of the log.
 
-use std::{path::PathBuf, rc::Rc};
+use std::rc::Rc;
 
 use firedoor_ipc::command::{self, Reply};
 use firedoor_model::{
     EntryId, Millis, Mode, Untrusted,
     audit::What,
-    launch::{Access, Grant},
     question::Choice,
     rule::{Draft, Match, Origin},
 };
@@ -110,32 +109,37 @@ pub async fn grants(engine: &Rc<Engine>, entry: Option<EntryId>) -> Outcome {
     let grants = all
         .into_iter()
         .filter(|(of, _)| entry.as_ref().is_none_or(|e| e == of))
-        .map(|(entry, EntryGrants { grants, env })| command::EntryGrants { entry, grants, env })
+        .map(|(entry, EntryGrants { grants, env, hosts, sockets })| command::EntryGrants {
+            entry,
+            grants,
+            env,
+            hosts,
+            sockets,
+        })
         .collect();
     Ok(Reply::Grants { grants })
 }
 
-pub async fn add_grants(engine: &Rc<Engine>, entry: EntryId, grants: Vec<Grant>, env: Vec<String>) -> Outcome {
-    note(engine, Some(&entry), format!("granted to {entry}: {}", words(&grants, &env))).await?;
-    let (of, more) = (entry.clone(), EntryGrants { grants, env });
+pub async fn add_grants(engine: &Rc<Engine>, entry: EntryId, more: EntryGrants) -> Outcome {
+    note(engine, Some(&entry), format!("granted to {entry}: {}", words(&more))).await?;
+    let of = entry.clone();
     engine.recorder.with(move |store| store.add_grants(&of, &more)).await.map_err(text)?;
     Ok(Reply::Done { text: format!("granted to {entry}; it holds from the server's next start") })
 }
 
-pub async fn remove_grants(engine: &Rc<Engine>, entry: EntryId, paths: Vec<PathBuf>, env: Vec<String>) -> Outcome {
-    // The store removes a path whatever its access is.
-    let grants: Vec<_> = paths.into_iter().map(|path| Grant { path, access: Access::Read }).collect();
-    note(engine, Some(&entry), format!("grants removed from {entry}: {}", words(&grants, &env))).await?;
-    let (of, less) = (entry.clone(), EntryGrants { grants, env });
+pub async fn remove_grants(engine: &Rc<Engine>, entry: EntryId, less: EntryGrants) -> Outcome {
+    note(engine, Some(&entry), format!("grants removed from {entry}: {}", words(&less))).await?;
+    let of = entry.clone();
     match engine.recorder.with(move |store| store.remove_grants(&of, &less)).await.map_err(text)? {
         0 => Err(format!("{entry} had none of these grants: see `firedoor grants list`")),
         n => Ok(Reply::Done { text: format!("{n} removed from {entry}; it holds from the server's next start") }),
     }
 }
 
-fn words(grants: &[Grant], env: &[String]) -> String {
-    let paths = grants.iter().map(|g| g.path.display().to_string());
-    paths.chain(env.iter().map(|name| format!("${name}"))).collect::<Vec<_>>().join(", ")
+fn words(of: &EntryGrants) -> String {
+    let paths = of.grants.iter().map(|g| &g.path).chain(&of.sockets).map(|p| p.display().to_string());
+    let hosts = of.hosts.iter().map(ToString::to_string);
+    paths.chain(hosts).chain(of.env.iter().map(|name| format!("${name}"))).collect::<Vec<_>>().join(", ")
 }
 
 pub async fn mode(engine: &Rc<Engine>, set: Option<Mode>) -> Outcome {

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    Session,
+    Session, attempts,
     definitions::Tool,
     downstream,
     held::Request,
@@ -272,6 +272,10 @@ async fn attend(
             message = incoming.receive::<ToEngine>() => match message {
                 Ok((ToEngine::Exited(how), _)) => {
                     ended = Some(how);
+                    Ok(())
+                }
+                Ok((ToEngine::Attempted(attempt), _)) => {
+                    engine.recorder.record(session.event(engine.now(), attempts::judged(&session.entry, attempt)));
                     Ok(())
                 }
                 Ok(_) => Ok(()),

@@ -12,6 +12,7 @@ use crate::{Context, InstallStep, Plan, PlanError, Profiles, ProxyAddress, Run, 
 use firedoor_model::{
     EntryId, Millis,
     launch::{Access, Grant, LaunchRequest, Network},
+    network::Hosts,
     paths::Paths,
 };
 
@@ -151,7 +152,7 @@ fn a_script_gets_its_project_and_private_directories() {
     assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
     // Neither what lies above the private home, nor the record of installs beside it.
     assert!(!grants.iter().any(|g| home.parent().unwrap().starts_with(&g.path)), "{grants:?}");
-    assert_eq!(run.step.confinement.network, Network::None);
+    assert_eq!(run.step.confinement.network, Network::Hosts(Hosts::default()));
     assert_eq!((run.step.cwd, run.profile.as_str()), (world.at("home/app"), "default"));
     assert!(matches!(run.identity.what, What::Script { path, .. } if path == world.at("home/app/index.js")));
 }
@@ -236,7 +237,7 @@ fn installs_are_recorded_refreshed_and_fall_back() {
     let What::Package(package) = &run.identity.what else { panic!("{run:?}") };
     assert_eq!((package.version.as_str(), package.integrity.as_deref()), ("1.2.3", Some("sha512-AA")));
     assert_eq!(run.step.args, ["-y", "srv", "--flag"]);
-    assert_eq!(run.step.confinement.network, Network::None);
+    assert_eq!(run.step.confinement.network, Network::Hosts(Hosts::default()));
     assert_eq!(var(&run.step.env, "npm_config_offline"), Some(OsStr::new("true")));
     assert_eq!(var(&run.step.env, "npm_config_cache"), Some(step.step.cwd.join("npm").as_os_str()));
     assert_eq!(access(&run.step.confinement.grants, &step.step.cwd.join("npm")), Some(Access::Write));
@@ -411,15 +412,27 @@ fn uv_run_needs_a_synchronised_project() {
 }
 
 #[test]
-fn the_network_is_opened_on_demand() {
-    let world = World::new();
-    let mut run = world.run("gosrv");
-    assert_eq!(var(&run.step.env, "HTTPS_PROXY"), None);
-    let proxy = ProxyAddress { address: "127.0.0.1:9".parse().unwrap(), user: "u".into(), token: "t0k".into() };
-    run.reach_through(&proxy);
-    assert_eq!(run.step.confinement.network, Network::Proxy(proxy.address));
-    assert!(var(&run.step.env, "https_proxy").is_some());
-    assert!(!format!("{run:?} {proxy:?}").contains("t0k"));
+fn hosts_and_sockets_are_the_profiles_and_the_users() {
+    let mut world = World::new();
+    let reach = |world: &World, line: &str| {
+        let run = world.run(line);
+        let Network::Hosts(hosts) = run.step.confinement.network else { panic!("not judged by host") };
+        let hosts: Vec<String> =
+            hosts.allowed.iter().map(ToString::to_string).chain(hosts.listen.then(|| "listen".into())).collect();
+        (hosts, run.step.confinement.sockets, run.notes)
+    };
+    assert_eq!(reach(&world, "gosrv"), (Vec::new(), Vec::new(), Vec::new()));
+    let profiles = world.at("home/.config/firedoor/profiles");
+    fs::create_dir_all(&profiles).unwrap();
+    let text = "description = \"x\"\nhosts = [\"api.example.com:443\"]\nunix = [\"~/x.sock\"]\nlisten = true\n[match]\nexecutable = [\"gosrv\"]";
+    fs::write(profiles.join("gosrv.toml"), text).unwrap();
+    let own = world.at("home/.local/state/firedoor/run/engine.sock");
+    world.user.hosts = vec!["*.example.org".parse().unwrap()];
+    world.user.sockets = vec!["/run/docker.sock".into(), own];
+    let (hosts, sockets, notes) = reach(&world, "gosrv");
+    assert_eq!(hosts, ["*.example.org", "api.example.com:443", "listen"]);
+    assert_eq!(sockets, [PathBuf::from("/run/docker.sock"), world.at("home/x.sock")]);
+    assert!(notes.join(";").contains("engine.sock is not granted: it belongs to Firedoor"), "{notes:?}");
 }
 
 #[test]

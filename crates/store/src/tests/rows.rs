@@ -64,6 +64,10 @@ fn unreadable_rows_are_named_and_never_skipped() {
         ("UPDATE grant_path SET path = CAST('/a/../b' AS BLOB)", "grant_path"),
         ("UPDATE grant_path SET entry = 'x'", "grant_path"),
         ("UPDATE grant_env SET name = 'A=secret-word'", "grant_env"),
+        ("UPDATE grant_host SET host = 'secret-word/'", "grant_host"),
+        ("UPDATE grant_host SET entry = 'x'", "grant_host"),
+        ("UPDATE grant_socket SET path = CAST('relative' AS BLOB)", "grant_socket"),
+        ("UPDATE grant_socket SET entry = 'secret-word'", "grant_socket"),
         ("UPDATE setting SET value = 'secret-word'", "setting"),
     ] {
         let (_dir, path) = scratch();
@@ -72,7 +76,12 @@ fn unreadable_rows_are_named_and_never_skipped() {
         store
             .observe(&entry("a/b/c"), &[(PinKind::Tool, "t".into(), definition(&[("x", digest)]))], Millis(1))
             .unwrap();
-        let grants = EntryGrants { grants: vec![grant("/x", Access::Read)], env: vec!["A".into()] };
+        let grants = EntryGrants {
+            grants: vec![grant("/x", Access::Read)],
+            env: vec!["A".into()],
+            hosts: vec!["a.example:1".parse().unwrap()],
+            sockets: vec!["/s".into()],
+        };
         store.add_grants(&entry("a/b/c"), &grants).unwrap();
         store.set_mode(Mode::Strict).unwrap();
         tamper(&path, &format!("PRAGMA ignore_check_constraints = ON; {sql}"));
@@ -109,17 +118,26 @@ fn grants_come_and_go() {
     let some = EntryGrants {
         grants: vec![grant("/r", Access::Read), grant("/w", Access::Write)],
         env: vec!["TOKEN".into(), "HOME".into()],
+        hosts: vec!["b.example".parse().unwrap(), "*.a.example:443".parse().unwrap()],
+        sockets: vec!["/run/x".into()],
     };
     store.add_grants(&one, &some).unwrap();
-    store.add_grants(&one, &EntryGrants { grants: vec![grant("/w", Access::List)], env: vec!["HOME".into()] }).unwrap();
+    store
+        .add_grants(
+            &one,
+            &EntryGrants { grants: vec![grant("/w", Access::List)], env: vec!["HOME".into()], ..some.clone() },
+        )
+        .unwrap();
     store.add_grants(&two, &EntryGrants { env: vec!["X".into()], ..EntryGrants::default() }).unwrap();
     let want = EntryGrants {
         grants: vec![grant("/r", Access::Read), grant("/w", Access::List)],
         env: vec!["HOME".into(), "TOKEN".into()],
+        hosts: vec!["*.a.example:443".parse().unwrap(), "b.example".parse().unwrap()],
+        sockets: vec!["/run/x".into()],
     };
     assert_eq!(store.grants(&one).unwrap(), want);
     assert_eq!(store.grants(&entry("a/b/three")).unwrap(), EntryGrants::default());
-    assert_eq!(store.remove_grants(&one, &some).unwrap(), 4);
+    assert_eq!(store.remove_grants(&one, &some).unwrap(), 7);
     assert_eq!(store.all_grants().unwrap().into_keys().collect::<Vec<_>>(), [two]);
 }
 
@@ -128,11 +146,14 @@ fn grants_that_are_refused() {
     let (_dir, path) = scratch();
     let mut store = open(&path);
     for bad in ["relative", "", "/a/../b", "/nul\0", &format!("/{}", "x".repeat(5000))] {
-        let grants = EntryGrants { grants: vec![grant("/fine", Access::Read), grant(bad, Access::Read)], env: vec![] };
+        let grants = EntryGrants {
+            grants: vec![grant("/fine", Access::Read), grant(bad, Access::Read)],
+            ..EntryGrants::default()
+        };
         assert!(matches!(store.add_grants(&entry("a/b/c"), &grants), Err(StoreError::Refused { .. })), "{bad:?}");
     }
     for bad in ["", "A=secret", "A\0"] {
-        let grants = EntryGrants { grants: vec![], env: vec![bad.into()] };
+        let grants = EntryGrants { env: vec![bad.into()], ..EntryGrants::default() };
         let error = store.add_grants(&entry("a/b/c"), &grants).unwrap_err();
         assert!(matches!(error, StoreError::Refused { .. }) && !error.to_string().contains("secret"));
     }
