@@ -81,13 +81,26 @@ class Desktop:
         """Labels of the tray's menu."""
         return [item["label"] for item in self.order("menu") or []]
 
-    def window_picture(self, title, path):
-        """A picture of a window, without its frame."""
+    def on_window(self, title, *orders):
+        """Gives orders to xdotool about a window; returns the window's number."""
         env = dict(self.env, PATH=os.environ["PATH"])
         find = ["xdotool", "search", "--onlyvisible", "--name", f"^{title}$"]
         window = subprocess.run(find, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1]
-        subprocess.run(["xdotool", "windowraise", window], env=env, check=True)
+        for order in orders:
+            subprocess.run(["xdotool", order, window], env=env, check=True)
+        return window
+
+    def window_picture(self, title, path):
+        """A picture of a window, without its frame."""
+        window = self.on_window(title, "windowraise")
+        env = dict(self.env, PATH=os.environ["PATH"])
         subprocess.run(["import", "-window", window, str(path)], env=env, check=True)
+
+    def close_window(self, title):
+        """Closes a window through the window manager, as a user does."""
+        window = self.on_window(title)
+        env = dict(self.env, PATH=os.environ["PATH"])
+        subprocess.run(["xdotool", "windowactivate", "--sync", window, "key", "alt+F4"], env=env, check=True, timeout=15)
 
     def complaints(self):
         """The end of what was written to stderr."""

@@ -167,6 +167,9 @@ class Test:
 
     def block(self, config, body, secret):
         """Blocked by the user."""
+        # Cold: no window is open, so WebKit has to start all of its processes.
+        self.desktop.close_window("Firedoor")
+        self.wait(lambda: not self.browser.window("Firedoor"), "the main window did not close")
         with Agent(self.scratch, config, self.desktop.log) as agent:
             tag, at = self.flagged(agent, body)
             self.prompt()
@@ -222,6 +225,7 @@ class Test:
         said = self.browser.script(refused, "answer", wrong)
         expect(said.startswith("refused") and "does not belong" in said, f"a made-up number counted: {said}")
         expect(self.browser.script(refused, "carry_out", {}).startswith("refused"), "the question window may restore")
+        expect(self.desktop.order("click Open Firedoor"), "the tray's menu has no Open")
         self.main_window()
         self.locked_down()
         said = self.browser.script(refused, "answer", wrong)
