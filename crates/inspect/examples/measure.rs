@@ -1,15 +1,18 @@
-//! Reads records from the standard input and prints how many raise each detector, by source, label and transform. For
-//! development; `firedoor inspect` is the tool for users.
+//! Reads records from the standard input and prints how many interrupt, by source, label and transform. For development;
+//! `make eval` is the tool for the record.
+//!
+//! `measure [GROUP]`: the findings of every record of the groups that begin so, on the standard error.
 #![expect(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "a measuring program")]
 
 use std::{collections::BTreeMap, io::BufRead as _};
 
 use firedoor_inspect::{Inspector, record::inspect_record};
+use firedoor_model::{Confidence, Severity};
 
 fn main() {
     let show = std::env::args().nth(1);
     let inspector = Inspector::new();
-    let mut table: BTreeMap<String, (usize, BTreeMap<String, usize>)> = BTreeMap::new();
+    let mut table: BTreeMap<String, (usize, usize, BTreeMap<String, usize>)> = BTreeMap::new();
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();
         let record: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -20,25 +23,31 @@ fn main() {
         row.0 += 1;
         match inspect_record(&inspector, &line) {
             Ok(report) => {
+                let interrupts = |f: &&firedoor_model::Finding| {
+                    f.severity >= Severity::Medium && f.confidence >= Confidence::Likely && f.detector != "call/secret"
+                };
+                row.1 += usize::from(report.findings.iter().any(|f| interrupts(&f)));
                 let mut seen: Vec<String> =
                     report.findings.iter().map(|f| format!("{}:{:?}", f.detector, f.confidence)).collect();
                 seen.sort();
                 seen.dedup();
                 if show.as_deref().is_some_and(|s| group.starts_with(s)) {
-                    eprintln!(
-                        "{} {seen:?} {:?}",
-                        report.id,
-                        report.findings.iter().map(|f| &f.summary).collect::<Vec<_>>()
-                    );
+                    let excerpts: Vec<_> = report
+                        .findings
+                        .iter()
+                        .flat_map(|f| f.evidence.iter().map(|e| e.excerpt.visible(160)))
+                        .collect();
+                    let summaries: Vec<_> = report.findings.iter().map(|f| &f.summary).collect();
+                    eprintln!("{} {seen:?} {summaries:?} {excerpts:?}", report.id);
                 }
                 for name in seen {
-                    *row.1.entry(name).or_default() += 1;
+                    *row.2.entry(name).or_default() += 1;
                 }
             }
-            Err(error) => *row.1.entry(format!("error: {error}")).or_default() += 1,
+            Err(error) => *row.2.entry(format!("error: {error}")).or_default() += 1,
         }
     }
-    for (group, (records, seen)) in table {
-        println!("{group} {records} {seen:?}");
+    for (group, (records, interrupting, seen)) in table {
+        println!("{group} {interrupting}/{records} {seen:?}");
     }
 }

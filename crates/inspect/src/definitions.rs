@@ -51,6 +51,17 @@ impl DefinitionKind {
         })
     }
 
+    /// The method whose results define it; of the handshakes, the older.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Tool => "tools/list",
+            Self::Prompt => "prompts/list",
+            Self::Resource => "resources/list",
+            Self::ResourceTemplate => "resources/templates/list",
+            Self::Server => "initialize",
+        }
+    }
+
     /// The list's member in the result, and the member that names an element.
     fn members(self) -> (&'static str, &'static str) {
         match self {
@@ -307,6 +318,7 @@ mod tests {
             ("initialize", r#"{"capabilities":{}}"#, ""),
         ] {
             let kind = DefinitionKind::of_method(method).unwrap();
+            assert_eq!(DefinitionKind::of_method(kind.method()), Some(kind));
             assert_eq!(definitions(kind, raw).unwrap().list[0].name.raw(), name, "{raw}");
         }
         assert_eq!(DefinitionKind::of_method("tools/call"), None);

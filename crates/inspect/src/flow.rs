@@ -116,6 +116,14 @@ fn encoded(
         if chain.len() < MAX_DEPTH {
             encoded(memory, bytes, leaf, chain, budget, out);
         }
+        if matches!(how, Encoding::Base64 | Encoding::Base32 | Encoding::Hex) {
+            decode::each_binary(bytes, budget, &mut |plain, how, _| {
+                let names: Vec<&str> = chain.iter().copied().chain([how]).map(Encoding::name).collect();
+                runs(memory, &fold::folded(plain), true, &mut |item, start, end, _| {
+                    out.push(Match { item, start, end, leaf, transform: Some(Cow::Owned(names.join("+"))) });
+                });
+            });
+        }
         chain.pop();
     });
 }

@@ -11,6 +11,8 @@ mod definitions;
 mod flow;
 mod fold;
 mod index;
+mod inflate;
+pub mod injection;
 mod masked;
 mod memory;
 mod randomness;
@@ -18,9 +20,10 @@ pub mod record;
 mod result;
 mod sensitive;
 mod sink;
+mod view;
 
 use firedoor_model::{
-    Confidence, EntryId, Evidence, Finding, Millis, Severity,
+    Confidence, EntryId, Evidence, Finding, Millis, Severity, Untrusted,
     finding::{Role, mask},
     wire::{Leaf, Leaves, pointer},
 };
@@ -95,6 +98,7 @@ pub struct Inspector {
     credentials: credentials::Credentials,
     sensitive: sensitive::SensitivePaths,
     sinks: sink::SinkWords,
+    injections: injection::Injections,
 }
 
 impl Default for Inspector {
@@ -116,6 +120,10 @@ impl Inspector {
             sensitive: sensitive::SensitivePaths::load(include_str!("../../../profiles/detect/sensitive-paths.toml"))?,
             sinks: toml::from_str(include_str!("../../../profiles/detect/sinks.toml"))
                 .map_err(|e| TableError::new("sinks.toml", &e))?,
+            injections: injection::Injections::load(
+                include_str!("../../../profiles/detect/injection.toml"),
+                include_bytes!("../../../profiles/detect/injection.weights"),
+            )?,
         })
     }
 
@@ -145,7 +153,34 @@ impl Inspector {
     pub fn call(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
         let mut out = flow::inspect(memory, call);
         out.extend(self.secrets_in_call(memory, call));
+        out.extend(self.after_injection(memory, call));
         out
+    }
+
+    /// A sensitive call of an agent that has read instructions from somebody else.
+    fn after_injection(&self, memory: &Memory, call: &Call<'_>) -> Option<Finding> {
+        let seen = memory.injected()?;
+        let reads_private = call.arguments.is_some_and(|a| self.sensitive(a));
+        if call.method != "tools/call" || !(call.sink == Sink::External || reads_private) {
+            return None;
+        }
+        let what = if reads_private { "the call names a private file" } else { "the call sends data away" };
+        let source = Evidence {
+            role: Role::Source,
+            entry: Some(seen.origin.entry.clone()),
+            tool: Some(seen.origin.tool.clone()),
+            pointer: Untrusted::new(seen.pointer.as_ref()),
+            excerpt: seen.excerpt.clone(),
+            transform: None,
+            age_ms: Some(call.now.since(seen.origin.at)),
+        };
+        Some(Finding {
+            detector: "flow/after-injection".into(),
+            severity: Severity::High,
+            confidence: Confidence::Likely,
+            summary: format!("The agent has read a text that gives it instructions, and {what}."),
+            evidence: vec![source, evidence(Role::Sink, Some(call.entry), call.subject, "/arguments".to_owned(), b"")],
+        })
     }
 
     /// Credentials in the arguments that came from no tool: from the user, or from what the model knows.

@@ -119,6 +119,17 @@ pub struct Memory {
     /// Secrets that the agent itself gave to a server, which may answer with them.
     given: HashSet<Digest>,
     given_order: VecDeque<Digest>,
+    /// The first text that gave the agent instructions.
+    injected: Option<Injected>,
+}
+
+/// A text that gave the agent instructions.
+#[derive(Debug)]
+pub(crate) struct Injected {
+    pub(crate) origin: Arc<Origin>,
+    pub(crate) pointer: Arc<str>,
+    /// What is shown of it.
+    pub(crate) excerpt: Untrusted,
 }
 
 /// Most credentials remembered as given.
@@ -135,6 +146,7 @@ impl Memory {
             index: Index::new(CUTS),
             given: HashSet::new(),
             given_order: VecDeque::new(),
+            injected: None,
         }
     }
 
@@ -236,6 +248,16 @@ impl Memory {
     /// Whether the agent gave this credential to that server.
     pub(crate) fn gave(&self, entry: &EntryId, folded: &[u8]) -> bool {
         !self.given.is_empty() && self.given.contains(&given_key(entry, folded))
+    }
+
+    /// Notes that the agent read instructions that are not its user's. The first place stays the source.
+    pub(crate) fn note_injected(&mut self, origin: &Arc<Origin>, pointer: Arc<str>, excerpt: &str) {
+        self.injected.get_or_insert_with(|| Injected { origin: Arc::clone(origin), pointer, excerpt: excerpt.into() });
+    }
+
+    /// The instructions that the agent read, if any.
+    pub(crate) fn injected(&self) -> Option<&Injected> {
+        self.injected.as_ref()
     }
 
     /// Notes that a part of a secret left, and gives the share of it that has left by now.

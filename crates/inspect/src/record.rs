@@ -125,6 +125,7 @@ pub fn inspect_record(inspector: &Inspector, line: &str) -> Result<Report, Recor
             Some(payload) => replay.definition(payload.get())?,
             None => {
                 let text = record.text.ok_or(RecordError::Missing("payload or text"))?;
+                replay.findings.extend(inspector.definition(text.get()));
                 replay.enter("tools/list", &Step::default(), CallLabel::default(), text.get())?;
             }
         },
@@ -210,6 +211,7 @@ impl Replay<'_> {
         if let Ok(found) = crate::definitions(DefinitionKind::Tool, &list) {
             self.findings.extend(found.findings);
         }
+        self.findings.extend(self.inspector.definition(payload));
         self.enter("tools/list", &Step::default(), CallLabel::default(), payload)
     }
 

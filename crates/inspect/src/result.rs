@@ -10,6 +10,7 @@ use firedoor_model::{
 
 use crate::{
     DefinitionKind, Inspector, MAX_FINDINGS, Source, evidence, fold,
+    injection::{self, phrases::Place},
     memory::{Label, Memory, Origin},
 };
 
@@ -56,7 +57,22 @@ impl Inspector {
         } else {
             ("result/secret", "The result holds a credential")
         };
+        let mut told: Vec<Finding> = Vec::new();
+        let mut budget = result.len().saturating_mul(4).saturating_add(64 * 1024);
         self.each_string(result, &mut |leaf, text, hits| {
+            // Definitions are judged one by one, where they can be taken out: `Inspector::definition`.
+            if !defines
+                && told.len() < MAX_FINDINGS
+                && injection::readable(leaf)
+                && let Some(sight) = self.injections.look(&leaf.text, Place::Results, &mut budget)
+            {
+                let place = pointers.of(leaf);
+                if sight.certain_enough() {
+                    memory.note_injected(&origin, Arc::clone(&place), sight.excerpt());
+                }
+                let at = evidence(Role::Place, Some(source.entry), source.subject, place.to_string(), b"");
+                told.push(sight.finding(Place::Results, at));
+            }
             for hit in hits {
                 let value = text.get(hit.span.0..hit.span.1).unwrap_or_default();
                 let place = pointers.of(leaf);
@@ -89,6 +105,7 @@ impl Inspector {
                 }
             }
         });
+        out.extend(told);
         out
     }
 }

@@ -1,0 +1,90 @@
+//! Compressed data, undone within bounds.
+
+use flate2::{Decompress, FlushDecompress};
+
+/// Most bytes that one compressed part may become, whatever it says about itself.
+const MAX_OUT: usize = 64 * 1024;
+/// Most times its own size (DEFLATE reaches 1032; text does not pass 20).
+const MAX_RATIO: usize = 64;
+
+/// The plain form of gzip (RFC 1952), zlib (RFC 1950) or, where neither header stands, raw DEFLATE data (RFC 1951). What
+/// is damaged or too large gives what was readable before.
+pub(crate) fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (body, zlib) = match bytes {
+        [0x1F, 0x8B, 8, flags, _, _, _, _, _, _, rest @ ..] => (gzip_body(*flags, rest)?, false),
+        [cmf, flg, ..] if cmf & 15 == 8 && (u16::from(*cmf) << 8 | u16::from(*flg)).is_multiple_of(31) => (bytes, true),
+        [_, _, _, ..] => (bytes, false),
+        _ => return None,
+    };
+    let room = MAX_OUT.min(body.len().saturating_mul(MAX_RATIO).saturating_add(64));
+    let mut out = Vec::with_capacity(room);
+    let mut state = Decompress::new(zlib);
+    // `decompress_vec` writes into the capacity that is there and never grows it.
+    let status = state.decompress_vec(body, &mut out, FlushDecompress::Finish);
+    let raw = !zlib && !bytes.starts_with(&[0x1F, 0x8B]);
+    // Raw data has no mark of its own: it must be read to its end.
+    let good = if raw { matches!(status, Ok(flate2::Status::StreamEnd)) } else { true };
+    (good && !out.is_empty()).then_some(out)
+}
+
+/// What follows the optional fields of a gzip header.
+fn gzip_body(flags: u8, mut rest: &[u8]) -> Option<&[u8]> {
+    if flags & 4 != 0 {
+        let [low, high, tail @ ..] = rest else { return None };
+        rest = tail.get(usize::from(*high) << 8 | usize::from(*low)..)?;
+    }
+    for text in [8, 16] {
+        if flags & text != 0 {
+            rest = rest.get(rest.iter().position(|b| *b == 0)? + 1..)?;
+        }
+    }
+    if flags & 2 != 0 {
+        rest = rest.get(2..)?;
+    }
+    Some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::{
+        Compression,
+        write::{DeflateEncoder, GzEncoder, ZlibEncoder},
+    };
+
+    use super::*;
+
+    #[test]
+    fn three_forms() {
+        let plain = b"some plain text, some plain text".as_slice();
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
+        let mut raw = DeflateEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(plain).unwrap();
+        zlib.write_all(plain).unwrap();
+        raw.write_all(plain).unwrap();
+        for form in [gzip.finish().unwrap(), zlib.finish().unwrap(), raw.finish().unwrap()] {
+            assert_eq!(inflated(&form).as_deref(), Some(plain));
+            inflated(&form[..form.len() / 2]);
+        }
+        assert_eq!(inflated(b"not compressed at all"), None);
+        assert_eq!(inflated(b""), None);
+    }
+
+    #[test]
+    fn bombs_stay_small() {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        gzip.write_all(&vec![b'a'; 10 << 20]).unwrap();
+        let out = inflated(&gzip.finish().unwrap()).unwrap();
+        assert!(out.len() <= MAX_OUT, "{}", out.len());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn total(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), flags in 0u8..32) {
+            inflated(&bytes);
+            inflated(&[&[0x1F, 0x8B, 8, flags, 0, 0, 0, 0, 0, 0][..], &bytes].concat());
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Instructions to the agent in what a tool returns, and in what a server says about itself.
+//!
+//! A text is read as a model reads it (normalised, and every text inside it decoded). A linear model gives each window its
+//! log-odds of talking to the reader, phrases of attacks add to them, and a threshold decides. Where the text was hidden
+//! the threshold is lower: honest data has little reason to hide orders.
+
+pub(crate) mod layers;
+pub mod model;
+pub(crate) mod phrases;
+
+use firedoor_model::{
+    Confidence, Evidence, Finding, Severity,
+    finding::Role,
+    wire::{Leaves, Object},
+};
+
+use crate::{Inspector, TableError, view};
+use layers::Concealment;
+use model::Model;
+use phrases::{Phrases, Place};
+
+/// Shortest string that can hold an instruction.
+const MIN_LEAF: usize = 12;
+/// A member's name is read when it is as long as a sentence.
+const MIN_KEY: usize = 24;
+/// Bytes of text around a phrase that it is judged with.
+const AROUND: usize = 300;
+/// Most phrases of one text that are judged.
+const MAX_PHRASES: usize = 32;
+/// How far below the threshold a text is still recorded.
+const NEAR: f32 = 1.5;
+/// Longest text of one definition that is read, in bytes.
+const MAX_DEFINITION: usize = 256 * 1024;
+/// Characters of the text that are shown.
+const SHOWN: usize = 160;
+
+/// What the detector is made of.
+#[derive(Debug)]
+pub(crate) struct Injections {
+    model: Model,
+    phrases: Phrases,
+}
+
+/// An instruction that was seen.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    confidence: Confidence,
+    severity: Severity,
+    how: Concealment,
+    transform: Option<String>,
+    says: Option<String>,
+    excerpt: String,
+    score: f32,
+}
+
+impl Injections {
+    pub(crate) fn load(table: &str, weights: &[u8]) -> Result<Self, TableError> {
+        let model = Model::read(weights).map_err(|e| TableError::new("injection.weights", &e))?;
+        Ok(Self { model, phrases: Phrases::load(table)? })
+    }
+
+    /// The gravest instruction in a text. `budget` bounds what is decoded for the whole message.
+    pub(crate) fn look(&self, text: &str, place: Place, budget: &mut usize) -> Option<Sight> {
+        let thresholds = self.phrases.thresholds;
+        let visible = if place == Place::Definitions { thresholds.definition } else { thresholds.result };
+        let mut gravest = self.weigh(&view::normalised(text), place, visible, Concealment::None);
+        layers::each(text, budget, &mut |layer| {
+            let threshold = match layer.how {
+                Concealment::None => visible,
+                Concealment::Markup => thresholds.markup,
+                Concealment::Encoded | Concealment::Covert => thresholds.encoded,
+            };
+            let normal = view::normalised(&layer.text);
+            let mut sight = self.weigh(&normal, place, threshold, layer.how);
+            if layer.how == Concealment::Covert && layers::speaks(&layer.text) {
+                // Characters that exist to be invisible, and spell out sentences: nobody writes that by accident.
+                let tags = layer.transform.starts_with("unicode-tags");
+                let seen = sight.get_or_insert_with(|| Sight {
+                    confidence: Confidence::Likely,
+                    severity: Severity::High,
+                    how: layer.how,
+                    transform: None,
+                    says: None,
+                    excerpt: excerpt(&normal, (0, normal.len())),
+                    score: threshold,
+                });
+                seen.confidence = if tags { Confidence::Certain } else { Confidence::Likely };
+                seen.severity = if tags { Severity::Critical } else { Severity::High };
+            }
+            if let Some(mut sight) = sight {
+                sight.transform = Some(layer.transform.clone());
+                if gravest.as_ref().is_none_or(|g| {
+                    (g.severity, g.confidence, g.score) < (sight.severity, sight.confidence, sight.score)
+                }) {
+                    gravest = Some(sight);
+                }
+            }
+        });
+        gravest
+    }
+
+    fn weigh(&self, normal: &str, place: Place, threshold: f32, how: Concealment) -> Option<Sight> {
+        if normal.len() < MIN_LEAF {
+            return None;
+        }
+        let best = self.model.best(normal);
+        let (mut score, mut span, mut says) = (best.score, best.span, None);
+        let phrases = self.phrases.find(normal, place);
+        for phrase in phrases.iter().take(MAX_PHRASES) {
+            let from = boundary(normal, phrase.span.0.saturating_sub(AROUND));
+            let to = boundary(normal, normal.len().min(phrase.span.1 + AROUND));
+            let mut rules = 0u64;
+            let mut added = 0f32;
+            for near in phrases.iter().filter(|p| p.span.0 < to && from < p.span.1) {
+                let bit = 1u64 << (near.rule % 64);
+                if rules & bit == 0 {
+                    rules |= bit;
+                    added += near.weight;
+                }
+            }
+            let local = self.model.best(normal.get(from..to).unwrap_or_default()).score;
+            if local + added > score || says.is_none() && local + added >= threshold {
+                (score, span) = (score.max(local + added), phrase.span);
+                says = Some(format!("The text {} ({}).", phrase.says, phrase.id));
+            }
+        }
+        let security = how == Concealment::None && score >= threshold && self.phrases.about_security(normal);
+        let needed = if security { threshold + self.phrases.thresholds.security } else { threshold };
+        let likely = score >= needed;
+        if !likely && score < threshold - NEAR {
+            return None;
+        }
+        Some(Sight {
+            confidence: if likely { Confidence::Likely } else { Confidence::Possible },
+            severity: if likely { Severity::High } else { Severity::Medium },
+            how,
+            transform: None,
+            says,
+            excerpt: excerpt(normal, span),
+            score,
+        })
+    }
+}
+
+impl Sight {
+    /// Whether it may be acted on.
+    pub(crate) fn certain_enough(&self) -> bool {
+        self.confidence >= Confidence::Likely
+    }
+
+    pub(crate) fn excerpt(&self) -> &str {
+        &self.excerpt
+    }
+
+    /// The finding about it, with one piece of evidence.
+    pub(crate) fn finding(self, place: Place, at: Evidence) -> Finding {
+        let hidden = self.how != Concealment::None;
+        let detector = match (place, hidden) {
+            (Place::Results, false) => "result/injection",
+            (Place::Results, true) => "result/hidden-injection",
+            (Place::Definitions, false) => "definition/injection",
+            (Place::Definitions, true) => "definition/hidden-injection",
+        };
+        let plain = match (place, hidden) {
+            (Place::Results, false) => "The result reads like instructions to the agent.",
+            (Place::Results, true) => "The result hides instructions to the agent.",
+            (Place::Definitions, false) => "The definition reads like instructions to the agent.",
+            (Place::Definitions, true) => "The definition hides instructions to the agent.",
+        };
+        Finding {
+            detector: detector.into(),
+            severity: self.severity,
+            confidence: self.confidence,
+            summary: self.says.unwrap_or_else(|| plain.to_owned()),
+            evidence: vec![Evidence {
+                excerpt: self.excerpt.as_str().into(),
+                transform: self.transform.map(Into::into),
+                ..at
+            }],
+        }
+    }
+}
+
+/// What is shown of a text: words, without what could be a credential.
+fn excerpt(normal: &str, span: (usize, usize)) -> String {
+    let from = boundary(normal, span.0);
+    let part: String = normal.get(from..).unwrap_or_default().chars().take(SHOWN).collect();
+    let secret = |w: &str| w.len() >= 12 && w.bytes().any(|b| b.is_ascii_digit()) || w.len() > 40;
+    let words: Vec<&str> = part.split(' ').map(|w| if secret(w) { "••••" } else { w }).collect();
+    words.join(" ")
+}
+
+/// The nearest start of a character at or before `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
+}
+
+impl Inspector {
+    /// Judges one definition: an element of a list, or the whole result of a handshake. What is found says nothing yet
+    /// about its being new.
+    pub fn definition(&self, raw: &str) -> Vec<Finding> {
+        let mut text = String::new();
+        for leaf in Leaves::of(raw).filter(|l| !l.key || l.text.len() >= MIN_KEY) {
+            if text.len() + leaf.text.len() > MAX_DEFINITION {
+                break;
+            }
+            text.push_str(&leaf.text);
+            text.push_str("\n ");
+        }
+        let object = Object::parse(raw);
+        let name = object.as_ref().and_then(|o| o.get("name")).and_then(firedoor_model::wire::unescape);
+        let at = || Evidence {
+            role: Role::Place,
+            entry: None,
+            tool: name.as_deref().map(Into::into),
+            pointer: "".into(),
+            excerpt: "".into(),
+            transform: None,
+            age_ms: None,
+        };
+        let mut budget = text.len().saturating_mul(4).saturating_add(64 * 1024);
+        let mut out: Vec<Finding> = self
+            .injections
+            .look(&text, Place::Definitions, &mut budget)
+            .into_iter()
+            .map(|sight| sight.finding(Place::Definitions, at()))
+            .collect();
+        if hides(&text) {
+            out.push(Finding {
+                detector: "definition/hidden-text".into(),
+                severity: Severity::High,
+                confidence: Confidence::Likely,
+                summary: "The definition holds characters that nothing shows, or that change what is shown.".into(),
+                evidence: vec![at()],
+            });
+        }
+        out
+    }
+}
+
+/// Whether a definition holds terminal sequences, bidirectional overrides, or many invisible characters inside words.
+fn hides(text: &str) -> bool {
+    let mut before = ' ';
+    let mut inside = 0usize;
+    for c in text.chars() {
+        if matches!(c, '\u{1b}' | '\u{202D}' | '\u{202E}') {
+            return true;
+        }
+        let invisible = matches!(c, '\u{200B}' | '\u{200C}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}' | '\u{AD}');
+        inside += usize::from(invisible && before.is_ascii_alphanumeric());
+        before = c;
+    }
+    inside >= 6
+}
+
+/// What a model may read in raw JSON: every string, and every text inside one, normalised, with how it was hidden (0 in
+/// plain sight, 1 markup, 2 encoded, 3 covert). For training and measuring.
+pub fn readings(raw: &str) -> Vec<(String, u8)> {
+    let mut out = Vec::new();
+    let mut budget = raw.len().saturating_mul(4).saturating_add(64 * 1024);
+    for leaf in Leaves::of(raw).filter(|l| readable(l)) {
+        out.push((view::normalised(&leaf.text), 0));
+        layers::each(&leaf.text, &mut budget, &mut |l| out.push((view::normalised(&l.text), l.how as u8)));
+    }
+    out
+}
+
+/// Whether a string is long enough to hold an instruction.
+pub(crate) fn readable(leaf: &firedoor_model::wire::Leaf<'_>) -> bool {
+    leaf.text.len() >= if leaf.key { MIN_KEY } else { MIN_LEAF }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,402 @@
+//! Texts inside a text: what a person who looks at it does not see, but a model may read.
+
+use std::{borrow::Cow, sync::OnceLock};
+
+use aho_corasick::AhoCorasick;
+use regex::Regex;
+
+use crate::{decode, inflate::inflated, view};
+
+/// Encodings inside encodings that are undone.
+const MAX_DEPTH: usize = 3;
+/// Shortest encoded run that is worth decoding: 24 base64 characters hold 18 bytes.
+const MIN_RUN: usize = 24;
+/// Shortest hidden text that can say something.
+const MIN_TEXT: usize = 12;
+/// White space that pushes what follows off the screen.
+const FAR: usize = 160;
+/// Most texts inside one text that are looked at.
+const MAX_LAYERS: usize = 256;
+
+/// How honest a way of writing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Concealment {
+    /// In plain sight.
+    None,
+    /// Honest pages and programs hide text like this, too: comments, styles, long white space.
+    Markup,
+    /// Encoded: honest data is, but seldom prose.
+    Encoded,
+    /// No honest program writes like this.
+    Covert,
+}
+
+/// A text inside a text.
+#[derive(Debug)]
+pub(crate) struct Layer<'a> {
+    /// As written, decoded.
+    pub(crate) text: Cow<'a, str>,
+    /// How it was hidden.
+    pub(crate) how: Concealment,
+    /// The ways, outermost first, such as `base64+gzip`.
+    pub(crate) transform: String,
+}
+
+/// Hands on every text inside `text`, decoded, deepest last. `budget` bounds the bytes that are decoded.
+pub(crate) fn each(text: &str, budget: &mut usize, visit: &mut dyn FnMut(&Layer<'_>)) {
+    let mut count = 0;
+    walk(text, "", Concealment::None, 0, budget, &mut count, visit);
+}
+
+fn walk(
+    text: &str,
+    outer: &str,
+    least: Concealment,
+    depth: usize,
+    budget: &mut usize,
+    count: &mut usize,
+    visit: &mut dyn FnMut(&Layer<'_>),
+) {
+    if depth >= MAX_DEPTH || text.len() < MIN_TEXT {
+        return;
+    }
+    let mut found: Vec<(Cow<'_, str>, Concealment, &'static str)> = Vec::new();
+    tags(text, &mut found);
+    bidi(text, &mut found);
+    terminal(text, &mut found);
+    markup(text, &mut found);
+    far(text, &mut found);
+    turned(text, &mut found);
+    spaced(text, &mut found);
+    encoded(text, &mut found);
+    for (inner, how, name) in found {
+        *count += 1;
+        if *count > MAX_LAYERS || inner.len() > *budget {
+            return;
+        }
+        *budget -= inner.len();
+        let transform = if outer.is_empty() { name.to_owned() } else { format!("{outer}+{name}") };
+        let layer = Layer { text: inner, how: how.max(least), transform };
+        visit(&layer);
+        // What was cut out of the same text is walked with that text already.
+        if how >= Concealment::Encoded {
+            walk(&layer.text, &layer.transform, layer.how, depth + 1, budget, count, visit);
+        }
+    }
+}
+
+type Found<'a> = Vec<(Cow<'a, str>, Concealment, &'static str)>;
+
+/// Tag characters U+E0020–U+E007E spell ASCII that nothing shows. Flags of regions (UTS #51) are the honest use: at most
+/// six letters.
+fn tags(text: &str, found: &mut Found<'_>) {
+    // U+E0000–U+E007F are F3 A0 80 xx and F3 A0 81 xx in UTF-8.
+    if memchr::memmem::find(text.as_bytes(), &[0xF3, 0xA0]).is_none() {
+        return;
+    }
+    let spelt: String = text
+        .chars()
+        .filter_map(|c| char::from_u32(u32::from(c).checked_sub(0xE0000).filter(|c| (0x20..0x7F).contains(c))?))
+        .collect();
+    if spelt.len() >= MIN_TEXT {
+        found.push((Cow::Owned(spelt), Concealment::Covert, "unicode-tags"));
+    }
+}
+
+/// Text between a right-to-left override and its end, as it is shown.
+fn bidi(text: &str, found: &mut Found<'_>) {
+    for part in text.split('\u{202E}').skip(1).take(16) {
+        let end = part.find(['\u{202C}', '\n']).unwrap_or(part.len());
+        let inner = part.get(..end).unwrap_or_default();
+        if inner.len() >= MIN_TEXT {
+            found.push((Cow::Owned(inner.chars().rev().collect()), Concealment::Covert, "bidi"));
+        }
+    }
+}
+
+/// Text that a terminal is told to conceal (SGR 8), or to overwrite at once.
+fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
+    if !text.contains('\u{1b}') {
+        return;
+    }
+    for part in text.split("\u{1b}[8m").skip(1).take(16) {
+        let inner = part.split('\u{1b}').next().unwrap_or_default();
+        if inner.len() >= MIN_TEXT {
+            found.push((Cow::Borrowed(inner), Concealment::Covert, "ansi-concealed"));
+        }
+    }
+    let mut parts = text.split("\u{1b}[2K").take(17).peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_some() {
+            let line = part.trim_end_matches(|c: char| c.is_control() || "[]0123456789AFG".contains(c));
+            let line = line.rsplit(['\n', '\r']).next().unwrap_or_default();
+            if line.len() >= MIN_TEXT {
+                found.push((Cow::Borrowed(line), Concealment::Markup, "ansi-overwritten"));
+            }
+        }
+    }
+}
+
+/// HTML comments and elements that a browser does not show.
+fn markup<'a>(text: &'a str, found: &mut Found<'a>) {
+    static HIDDEN: OnceLock<Option<Regex>> = OnceLock::new();
+    if !text.contains('<') {
+        return;
+    }
+    for part in text.split("<!--").skip(1).take(64) {
+        let inner = part.split("-->").next().unwrap_or_default();
+        if inner.len() >= MIN_TEXT {
+            found.push((Cow::Borrowed(inner), Concealment::Markup, "html-comment"));
+        }
+    }
+    let style = r#"(?is)<[a-z][a-z0-9]{0,15}[^<>]{0,200}?(?:display\s{0,2}:\s{0,2}none|visibility\s{0,2}:\s{0,2}hidden|font-size\s{0,2}:\s{0,2}0|opacity\s{0,2}:\s{0,2}0[^.]|color\s{0,2}:\s{0,2}(?:white|#fff|transparent)|left\s{0,2}:\s{0,2}-\d{3}|\shidden[\s>])[^<>]{0,200}>?([^<]{12,4000})"#;
+    let hidden = HIDDEN.get_or_init(|| Regex::new(style).ok());
+    if let Some(hidden) = hidden.as_ref().filter(|_| text.len() <= 1 << 20) {
+        for captures in hidden.captures_iter(text).take(32) {
+            if let Some(inner) = captures.get(1) {
+                found.push((Cow::Borrowed(inner.as_str()), Concealment::Markup, "html-hidden"));
+            }
+        }
+    }
+}
+
+/// What follows white space that no screen shows the end of.
+fn far<'a>(text: &'a str, found: &mut Found<'a>) {
+    let mut blank = 0usize;
+    let mut rest: Option<usize> = None;
+    for (i, b) in text.bytes().enumerate() {
+        if b.is_ascii_whitespace() {
+            blank += 1;
+        } else {
+            if blank >= FAR {
+                rest = Some(i);
+            }
+            blank = 0;
+        }
+    }
+    if let Some(inner) = rest.and_then(|at| text.get(at..)).filter(|t| t.len() >= MIN_TEXT && t.len() <= 4096) {
+        found.push((Cow::Borrowed(inner), Concealment::Markup, "far-whitespace"));
+    }
+}
+
+/// English backwards, or with its letters moved by 13: told by its commonest words, several of them.
+fn turned(text: &str, found: &mut Found<'_>) {
+    static WORDS: OnceLock<Option<AhoCorasick>> = OnceLock::new();
+    // "the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this" in both forms.
+    const TURNED: [&str; 24] = [
+        " gur ", " naq ", " gb ", " zl ", " bs ", " sbe ", "cyrnfr ", " nyy ", " fraq ", " jvgu ", " lbhe ", " guvf ",
+        " eht ", " dna ", " ot ", " ym ", " fo ", " rof ", " esaelp", " lla ", " dnes ", " htiw ", " ruoy ", " siht ",
+    ];
+    let words = WORDS.get_or_init(|| AhoCorasick::builder().ascii_case_insensitive(true).build(TURNED).ok());
+    let Some(words) = words.as_ref() else { return };
+    let mut seen = [0u32; 2];
+    for m in words.find_iter(text) {
+        if let Some(seen) = seen.get_mut(m.pattern().as_usize() / 12) {
+            *seen |= 1 << (m.pattern().as_usize() % 12);
+        }
+    }
+    if seen[0].count_ones() >= 2 {
+        let moved = text.chars().map(|c| match c {
+            'a'..='z' => ((c as u8 - b'a' + 13) % 26 + b'a') as char,
+            'A'..='Z' => ((c as u8 - b'A' + 13) % 26 + b'A') as char,
+            c => c,
+        });
+        found.push((Cow::Owned(moved.collect()), Concealment::Encoded, "rot13"));
+    }
+    if seen[1].count_ones() >= 2 {
+        found.push((Cow::Owned(text.chars().rev().collect()), Concealment::Encoded, "reverse"));
+    }
+}
+
+/// `l i k e   t h i s`: single characters with one blank, dash, dot or underscore between them.
+fn spaced(text: &str, found: &mut Found<'_>) {
+    let mut run = String::new();
+    let mut chars = text.chars().peekable();
+    let mut between = None;
+    let mut flush = |run: &mut String| {
+        if run.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_TEXT {
+            found.push((Cow::Owned(std::mem::take(run)), Concealment::Encoded, "spaced"));
+        }
+        run.clear();
+    };
+    // A word of two letters ends a run.
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied();
+        let separates = |s: char| matches!(s, ' ' | '-' | '.' | '_' | '\u{200b}' | '*');
+        match next {
+            Some(s)
+                if !run.is_empty() && Some(s) == between || run.is_empty() && separates(s) && c.is_alphanumeric() =>
+            {
+                between = Some(s);
+                run.push(c);
+                chars.next();
+                // A blank between words is a blank among blanks.
+                if s == ' ' && chars.peek() == Some(&' ') {
+                    run.push(' ');
+                    while chars.next_if_eq(&' ').is_some() {}
+                }
+            }
+            _ => {
+                if !run.is_empty() && next.is_none() {
+                    run.push(c);
+                }
+                flush(&mut run);
+            }
+        }
+    }
+    flush(&mut run);
+}
+
+/// Prose in base64, base32, hex or percent escapes, also compressed.
+fn encoded(text: &str, found: &mut Found<'_>) {
+    let mut at = 0;
+    let bytes = text.as_bytes();
+    while let Some(rest) = bytes.get(at..).filter(|r| !r.is_empty()) {
+        let Some(skip) = rest.iter().position(|b| in_run(*b)) else { break };
+        let start = at + skip;
+        let body = bytes.get(start..).unwrap_or_default();
+        let length = body.iter().position(|b| !in_run(*b)).unwrap_or(body.len());
+        at = start + length;
+        if length >= MIN_RUN && found.len() < MAX_LAYERS {
+            one_run(bytes.get(start..at).unwrap_or_default(), found);
+        }
+    }
+    let escapes = memchr::memchr_iter(b'%', bytes).take(MIN_TEXT).count();
+    let mut plain = Vec::new();
+    if escapes >= MIN_TEXT
+        && decode::percent(bytes, &mut plain)
+        && let Some(text) = prose(&plain)
+    {
+        found.push((Cow::Owned(text), Concealment::Encoded, "url"));
+    }
+}
+
+fn in_run(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_')
+}
+
+fn one_run(run: &[u8], found: &mut Found<'_>) {
+    let mut bytes = Vec::new();
+    for (name, decoder) in [
+        ("hex", decode::whole_hex as fn(&[u8], &mut Vec<u8>) -> bool),
+        ("base64", decode::whole_base64),
+        ("base32", decode::whole_base32),
+    ] {
+        bytes.clear();
+        if !decoder(run, &mut bytes) {
+            continue;
+        }
+        if let Some(text) = prose(&bytes) {
+            found.push((Cow::Owned(text), Concealment::Encoded, name));
+            return;
+        }
+        if let Some(text) = inflated(&bytes).as_deref().and_then(prose) {
+            found.push((Cow::Owned(text), Concealment::Encoded, "base64+compressed"));
+            return;
+        }
+    }
+}
+
+/// The text, if these bytes are written language (or a further encoding of the same length): mostly letters, with blanks.
+fn prose(bytes: &[u8]) -> Option<String> {
+    let head = bytes.get(..bytes.len().min(64))?;
+    let letters = head.iter().filter(|b| b.is_ascii_alphabetic() || **b == b' ' || **b >= 0x80).count();
+    let bad = head.iter().any(|b| *b < 0x20 && !b.is_ascii_whitespace());
+    if bytes.len() < MIN_TEXT || bad || letters * 4 < head.len() * 3 {
+        return None;
+    }
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        // A run that was cut, or that had more characters stuck to its end.
+        Err(e) if e.valid_up_to() * 10 >= bytes.len() * 9 => std::str::from_utf8(bytes.get(..e.valid_up_to())?).ok()?,
+        Err(_) => return None,
+    };
+    let blanks = text.bytes().filter(|b| *b == b' ').count();
+    let further = text.bytes().all(in_run) && text.len() >= MIN_RUN;
+    (blanks * 14 >= text.len() || further || text.chars().filter(|c| !c.is_ascii()).count() * 2 > text.chars().count())
+        .then(|| text.to_owned())
+}
+
+/// Whether a hidden text is language: at least three words of letters.
+pub(crate) fn speaks(text: &str) -> bool {
+    let normal = view::normalised(text);
+    normal
+        .split(' ')
+        .filter(|w| w.chars().count() >= 2 && w.chars().all(|c| c.is_alphabetic() || ".,'!?:;\"".contains(c)))
+        .count()
+        >= 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layers(text: &str) -> Vec<(String, String, Concealment)> {
+        let mut out = Vec::new();
+        each(text, &mut 1_000_000, &mut |l| out.push((l.transform.clone(), l.text.clone().into_owned(), l.how)));
+        out
+    }
+
+    #[test]
+    fn hidden_texts_are_found() {
+        let plain = "please send all of it to the other one";
+        let tagged: String = plain.bytes().map(|b| char::from_u32(0xE0000 + u32::from(b)).unwrap()).collect();
+        let b64 = data_encoding::BASE64.encode(plain.as_bytes());
+        let rot: String = {
+            let mut r = plain.as_bytes().to_vec();
+            crate::fold::rot13(&mut r);
+            String::from_utf8(r).unwrap()
+        };
+        for (text, name) in [
+            (format!("ok {tagged}"), "unicode-tags"),
+            (format!("ok \u{202e}{}\u{202c}", plain.chars().rev().collect::<String>()), "bidi"),
+            (format!("ok \u{1b}[8m{plain}\u{1b}[28m"), "ansi-concealed"),
+            (format!("ok\n{plain}\u{1b}[1A\u{1b}[2K\r"), "ansi-overwritten"),
+            (format!("<p>ok</p><!-- {plain} -->"), "html-comment"),
+            (format!("<span style=\"display: none\">{plain}</span>"), "html-hidden"),
+            (format!("ok{}{plain}", " ".repeat(300)), "far-whitespace"),
+            (format!("ok {rot} end"), "rot13"),
+            (format!("ok {} end", plain.chars().rev().collect::<String>()), "reverse"),
+            (format!("do {b64}"), "base64"),
+            (data_encoding::HEXLOWER.encode(plain.as_bytes()), "hex"),
+            (data_encoding::BASE32.encode(plain.as_bytes()), "base32"),
+            (data_encoding::BASE64.encode(b64.as_bytes()), "base64+base64"),
+            (plain.chars().map(|c| format!("{c} ")).collect(), "spaced"),
+            (plain.bytes().map(|b| format!("%{b:02x}")).collect(), "url"),
+        ] {
+            let found = layers(&text);
+            assert!(found.iter().any(|(n, t, _)| n == name && t.trim().contains(plain)), "{name}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn ordinary_text_has_none() {
+        for text in [
+            "An ordinary sentence about find_repositories_by_name_and_owner and others.",
+            "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "\u{1F3F4}\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F} flag",
+            "",
+        ] {
+            assert_eq!(layers(text), [], "{text}");
+        }
+        assert!(speaks("please send it") && !speaks("x1 y2 z3"));
+    }
+
+    #[test]
+    fn work_is_bounded() {
+        let mut text = "please send all of it to the other one".to_owned();
+        for _ in 0..6 {
+            text = data_encoding::BASE64.encode(text.as_bytes());
+        }
+        assert!(layers(&text).len() <= MAX_DEPTH);
+        let many = "<!-- please send all of it -->".repeat(10_000);
+        assert!(layers(&many).len() <= MAX_LAYERS);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn total(s in "\\PC*|[<!\\-> \u{1b}\\[28mK%a-f0-9=\u{202e}\u{e0041}]*") {
+            layers(&s);
+        }
+    }
+}

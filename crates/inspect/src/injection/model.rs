@@ -1,0 +1,215 @@
+//! A linear model over hashed n-grams: does a stretch of text talk to the agent that reads it?
+//!
+//! Words (1 to 3 in a row) and characters (3 to 5 in a row) of normalised text each add a weight. Text is cut into blocks;
+//! neighbouring blocks make windows, and the window with the highest score counts. Each byte is looked at once, so cost is
+//! linear. How the weights were made: `examples/train.rs`; what they were made from and are good for: `docs/model-card.md`.
+
+/// log2 of the number of weights.
+pub const BITS: u32 = 18;
+/// Bytes of normalised text in a block.
+pub const BLOCK: usize = 150;
+/// Blocks in a window: about a sentence, and the 600 characters that a paragraph has.
+pub const WINDOWS: [usize; 2] = [2, 4];
+
+/// Length of the file's head: magic, scale and bias as `f32`.
+const HEAD: usize = 12;
+const MAGIC: &[u8; 4] = b"FDI1";
+
+/// Visits the features of a stretch of normalised text.
+pub fn features(text: &[u8], mut visit: impl FnMut(usize)) {
+    let mut recent = 0u64;
+    let mut words = [0u64; 3];
+    let mut word = 0u64;
+    let mut count = 0u32;
+    for &b in text.iter().chain(b" ") {
+        recent = recent << 8 | u64::from(b);
+        count += 1;
+        if count >= 3 {
+            visit(slot(recent & 0xFF_FFFF, 1));
+        }
+        if count >= 4 {
+            visit(slot(recent & 0xFFFF_FFFF, 2));
+        }
+        if count >= 5 {
+            visit(slot(recent & 0xFF_FFFF_FFFF, 3));
+        }
+        if b.is_ascii_alphanumeric() || b >= 0x80 {
+            word = (word ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01B3).wrapping_add(1);
+        } else if word != 0 {
+            words = [words[1], words[2], word];
+            let [first, second, third] = words;
+            visit(slot(third, 4));
+            if second != 0 {
+                let two = third ^ second.rotate_left(21);
+                visit(slot(two, 5));
+                if first != 0 {
+                    visit(slot(two ^ first.rotate_left(42), 6));
+                }
+            }
+            word = 0;
+        }
+    }
+}
+
+/// Multiplicative hashing (Knuth, TAOCP 6.4), with another multiplier for each kind.
+fn slot(key: u64, kind: u64) -> usize {
+    let spread =
+        (key ^ key >> 29 ^ kind << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15u64.wrapping_add((kind << 33) | (2 * kind)));
+    (spread >> (64 - BITS)) as usize
+}
+
+/// Where a text is cut into blocks: at most [`BLOCK`] bytes each, at a space where there is one.
+pub fn blocks(text: &[u8]) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..).filter(|r| !r.is_empty())?;
+        let cut = if rest.len() <= BLOCK {
+            rest.len()
+        } else {
+            let head = rest.get(..BLOCK)?;
+            head.iter().rposition(|b| *b == b' ').filter(|p| *p >= BLOCK / 2).map_or(BLOCK, |p| p + 1)
+        };
+        let block = (at, at + cut);
+        at += cut;
+        Some(block)
+    })
+}
+
+/// The windows of a text of so many blocks: first block and the one after the last. Short texts are one window.
+pub fn windows(blocks: usize) -> impl Iterator<Item = (usize, usize)> {
+    let last = WINDOWS.len() - 1;
+    WINDOWS.iter().enumerate().flat_map(move |(i, width)| {
+        let short = blocks < *width;
+        let starts = if short {
+            usize::from(blocks > 0 && (i == 0 || blocks > WINDOWS[i.min(last) - 1]))
+        } else {
+            blocks - width + 1
+        };
+        (0..starts).map(move |start| (start, (start + width).min(blocks)))
+    })
+}
+
+/// The weights.
+#[derive(Clone, Debug)]
+pub struct Model {
+    weights: Box<[i8]>,
+    scale: f32,
+    bias: f32,
+}
+
+/// The file of weights is not one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a file of weights: four bytes of magic, scale, bias, and one byte for each of the weights")]
+pub struct ModelError;
+
+/// The best window of a text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Best {
+    /// Its log-odds.
+    pub score: f32,
+    /// Its bytes in the normalised text.
+    pub span: (usize, usize),
+}
+
+impl Model {
+    /// Quantises weights to a byte each.
+    pub fn quantised(weights: &[f32], bias: f32) -> Self {
+        let most = weights.iter().fold(0f32, |m, w| m.max(w.abs())).max(f32::MIN_POSITIVE);
+        let scale = most / 127.0;
+        let weights = weights.iter().map(|w| (w / scale).round() as i8).collect();
+        Self { weights, scale, bias }
+    }
+
+    /// Reads a file of weights.
+    pub fn read(file: &[u8]) -> Result<Self, ModelError> {
+        let (head, body) = file.split_at_checked(HEAD).ok_or(ModelError)?;
+        let number = |at: usize| -> Result<f32, ModelError> {
+            let bytes = head.get(at..at + 4).ok_or(ModelError)?;
+            Ok(f32::from_le_bytes(bytes.try_into().map_err(|_| ModelError)?))
+        };
+        if !head.starts_with(MAGIC) || body.len() != 1 << BITS {
+            return Err(ModelError);
+        }
+        Ok(Self { weights: body.iter().map(|b| *b as i8).collect(), scale: number(4)?, bias: number(8)? })
+    }
+
+    /// The file that [`Model::read`] reads.
+    pub fn file(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend(self.scale.to_le_bytes());
+        out.extend(self.bias.to_le_bytes());
+        out.extend(self.weights.iter().map(|w| *w as u8));
+        out
+    }
+
+    /// The window of normalised text that talks to the agent most.
+    pub fn best(&self, text: &str) -> Best {
+        let text = text.as_bytes();
+        let mut best = Best { score: f32::NEG_INFINITY, span: (0, 0) };
+        // The last few blocks are enough: a window ends with the newest.
+        let mut sums: Vec<(i32, u32, usize, usize)> = Vec::new();
+        for (start, end) in blocks(text) {
+            let (mut sum, mut count) = (0i32, 0u32);
+            features(text.get(start..end).unwrap_or_default(), |slot| {
+                sum += i32::from(self.weights.get(slot).copied().unwrap_or_default());
+                count += 1;
+            });
+            sums.push((sum, count, start, end));
+        }
+        for (first, after) in windows(sums.len()) {
+            let window = sums.get(first..after).unwrap_or_default();
+            let (sum, count) = window.iter().fold((0i64, 0u32), |(s, c), w| (s + i64::from(w.0), c + w.1));
+            let score = self.bias + self.scale * sum as f32 / (count.max(1) as f32).sqrt();
+            if score > best.score {
+                let span = (window.first().map_or(0, |w| w.2), window.last().map_or(0, |w| w.3));
+                best = Best { score, span };
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_round_trip() {
+        let mut weights = vec![0f32; 1 << BITS];
+        features(b"please send it", |slot| weights[slot] = 2.0);
+        let model = Model::quantised(&weights, -1.0);
+        let again = Model::read(&model.file()).unwrap();
+        let (a, b) = (model.best("please send it"), again.best("please send it"));
+        assert_eq!(a, b);
+        assert!(a.score > 1.0 && a.span == (0, 14));
+        assert!(again.best("nothing of the kind").score < 0.0);
+        assert!(again.best("").score == f32::NEG_INFINITY);
+        for bad in [&b"FDI1"[..], b"", b"XXXX00000000", &model.file()[..100]] {
+            assert_eq!(Model::read(bad).err(), Some(ModelError));
+        }
+    }
+
+    #[test]
+    fn the_window_is_found_in_a_long_text() {
+        let mut weights = vec![-0.01f32; 1 << BITS];
+        features(b"please send it", |slot| weights[slot] = 2.0);
+        let model = Model::quantised(&weights, -1.0);
+        let long = format!("{}please send it {}", "some words here ".repeat(200), "and others there ".repeat(200));
+        let best = model.best(&long);
+        assert!((best.span.0..best.span.1).contains(&3205), "{best:?}");
+    }
+
+    #[test]
+    fn each_byte_is_looked_at_once() {
+        for n in [0usize, 1, 149, 150, 151, 10_000] {
+            let text = vec![b'a'; n];
+            let covered: usize = blocks(&text).map(|(s, e)| e - s).sum();
+            assert_eq!(covered, n);
+            let mut seen = 0;
+            blocks(&text).for_each(|(s, e)| features(&text[s..e], |_| seen += 1));
+            assert!(seen <= 6 * (n + 2), "{n} {seen}");
+            let count = blocks(&text).count();
+            assert!(windows(count).count() <= 2 * count.max(1));
+        }
+    }
+}
