@@ -3,16 +3,14 @@
 use std::{env, io::Write as _, sync::Mutex, thread, time::Duration};
 
 use firedoor_clients::{CatalogError, Clients, SHIM};
+use firedoor_ipc::command::Request;
 use firedoor_model::paths::NoHome;
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
 use tauri::{AppHandle, Manager, RunEvent};
 
 use crate::{
     activity, changes, commands, host,
     known::{Engine, Heard, Known, lock},
+    link::Link,
     notice,
     single::{Single, SingleError},
     tray,
@@ -164,19 +162,22 @@ fn heard(app: &AppHandle, news: News) {
     windows::changed(app);
 }
 
-/// Ends the app. An engine inside it first writes down what waits, and its servers end with it.
+/// Ends the app. An engine inside it is switched off first: it writes down what waits, and its servers answer that
+/// Firedoor is off until it is started again.
 pub fn quit(app: &AppHandle) {
-    let own = match &lock(&app.state::<Known>().heard).engine {
+    let known = app.state::<Known>();
+    let own = match &lock(&known.heard).engine {
         Engine::Up(status) => status.pid == std::process::id(),
         Engine::Starting | Engine::Down(_) => false,
     };
-    // The engine ends on SIGTERM and then ends the app (see `setup`).
-    if !own || kill(Pid::this(), Signal::SIGTERM).is_err() {
+    if !own {
         app.exit(0);
         return;
     }
-    let late = app.clone();
+    let (late, paths) = (app.clone(), known.paths.clone());
     let waiting = thread::Builder::new().spawn(move || {
+        // The engine ends the app when it has ended (see `setup`); one that does not listen is left to its fate.
+        let _ = Link::settle(&paths, &Request::Quit);
         thread::sleep(FAREWELL);
         late.exit(0);
     });

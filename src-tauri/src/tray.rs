@@ -129,8 +129,8 @@ fn on(questions: usize, counts: Counts, status: &Status) -> (Shape, String) {
 fn quit(status: &Status, own_pid: u32) -> String {
     match (status.pid == own_pid, status.sessions.len()) {
         (true, 0) => "Quit: no server is running".to_owned(),
-        (true, 1) => "Quit: ends 1 running server".to_owned(),
-        (true, n) => format!("Quit: ends {n} running servers"),
+        (true, 1) => "Quit: 1 running server waits until Firedoor is on again".to_owned(),
+        (true, n) => format!("Quit: {n} running servers wait until Firedoor is on again"),
         (false, _) => "Quit: the engine and its servers go on".to_owned(),
     }
 }
@@ -217,9 +217,27 @@ mod tests {
         let down = Heard { engine: Engine::Down("x".into()), questions: Vec::new() };
         check(&down, (1, 1), Shape::Off, "Off: the engine does not run", "Quit");
         check(&up(1, 0, 0), (0, 2), Shape::Off, "No server is protected", "Quit: no server is running");
-        check(&up(1, 1, 0), (2, 2), Shape::Protected, "All 2 servers protected", "Quit: ends 1 running server");
-        check(&up(1, 1, 0), (1, 2), Shape::Degraded, "1 of 2 servers protected", "Quit: ends 1 running server");
-        check(&up(1, 2, 1), (1, 1), Shape::Degraded, "On, with a problem", "Quit: ends 2 running servers");
+        check(
+            &up(1, 1, 0),
+            (2, 2),
+            Shape::Protected,
+            "All 2 servers protected",
+            "Quit: 1 running server waits until Firedoor is on again",
+        );
+        check(
+            &up(1, 1, 0),
+            (1, 2),
+            Shape::Degraded,
+            "1 of 2 servers protected",
+            "Quit: 1 running server waits until Firedoor is on again",
+        );
+        check(
+            &up(1, 2, 1),
+            (1, 1),
+            Shape::Degraded,
+            "On, with a problem",
+            "Quit: 2 running servers wait until Firedoor is on again",
+        );
         check(&up(2, 2, 0), (1, 1), Shape::Protected, "1 server protected", "Quit: the engine and its servers go on");
     }
 

@@ -89,6 +89,8 @@ fn in_words(what: &What) -> String {
             text
         }
         What::Answered { reference, choice, duration } => format!("answer {choice:?} ({duration:?}) to {reference}"),
+        What::Unanswered { reference } => format!("refused, because nobody answered {reference} in time"),
+        What::Withdrawn { reference } => format!("question {reference} withdrawn: the agent gave the call up"),
         What::Expired { reference } => format!("question {reference} ended without an answer"),
         What::Noise { bytes, lines: 1 } => format!("dropped a line of {bytes} bytes that is no message"),
         What::Noise { bytes, lines } => format!("dropped {lines} lines that are no messages, {bytes} bytes in all"),

@@ -258,13 +258,14 @@ impl Engine {
             match event {
                 DeskEvent::HoldExpired { reference, held } => {
                     self.refuse_held(&held, &Refusal::Awaiting, &reference);
+                    self.recorder.record(self.event(What::Unanswered { reference }));
                 }
                 DeskEvent::Expired { reference, held } => {
                     self.refuse_held(&held, &Refusal::Awaiting, &reference);
                     self.recorder.record(self.event(What::Expired { reference }));
                 }
                 DeskEvent::Withdrawn { reference } => {
-                    self.recorder.record(self.event(What::Expired { reference }));
+                    self.recorder.record(self.event(What::Withdrawn { reference }));
                 }
                 // It shows in the refusals and in the log.
                 DeskEvent::Quieted { .. } => {}

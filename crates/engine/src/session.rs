@@ -11,6 +11,7 @@ pub mod ledger;
 mod life;
 mod oversize;
 mod pending;
+mod tasks;
 mod upstream;
 mod writing;
 
@@ -29,6 +30,7 @@ use definitions::Tool;
 use held::HeldLine;
 use ledger::Ledger;
 use pending::{Asked, Pending};
+use tasks::Tasks;
 use tokio::sync::Notify;
 
 /// A message of at least this many bytes is inspected on another thread, so that other servers do not wait for it.
@@ -64,6 +66,7 @@ pub struct Session {
     /// Requests that were answered in the server's place: its own answer, if it comes, is dropped.
     abandoned: RefCell<Pending>,
     pending: RefCell<Pending>,
+    tasks: Tasks,
     /// Lines that wait for the user, by the desk's number.
     held: RefCell<Vec<Rc<HeldLine>>>,
     /// Fewer lines are held.

@@ -78,6 +78,18 @@ pub enum What {
         /// For how long.
         duration: Duration,
     },
+    /// A held call was refused because nobody had answered in time. Its question stays open.
+    Unanswered {
+        /// Which question.
+        #[serde(rename = "ref")]
+        reference: Ref,
+    },
+    /// The agent gave the call up, or has gone, and its question with it.
+    Withdrawn {
+        /// Which question.
+        #[serde(rename = "ref")]
+        reference: Ref,
+    },
     /// A question ended without an answer.
     Expired {
         /// Which question.

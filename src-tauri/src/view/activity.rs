@@ -68,6 +68,12 @@ pub enum WhatView {
         allowed: bool,
         duration: String,
     },
+    Unanswered {
+        reference: String,
+    },
+    Withdrawn {
+        reference: String,
+    },
     Expired {
         reference: String,
     },
@@ -164,6 +170,8 @@ impl WhatView {
                 }
                 .to_owned(),
             },
+            What::Unanswered { reference } => Self::Unanswered { reference: name(&reference.0) },
+            What::Withdrawn { reference } => Self::Withdrawn { reference: name(&reference.0) },
             What::Expired { reference } => Self::Expired { reference: name(&reference.0) },
             What::Noise { lines, bytes } => Self::Noise { lines: *lines, bytes: *bytes },
             What::Pinned { subject, changed } => {

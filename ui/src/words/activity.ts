@@ -44,6 +44,10 @@ export function say(row: RowView): Said {
         ? said("You allowed", "ok", "s-ok", "", `question ${what.reference}, ${time}`)
         : said("You blocked", "bad", "s-shut", "", `question ${what.reference}, ${time}`);
     }
+    case "unanswered":
+      return said("Refused", "bad", "s-shut", "", `nobody answered question ${what.reference} in time`);
+    case "withdrawn":
+      return said("Withdrawn", "none", "s-none", "", `question ${what.reference}: the agent gave the call up`);
     case "expired":
       return said("Unanswered", "none", "s-none", "", `question ${what.reference} ended without an answer`);
     case "started":

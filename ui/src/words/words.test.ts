@@ -81,6 +81,8 @@ test.each<[RowView, string]>([
   [call("ask"), "Asked"],
   [call("block"), "Blocked"],
   [row({ kind: "answered", reference: "7F3A", allowed: false, duration: "once" }), "You blocked"],
+  [row({ kind: "unanswered", reference: "7F3A" }), "Refused"],
+  [row({ kind: "withdrawn", reference: "7F3A" }), "Withdrawn"],
   [row({ kind: "expired", reference: "7F3A" }), "Unanswered"],
   [row({ kind: "refused", reason: "r" }), "Not started"],
   [row({ kind: "denied", text: "t", by: "b", reason: "r" }), "Denied"],

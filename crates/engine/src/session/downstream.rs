@@ -178,6 +178,9 @@ impl Session {
             }
         }
         let handed = new.as_deref().unwrap_or(result);
+        if let Some(asked) = &asked {
+            self.tasks.answered(asked, handed);
+        }
         if let Some(withheld) = self.inspect_result(engine, &asked.unwrap_or_default(), handed).await {
             return withheld.instead_of(id, !self.legacy.get());
         }

@@ -26,6 +26,7 @@ use super::{
     held::Request,
     ledger::{Claimed, Ledger, Record, State, Way},
     pending::{Asked, Pending},
+    tasks::Tasks,
     upstream,
 };
 use crate::{
@@ -150,6 +151,7 @@ pub async fn serve(
         ledger: opened.ledger,
         abandoned: RefCell::default(),
         pending: RefCell::new(Pending::default()),
+        tasks: Tasks::default(),
         held: RefCell::default(),
         unheld: Notify::new(),
         legacy: Cell::new(opened.state.legacy),

@@ -58,6 +58,9 @@ enum Ruling {
         ask: Box<Ask>,
         request: Request,
         progress: Option<String>,
+        /// For the record: the method, and all that was found.
+        method: String,
+        found: Vec<Finding>,
     },
     Refuse {
         request: Option<Request>,
@@ -140,7 +143,7 @@ impl Session {
             // What stops here is not read again by an engine that takes over.
             self.ledger.write(through);
         }
-        self.stop_line(engine, line, &frame, requests, asked, rulings);
+        self.stop_line(engine, line, &frame, requests, asked, rulings).await;
     }
 
     /// Lets a line go to the server.
@@ -151,7 +154,7 @@ impl Session {
     }
 
     /// Refuses or holds a line of which at least one message may not simply pass.
-    fn stop_line(
+    async fn stop_line(
         self: &Rc<Self>,
         engine: &Rc<Engine>,
         line: &[u8],
@@ -182,12 +185,12 @@ impl Session {
         held.waits.set(rulings.len());
         self.held.borrow_mut().push(held.clone());
         for ruling in rulings {
-            let Ruling::Ask { ask, request, progress } = ruling else { continue };
+            let Ruling::Ask { ask, request, progress, method, found } = ruling else { continue };
             held.ids.borrow_mut().push((ask.held, request.id.clone()));
             if let Some(token) = progress {
                 held.keep_alive(token);
             }
-            engine.ask(&held, *ask, &request.id);
+            engine.ask(&held, *ask, &request.id, &method, found).await;
         }
     }
 
@@ -251,7 +254,8 @@ impl Session {
                 findings.extend(more);
             }
         }
-        asked.push((id.to_owned(), Asked { method: method.to_owned(), subject: subject.clone(), label }));
+        let own = || Asked { method: method.to_owned(), subject: subject.clone(), label };
+        asked.push((id.to_owned(), self.tasks.behind(method, params).unwrap_or_else(own)));
         let reaches = subject_member(method).is_some();
         if method == "tools/call" {
             self.calls.set(self.calls.get() + 1);
@@ -388,7 +392,6 @@ impl Session {
                 Ruling::Refuse { request: Some(request), text }
             }
             Verdict::Ask => {
-                engine.commit(judged(verdict, None, findings.clone())).await;
                 let chosen = asks.iter().filter_map(|i| findings.get(*i).cloned()).collect();
                 let ask = Box::new(Ask {
                     held: engine.next_held(),
@@ -398,7 +401,8 @@ impl Session {
                     findings: chosen,
                     arguments: Untrusted::new(shown(&engine.inspector.masked(arguments.unwrap_or_default()))),
                 });
-                Ruling::Ask { ask, request, progress: progress.map(str::to_owned) }
+                let progress = progress.map(str::to_owned);
+                Ruling::Ask { ask, request, progress, method: method.to_owned(), found: findings }
             }
         }
     }
@@ -458,22 +462,34 @@ impl Session {
 }
 
 impl Engine {
-    /// Puts a question about a held line on the desk.
-    fn ask(self: &Rc<Self>, held: &Rc<HeldLine>, ask: Ask, id: &str) {
-        let number = ask.held;
+    /// Puts a question about a held line on the desk, and on record. `found` are all findings, also those that nobody is
+    /// asked about.
+    async fn ask(self: &Rc<Self>, held: &Rc<HeldLine>, ask: Ask, id: &str, method: &str, found: Vec<Finding>) {
+        let (number, subject) = (ask.held, ask.subject.tool.clone());
         let opening = self.desk.borrow_mut().open(ask, self.now());
         self.wake.notify_one();
         self.changed();
-        let refuse = |kind, reference| {
+        let (reference, refused) = match opening {
+            Opening::Opened { reference, .. } | Opening::Joined { reference, .. } => {
+                self.held.borrow_mut().insert(number, held.clone());
+                (reference, None)
+            }
+            Opening::Overflow { reference } => (reference, Some(Refusal::Overflow)),
+            Opening::Quiet { reference } => (reference, Some(Refusal::Quiet)),
+        };
+        if let Some(session) = held.session.upgrade() {
+            let what = audit::What::Judged {
+                method: Untrusted::new(method),
+                subject,
+                verdict: if refused.is_some() { Verdict::Block } else { Verdict::Ask },
+                reference: Some(reference.clone()),
+                findings: found,
+            };
+            self.commit(session.event(self.now(), what)).await;
+        }
+        if let Some(kind) = refused {
             held.refuse(id, &refusal(&kind, &reference));
             self.settled(held);
-        };
-        match opening {
-            Opening::Opened { .. } | Opening::Joined { .. } => {
-                self.held.borrow_mut().insert(number, held.clone());
-            }
-            Opening::Overflow { reference } => refuse(Refusal::Overflow, reference),
-            Opening::Quiet { reference } => refuse(Refusal::Quiet, reference),
         }
     }
 
