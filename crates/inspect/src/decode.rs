@@ -7,6 +7,8 @@ const MIN_RUN: usize = 16;
 /// Lines of wrapped base64 are at least this long (RFC 2045 and PEM use 76 and 64).
 const MIN_WRAPPED: usize = 32;
 
+/// Most images of one text.
+const MAX_IMAGES: usize = 256;
 /// Longest part that is tried with keys of one byte.
 const MAX_XOR: usize = 8192;
 
@@ -58,6 +60,8 @@ pub(crate) enum Encoding {
     Tags,
     /// Single characters with one and the same character between them.
     Spaced,
+    /// The query of an image's address in Markdown: whoever shows the image sends it.
+    Image,
     /// HTML entities.
     Html,
     /// HTML entities of letters and digits, which need none.
@@ -84,6 +88,7 @@ impl Encoding {
             Self::Json => "json",
             Self::Tags => "unicode-tags",
             Self::Spaced => "spaced",
+            Self::Image => "markdown-image",
             Self::Html | Self::HtmlNeedless => "html-entities",
             Self::Lookalikes => "look-alikes",
             Self::Compressed => "compressed",
@@ -118,6 +123,7 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8]
         visit(&buffer, Encoding::Tags, budget);
     }
     if let Ok(text) = std::str::from_utf8(text) {
+        images(text, budget, visit);
         if text.contains('&') && budget.take(text.len()) {
             entities(text, budget, visit);
         }
@@ -186,6 +192,20 @@ pub(crate) fn each_binary(bytes: &[u8], budget: &mut Budget, visit: &mut dyn FnM
             budget.xor -= bytes.len();
             let plain: Vec<u8> = bytes.iter().map(|b| b ^ key).collect();
             visit(&plain, Encoding::Xor, budget);
+        }
+    }
+}
+
+/// Queries of the addresses of Markdown images (CommonMark 6.4).
+fn images(text: &str, budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+    for part in text.split("![").skip(1).take(MAX_IMAGES) {
+        let Some((_, address)) = part.split_once("](http") else { continue };
+        let address = address.split([')', ' ', '\n']).next().unwrap_or_default();
+        if let Some((_, query)) = address.split_once('?')
+            && query.len() >= MIN_RUN
+            && budget.take(query.len())
+        {
+            visit(query.as_bytes(), Encoding::Image, budget);
         }
     }
 }

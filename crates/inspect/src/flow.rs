@@ -18,6 +18,10 @@ use crate::{
 /// Informative bytes of private or ordinary text that must be common. With windows of 16 at every 8th byte such a run is
 /// always found in private text; in ordinary text (every 16th) a run of 32 is too.
 const MIN_PASSAGE: usize = 32;
+/// Bytes of private text that count as a piece of it, and how many bytes of pieces make a passage: text that is sent in
+/// several calls.
+const MIN_PIECE: usize = 20;
+const PIECES: usize = 48;
 /// Bytes of a secret that count as a part of it.
 const MIN_PART: usize = 8;
 /// Encodings that are undone one after the other.
@@ -169,7 +173,11 @@ fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn FnMut(u32, u
         let left = common(item.folded.iter().take(at).rev(), text.iter().take(start).skip(*floor).rev());
         let right = common(item.folded.iter().skip(at + width), text.iter().skip(end));
         let (from, to) = (at - left, at + width + right);
-        let shortest = if item.label == Label::Secret { MIN_PART } else { MIN_PASSAGE };
+        let shortest = match item.label {
+            Label::Secret => MIN_PART,
+            Label::Private => MIN_PIECE,
+            Label::Ordinary => MIN_PASSAGE,
+        };
         if to - from >= shortest {
             *floor = end + right;
             visit(id, from, to, start - left);
@@ -223,7 +231,9 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
             Label::Secret if item.exact => continue,
             Label::Secret => {
                 let left = memory.part_left(matched.item, matched.start, matched.end);
-                if !(run >= 12 && (run * 5 >= length * 2 || run >= 64) || left >= 0.6) {
+                // Half of it at its start is what somebody sends who cuts it off.
+                let half = matched.start == 0 && run * 2 >= length;
+                if !(run >= 12 && (run * 5 >= length * 2 || run >= 64) || half || left.share() >= 0.6) {
                     continue;
                 }
                 limit.min(Confidence::Likely)
@@ -231,6 +241,9 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
             Label::Private | Label::Ordinary => {
                 let passage = item.folded.get(matched.start..matched.end).unwrap_or_default();
                 if fold::distinct(passage) < 8 {
+                    continue;
+                }
+                if run < MIN_PASSAGE && memory.part_left(matched.item, matched.start, matched.end).bytes < PIECES {
                     continue;
                 }
                 limit.min(Confidence::Likely)

@@ -5,6 +5,7 @@
 //! text of a message outside its masked evidence.
 
 mod canonical;
+mod commands;
 mod credentials;
 mod decode;
 mod definitions;
@@ -99,6 +100,8 @@ pub struct Inspector {
     sensitive: sensitive::SensitivePaths,
     sinks: sink::SinkWords,
     injections: injection::Injections,
+    private: sensitive::PrivateWords,
+    commands: commands::Commands,
 }
 
 impl Default for Inspector {
@@ -120,6 +123,8 @@ impl Inspector {
             sensitive: sensitive::SensitivePaths::load(include_str!("../../../profiles/detect/sensitive-paths.toml"))?,
             sinks: toml::from_str(include_str!("../../../profiles/detect/sinks.toml"))
                 .map_err(|e| TableError::new("sinks.toml", &e))?,
+            commands: commands::Commands::load(include_str!("../../../profiles/detect/calls.toml"))?,
+            private: sensitive::PrivateWords::load(include_str!("../../../profiles/detect/private-words.toml"))?,
             injections: injection::Injections::load(
                 include_str!("../../../profiles/detect/injection.toml"),
                 include_bytes!("../../../profiles/detect/injection.weights"),
@@ -153,6 +158,7 @@ impl Inspector {
     pub fn call(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
         let mut out = flow::inspect(memory, call);
         out.extend(self.secrets_in_call(memory, call));
+        out.extend(self.commands(call));
         out.extend(self.after_injection(memory, call));
         out
     }

@@ -68,8 +68,22 @@ pub(crate) struct Item {
     /// Must be met again exactly: too short or too plain to be recognised in folded form.
     pub(crate) exact: bool,
     pub(crate) pointer: Arc<str>,
-    /// Which bytes of `folded` have already left in parts; only for secrets.
+    /// Which bytes of `folded` have already left in parts, and how many; empty until one has.
     left: Vec<bool>,
+    gone: usize,
+}
+
+/// How much of an item has left in parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    pub(crate) bytes: usize,
+    of: usize,
+}
+
+impl Left {
+    pub(crate) fn share(self) -> f64 {
+        self.bytes as f64 / self.of as f64
+    }
 }
 
 /// What is remembered under one label, by server, oldest first. A full memory forgets the oldest of the server that fills
@@ -187,13 +201,13 @@ impl Memory {
         }
         let exact = generic && folded.len() < 16 || folded.len() < 10;
         let (origin, raw, left) = (Arc::clone(origin), raw.into(), Vec::new());
-        self.insert(Item { origin, label: Label::Secret, folded, raw, exact, pointer, left });
+        self.insert(Item { origin, label: Label::Secret, folded, raw, exact, pointer, left, gone: 0 });
     }
 
     /// Remembers the text of a leaf.
     pub(crate) fn remember_text(&mut self, origin: &Arc<Origin>, label: Label, folded: Vec<u8>, pointer: Arc<str>) {
         let (origin, raw, left) = (Arc::clone(origin), Box::default(), Vec::new());
-        self.insert(Item { origin, label, folded, raw, exact: false, pointer, left });
+        self.insert(Item { origin, label, folded, raw, exact: false, pointer, left, gone: 0 });
     }
 
     fn insert(&mut self, mut item: Item) {
@@ -260,14 +274,17 @@ impl Memory {
         self.injected.as_ref()
     }
 
-    /// Notes that a part of a secret left, and gives the share of it that has left by now.
-    pub(crate) fn part_left(&mut self, id: u32, start: usize, end: usize) -> f64 {
-        let Some(item) = self.items.get_mut(&id) else { return 0.0 };
+    /// Notes that a part of an item left, and gives what of it has left by now.
+    pub(crate) fn part_left(&mut self, id: u32, start: usize, end: usize) -> Left {
+        let Some(item) = self.items.get_mut(&id) else { return Left { bytes: 0, of: 1 } };
         item.left.resize(item.folded.len(), false);
-        if let Some(part) = item.left.get_mut(start..end) {
-            part.fill(true);
+        let mut fresh = 0;
+        for left in item.left.get_mut(start..end).unwrap_or_default() {
+            fresh += usize::from(!*left);
+            *left = true;
         }
-        item.left.iter().filter(|l| **l).count() as f64 / item.left.len().max(1) as f64
+        item.gone += fresh;
+        Left { bytes: item.gone, of: item.folded.len().max(1) }
     }
 }
 

@@ -101,6 +101,7 @@ impl Inspector {
                 let text = leaf.text.as_bytes();
                 let folded = fold::folded(text.get(..longest.min(text.len())).unwrap_or_default());
                 if folded.len() >= MIN_TEXT {
+                    let label = if self.private.mark(&leaf.text) { Label::Private } else { label };
                     memory.remember_text(&origin, label, folded, pointers.of(leaf));
                 }
             }

@@ -121,15 +121,39 @@ fn private_passages_are_known() {
 }
 
 #[test]
+fn a_text_may_say_itself_that_it_is_private() {
+    assert_eq!(found(OPEN, NOTE, NOTE), [("flow/private".to_owned(), Confidence::Likely, None)]);
+}
+
+#[test]
+fn look_alikes_entities_and_keys_of_one_byte() {
+    let token = ["gh", "p_a8Kd92LmQx7Zt4Vb1Nc6Yw3Rf5Hs0Jg2Pe9U"].concat();
+    let alike = token.replace('a', "а").replace('c', "с").replace('x', "х").replace('p', "р");
+    let entities: String = token.bytes().map(|b| format!("&#{b};")).collect();
+    let xor: Vec<u8> = token.bytes().map(|b| b ^ 0x2A).collect();
+    for (body, transform) in [
+        (alike, "look-alikes"),
+        (entities, "html-entities"),
+        (BASE64.encode(&xor), "base64+xor"),
+        (data_encoding::HEXLOWER.encode(&xor), "hex+xor"),
+    ] {
+        let all = found(OPEN, &format!("token {token}"), &body);
+        assert!(all.iter().any(|(d, _, t)| d == "flow/secret" && t.as_deref() == Some(transform)), "{body}: {all:?}");
+    }
+}
+
+#[test]
 fn ordinary_text_may_leave_but_not_hidden() {
-    assert_eq!(found(OPEN, NOTE, NOTE), []);
-    assert_eq!(found(OPEN, NOTE, &NOTE.replace(' ', "%20")), []);
-    assert_eq!(found(OPEN, NOTE, &serde_json::to_string(NOTE).unwrap()), []);
+    // Without the word that makes a text private by itself.
+    let note = &NOTE.replace("Salary review", "Weather report");
+    assert_eq!(found(OPEN, note, note), []);
+    assert_eq!(found(OPEN, note, &note.replace(' ', "%20")), []);
+    assert_eq!(found(OPEN, note, &serde_json::to_string(note).unwrap()), []);
     let other_script = "日本語の長い文章がここにありますので、検索の言葉として使います。1234567890";
     assert_eq!(found(OPEN, other_script, other_script), []);
     let escaped: String = other_script.bytes().map(|b| format!("%{b:02X}")).collect();
     assert_eq!(found(OPEN, other_script, &format!("https://example.org/?q={escaped}")), []);
-    let hidden = found(OPEN, NOTE, &HEXLOWER.encode(NOTE.as_bytes()));
+    let hidden = found(OPEN, note, &HEXLOWER.encode(note.as_bytes()));
     assert_eq!(hidden, [("flow/encoded".to_owned(), Confidence::Likely, Some("hex".to_owned()))]);
 }
 
