@@ -3,10 +3,10 @@
 use std::{collections::HashMap, rc::Rc};
 
 use firedoor_inspect::{Definition, DefinitionKind, Sink};
-use firedoor_model::{Digest, Millis, Untrusted, Verdict, audit::What};
-use firedoor_store::{Observed, Pin, PinKind, PinState};
+use firedoor_model::{Confidence, Digest, EntryId, Finding, Millis, Severity, Untrusted, Verdict, audit::What};
+use firedoor_store::{Observed, Pin, PinKey, PinKind, PinState, Store, StoreError};
 
-use super::{Session, edit};
+use super::{LARGE, Session, edit};
 use crate::engine::Engine;
 
 /// Fields that no model acts on and that honest servers change: they are not pinned.
@@ -71,6 +71,55 @@ pub fn known_tools(engine: &Engine, pins: &[Pin]) -> HashMap<String, Tool> {
         .collect()
 }
 
+/// What each definition says that it should not.
+async fn suspicions(engine: &Rc<Engine>, list: &[Definition], result: &str) -> Vec<Vec<Finding>> {
+    let spans: Vec<(usize, usize)> = list.iter().map(|d| d.span).collect();
+    let (inspector, count) = (engine.inspector.clone(), spans.len());
+    if result.len() < LARGE {
+        return spans.iter().map(|s| inspector.definition(result.get(s.0..s.1).unwrap_or_default())).collect();
+    }
+    let result = result.to_owned();
+    let work = move || {
+        spans.iter().map(|s| inspector.definition(result.get(s.0..s.1).unwrap_or_default())).collect::<Vec<_>>()
+    };
+    // What was not inspected waits for the user like what was found bad.
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| vec![vec![crate::engine::lost()]; count])
+}
+
+/// Whether a tool with this finding waits until the user has accepted it.
+fn holds(finding: &Finding) -> bool {
+    finding.severity >= Severity::High && finding.confidence >= Confidence::Likely
+}
+
+/// Compares definitions with their pins. A suspect one that is new is not pinned as it is: nothing is, so that it counts
+/// as a change, and waits until somebody accepts it.
+fn observe(
+    store: &mut Store,
+    entry: &EntryId,
+    rows: &[(PinKind, Untrusted, firedoor_store::Definition)],
+    suspect: &[bool],
+    now: Millis,
+) -> Result<Vec<Observed>, StoreError> {
+    let mut all = Vec::with_capacity(rows.len());
+    let mut places = Vec::with_capacity(rows.len());
+    for (row, suspect) in rows.iter().zip(suspect) {
+        let (kind, name, _) = row;
+        if *suspect && store.pin(&PinKey { entry: entry.clone(), kind: *kind, name: name.clone() })?.is_none() {
+            let whole = Digest::of(b"nothing was accepted");
+            let nothing = firedoor_store::Definition { whole, fields: std::collections::BTreeMap::new(), text: None };
+            all.push((*kind, name.clone(), nothing));
+        }
+        places.push(all.len());
+        all.push(row.clone());
+    }
+    let seen = store.observe(entry, &all, now)?;
+    Ok(places.iter().filter_map(|at| seen.get(*at).cloned()).collect())
+}
+
+fn unaccepted() -> Observed {
+    Observed::Changed { fields: vec!["definition".into()], known: false }
+}
+
 impl Session {
     /// Compares the definitions in `result` with their pins, remembers the tools, and takes out what is in quarantine.
     pub(super) async fn review(self: &Rc<Self>, engine: &Rc<Engine>, kind: DefinitionKind, result: &str) -> Reviewed {
@@ -78,11 +127,17 @@ impl Session {
             Ok(found) => found,
             Err(e) => return Reviewed::Unreadable(e.to_string()),
         };
-        let Some(pin_kind) = pin_kind(kind) else { return Reviewed::Unchanged };
+        let suspicions = suspicions(engine, &found.list, result).await;
         let now = engine.now();
+        let Some(pin_kind) = pin_kind(kind) else {
+            for (definition, findings) in found.list.iter().zip(suspicions) {
+                self.note_suspicion(engine, kind, definition, findings, false).await;
+            }
+            return Reviewed::Unchanged;
+        };
         if !found.findings.is_empty() {
             let what = What::Judged {
-                method: "tools/list".into(),
+                method: kind.method().into(),
                 subject: None,
                 verdict: Verdict::Allow,
                 reference: None,
@@ -91,20 +146,23 @@ impl Session {
             engine.recorder.record(self.event(now, what));
         }
         let rows: Vec<_> = found.list.iter().map(|d| (pin_kind, d.name.clone(), pinned(d, result))).collect();
+        let suspect: Vec<bool> = suspicions.iter().map(|f| f.iter().any(holds)).collect();
         let observed = {
-            let (entry, rows) = (self.entry.clone(), rows.clone());
-            engine.recorder.with(move |store| store.observe(&entry, &rows, now)).await
+            let (entry, rows, suspect) = (self.entry.clone(), rows.clone(), suspect.clone());
+            engine.recorder.with(move |store| observe(store, &entry, &rows, &suspect, now)).await
         };
         let observed = match observed {
             Ok(observed) => observed,
             Err(e) => {
                 engine.problem(format!("definitions cannot be pinned: {e}"));
                 // What this session knows still holds; what is new to it cannot be pinned and passes unpinned.
-                rows.iter().map(|(_, name, now)| self.compare(name.raw(), now.whole)).collect()
+                let seen = rows.iter().map(|(_, name, now)| self.compare(name.raw(), now.whole)).zip(&suspect);
+                seen.map(|(seen, suspect)| if *suspect && seen == Observed::New { unaccepted() } else { seen })
+                    .collect()
             }
         };
         let mut quarantined = vec![false; found.list.len()];
-        for (i, (definition, seen)) in found.list.iter().zip(&observed).enumerate() {
+        for (i, ((definition, seen), findings)) in found.list.iter().zip(&observed).zip(suspicions).enumerate() {
             let changed = match seen {
                 Observed::New => Some(Vec::new()),
                 Observed::Same => None,
@@ -125,9 +183,10 @@ impl Session {
             }
             if let Some(changed) = changed {
                 self.note(engine, definition, changed, now);
+                self.note_suspicion(engine, kind, definition, findings, hold).await;
             }
         }
-        if quarantined.contains(&true) {
+        if quarantined.contains(&true) && !self.only_compares() {
             let spans: Vec<_> = found.list.iter().map(|d| d.span).collect();
             let gone = |i: usize| quarantined.get(i).copied().unwrap_or(false);
             return Reviewed::Edited(edit::remove_elements(result, &spans, gone));
@@ -135,15 +194,93 @@ impl Session {
         Reviewed::Unchanged
     }
 
+    /// Whether the client is a program of ours that compares the list with what the server gives directly. No model reads
+    /// it, and an entry whose tool is missing would be given back: the server with the poisoned tool would run free.
+    fn only_compares(&self) -> bool {
+        let theirs = std::path::Path::new(self.agent.client.executable.raw());
+        let named = theirs.file_name().is_some_and(|n| n.to_string_lossy().starts_with("firedoor"));
+        named && std::env::current_exe().is_ok_and(|ours| ours.parent() == theirs.parent())
+    }
+
     fn compare(&self, name: &str, whole: Digest) -> Observed {
         match self.tools.borrow().get(name) {
             None => Observed::New,
             Some(tool) if tool.digest == whole && !tool.quarantined => Observed::Same,
-            Some(_) => Observed::Changed { fields: vec!["definition".into()], known: false },
+            Some(_) => unaccepted(),
+        }
+    }
+
+    /// Writes down what a definition says that it should not. A definition that was held back is a block.
+    async fn note_suspicion(
+        &self,
+        engine: &Rc<Engine>,
+        kind: DefinitionKind,
+        definition: &Definition,
+        findings: Vec<Finding>,
+        held: bool,
+    ) {
+        if findings.is_empty() {
+            return;
+        }
+        let event = self.event(
+            engine.now(),
+            What::Judged {
+                method: kind.method().into(),
+                subject: Some(definition.name.clone()),
+                verdict: if held { Verdict::Block } else { Verdict::Allow },
+                reference: held.then(|| engine.reference()),
+                findings,
+            },
+        );
+        if held {
+            engine.commit(event).await;
+        } else {
+            engine.recorder.record(event);
         }
     }
 
     fn note(&self, engine: &Rc<Engine>, definition: &Definition, changed: Vec<String>, now: Millis) {
         engine.recorder.record(self.event(now, What::Pinned { subject: definition.name.clone(), changed }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspect_definition_waits_from_its_first_sight_until_it_is_accepted() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&dir.path().join("state").join("firedoor.db"), Millis(1)).unwrap().store;
+        let entry: EntryId = "c/user/s".parse().unwrap();
+        let row = |name: &str, text: &str| {
+            let fields = [("description".to_owned(), Digest::of(text.as_bytes()))].into();
+            let whole = Digest::of_fields([name.as_bytes(), text.as_bytes()]);
+            (PinKind::Tool, Untrusted::new(name), firedoor_store::Definition { whole, fields, text: None })
+        };
+        let rows = [row("add", "adds"), row("send", "bad"), row("sub", "subtracts")];
+        let mut look = |rows: &[_], suspect: &[bool]| observe(&mut store, &entry, rows, suspect, Millis(2)).unwrap();
+        let changed = |known| Observed::Changed { fields: vec!["description".into()], known };
+        let suspect = [false, true, false];
+        assert_eq!(look(&rows, &suspect), [Observed::New, changed(false), Observed::New]);
+        assert_eq!(look(&rows, &suspect), [Observed::Same, changed(true), Observed::Same]);
+        // Leaving the suspect words out again does not end the wait: an agent may have read them.
+        assert!(matches!(look(&[row("send", "good")], &[false])[..], [Observed::Changed { .. }]));
+        look(&rows, &suspect);
+
+        let key = PinKey { entry: entry.clone(), kind: PinKind::Tool, name: "send".into() };
+        let (_, _, bad) = row("send", "bad");
+        store.accept_pin(&key, bad.whole).unwrap();
+        let seen = observe(&mut store, &entry, &rows, &suspect, Millis(3)).unwrap();
+        assert_eq!(seen, [Observed::Same, Observed::Same, Observed::Same]);
+    }
+
+    #[test]
+    fn only_grave_findings_hold() {
+        let finding = |severity, confidence| Finding { severity, confidence, ..crate::engine::lost() };
+        assert!(holds(&finding(Severity::High, Confidence::Likely)));
+        assert!(!holds(&finding(Severity::High, Confidence::Possible)));
+        assert!(!holds(&finding(Severity::Medium, Confidence::Certain)));
+        assert!(holds(&crate::engine::lost()));
     }
 }
