@@ -16,11 +16,30 @@ const MAX_FILE: u64 = 64 * 1024;
 const MAX_FILES: usize = 256;
 
 const BUILT_IN: &[(&str, &str)] = &[
+    ("arxiv", include_str!("../../../profiles/sandbox/arxiv.toml")),
     ("aws", include_str!("../../../profiles/sandbox/aws.toml")),
+    ("brave-search", include_str!("../../../profiles/sandbox/brave-search.toml")),
+    ("context7", include_str!("../../../profiles/sandbox/context7.toml")),
+    ("duckduckgo", include_str!("../../../profiles/sandbox/duckduckgo.toml")),
+    ("exa", include_str!("../../../profiles/sandbox/exa.toml")),
+    ("fetch", include_str!("../../../profiles/sandbox/fetch.toml")),
+    ("figma", include_str!("../../../profiles/sandbox/figma.toml")),
     ("filesystem", include_str!("../../../profiles/sandbox/filesystem.toml")),
+    ("firecrawl", include_str!("../../../profiles/sandbox/firecrawl.toml")),
     ("git", include_str!("../../../profiles/sandbox/git.toml")),
+    ("github", include_str!("../../../profiles/sandbox/github.toml")),
+    ("gitlab", include_str!("../../../profiles/sandbox/gitlab.toml")),
+    ("google-maps", include_str!("../../../profiles/sandbox/google-maps.toml")),
     ("kubernetes", include_str!("../../../profiles/sandbox/kubernetes.toml")),
+    ("linear", include_str!("../../../profiles/sandbox/linear.toml")),
+    ("notion", include_str!("../../../profiles/sandbox/notion.toml")),
+    ("perplexity", include_str!("../../../profiles/sandbox/perplexity.toml")),
+    ("sentry", include_str!("../../../profiles/sandbox/sentry.toml")),
+    ("slack", include_str!("../../../profiles/sandbox/slack.toml")),
     ("sqlite", include_str!("../../../profiles/sandbox/sqlite.toml")),
+    ("stripe", include_str!("../../../profiles/sandbox/stripe.toml")),
+    ("supabase", include_str!("../../../profiles/sandbox/supabase.toml")),
+    ("tavily", include_str!("../../../profiles/sandbox/tavily.toml")),
 ];
 
 /// What paths in a server's arguments are granted for.
