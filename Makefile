@@ -65,8 +65,9 @@ e2e: build ui ## real clients and the desktop
 	cargo build --locked -p firedoor-desktop --features automation
 	@FIREDOOR_BIN_DIR="$(TARGET)/debug" python3 tests/desktop/e2e.py
 
-eval: ## detectors on the corpora given by CORPORA=dir
-	@echo "make eval: the evaluation of detectors on corpora is not built yet" >&2; exit 2
+eval: build ## detectors on the corpora given by CORPORA=dir
+	@[ -n "$(CORPORA)" ] || { echo "make eval: name the folder of the corpora: make eval CORPORA=dir" >&2; exit 2; }
+	@python3 tests/eval/evaluate.py "$(TARGET)/release/firedoor" "$(CORPORA)" --held-out tests/eval/held-out.tsv
 
 escape: ## sandbox escape probes, baseline first
 	@echo "make escape: the escape probes are not built yet; the sandbox's own tests run in make test" >&2; exit 2

@@ -109,6 +109,9 @@ fn main() {
     }
     println!("ordinary texts: {texts}");
     let held: Vec<bool> = held_out(&bags);
+    let chosen = bags.iter().zip(&held).filter(|(b, held)| **held && b.source != "ordinary" && b.source != "carrier");
+    let chosen: BTreeSet<(&str, u64)> = chosen.map(|(b, _)| (b.source.as_str(), hash(&b.group))).collect();
+    chosen.iter().for_each(|(source, group)| println!("held\t{source}\t{group:x}"));
     let train: Vec<usize> = (0..bags.len()).filter(|i| !held[*i]).collect();
     let mut scores = vec![[f32::NEG_INFINITY; 4]; bags.len()];
     for fold in 0..3u8 {
