@@ -141,8 +141,10 @@ class Scratch:
 
     def run(self, *command, timeout=60, **options):
         """Runs a program to its end; its output is text."""
-        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        with self.start(*command, text=True, **options) as process:
+        # A session of its own: whoever started us may be gone, and a command whose session has lost its leader is one that
+        # hides who gave it.
+        ours = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
+        with self.start(*command, text=True, **{**ours, **options}) as process:
             try:
                 out, err = process.communicate(timeout=timeout)
             except subprocess.TimeoutExpired:

@@ -210,10 +210,11 @@ impl Home {
         finish(self.command(program).args(args))
     }
 
-    /// Runs `firedoor`.
+    /// Runs `firedoor`, in a session of its own: whoever started the tests may be gone, and a command whose session has
+    /// lost its leader is one that hides who gave it.
     #[track_caller]
     pub fn firedoor(&self, args: &[&str]) -> Output {
-        self.run(self.program("firedoor"), args)
+        finish(self.command("setsid").arg(self.program("firedoor")).args(args))
     }
 
     /// Runs `firedoor … --json` and reads what it prints; exit code 0 or 1.
