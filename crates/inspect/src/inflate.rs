@@ -4,6 +4,8 @@ use flate2::{Decompress, FlushDecompress};
 
 /// Most bytes that one compressed part may become, whatever it says about itself.
 const MAX_OUT: usize = 64 * 1024;
+/// Shortest raw data that is tried.
+const MIN_RAW: usize = 18;
 /// Most times its own size (DEFLATE reaches 1032; text does not pass 20).
 const MAX_RATIO: usize = 64;
 
@@ -13,7 +15,9 @@ pub(crate) fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
     let (body, zlib) = match bytes {
         [0x1F, 0x8B, 8, flags, _, _, _, _, _, _, rest @ ..] => (gzip_body(*flags, rest)?, false),
         [cmf, flg, ..] if cmf & 15 == 8 && (u16::from(*cmf) << 8 | u16::from(*flg)).is_multiple_of(31) => (bytes, true),
-        [_, _, _, ..] => (bytes, false),
+        // Raw data says nothing of itself. One block that is the last and is compressed (RFC 1951 section 3.2.3) is what
+        // short texts give, and setting up a decoder for every other run of characters would cost more than it finds.
+        [first, ..] if matches!(first & 7, 3 | 5) && bytes.len() >= MIN_RAW => (bytes, false),
         _ => return None,
     };
     let room = MAX_OUT.min(body.len().saturating_mul(MAX_RATIO).saturating_add(64));
