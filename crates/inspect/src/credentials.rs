@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use firedoor_model::Digest;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
@@ -14,6 +15,8 @@ pub(crate) const MAX_HITS: usize = 256;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(default)]
+    published: Vec<String>,
     rule: Vec<Row>,
 }
 
@@ -74,6 +77,8 @@ pub(crate) struct Credentials {
     matcher: AhoCorasick,
     /// The rule of each keyword.
     owner: Vec<usize>,
+    /// First 16 hex digits of the digests of secrets that are none, sorted.
+    published: Vec<String>,
 }
 
 impl Credentials {
@@ -94,7 +99,9 @@ impl Credentials {
             .build(&keywords)
             .map_err(|e| table(&e))?;
         let rules = file.rule.into_iter().map(|row| Rule { row, regex: OnceLock::new() }).collect();
-        Ok(Self { rules, matcher, owner })
+        let mut published = file.published;
+        published.sort();
+        Ok(Self { rules, matcher, owner, published })
     }
 
     /// The credentials in `text`, by place; of overlapping ones the format that is listed first. At most [`MAX_HITS`],
@@ -129,7 +136,7 @@ impl Credentials {
             }
             let Some(secret) = captures.name("secret").or_else(|| captures.name("claims")) else { continue };
             let json = captures.name("json").is_none_or(|m| decode::base64_json(m.as_bytes()));
-            if json && plausible(&rule.row, secret.as_bytes()) {
+            if json && plausible(&rule.row, secret.as_bytes()) && !self.is_published(secret.as_bytes()) {
                 let span = (start + secret.start(), start + secret.end());
                 hits.push((index, Hit { rule: &rule.row.id, span, generic: rule.row.generic }));
             }
@@ -144,6 +151,13 @@ impl Credentials {
         }
         out.sort_by_key(|h| h.span);
         out
+    }
+
+    /// Whether documentation shows this very secret as an example.
+    fn is_published(&self, secret: &[u8]) -> bool {
+        let digest = Digest::of(secret).to_string();
+        let start = digest.get(..16).unwrap_or_default();
+        self.published.binary_search_by(|p| p.as_str().cmp(start)).is_ok()
     }
 
     /// Whether a member of this name holds a secret, so that its value is read as an assignment.
@@ -214,7 +228,7 @@ mod tests {
             ("gitlab-token", format!("gl{}-{}", "pat", a(20))),
             ("slack-token", format!("xo{}-{}", "xb", a(50))),
             ("stripe-key", format!("sk_{}_{}", "live", a(24))),
-            ("anthropic-key", format!("sk-{}-api03-{}", "ant", a(95))),
+            ("anthropic-key", format!("sk-{}-api03-{}AA", "ant", a(93))),
             ("openai-key", format!("sk-{}-{}", "proj", a(80))),
             ("google-api-key", format!("AI{}{}", "za", a(35))),
             ("npm-token", format!("np{}_{}", "m", a(36))),
@@ -259,6 +273,16 @@ mod tests {
         ] {
             assert_eq!(table.scan(text.as_bytes()), [], "{text}");
         }
+    }
+
+    #[test]
+    fn published_examples_are_no_secrets() {
+        let token = format!("gh{}_{}", "p", made(ALNUM, 36));
+        let mut table = table();
+        assert!(table.published.iter().all(|p| p.len() == 16 && p.bytes().all(|b| b.is_ascii_hexdigit())));
+        assert_eq!(table.scan(token.as_bytes()).len(), 1);
+        table.published = vec![Digest::of(&token.as_bytes()[4..]).to_string()[..16].to_owned()];
+        assert_eq!(table.scan(token.as_bytes()), []);
     }
 
     #[test]
