@@ -134,14 +134,16 @@ fn plan(step: &Step) -> Result<(Plan<'_>, Option<network::Reach>), SpawnError> {
     if let Some(grant) = grants.iter().find(|g| !g.path.is_absolute()) {
         return Err(SpawnError::RelativeGrant(grant.path.clone()));
     }
+    let writable = || grants.iter().filter(|g| g.access == Access::Write).map(|g| g.path.clone()).collect();
     let (reach, filter) = match &step.confinement.network {
         Network::None => (None, Reach::None),
-        Network::Proxy(address) if address.ip().is_loopback() => (Some(network::Reach::Proxy(*address)), Reach::Proxy),
+        Network::Proxy(address) if address.ip().is_loopback() => {
+            (Some(network::Reach::Proxy { address: *address, writable: writable() }), Reach::Proxy)
+        }
         Network::Proxy(address) => return Err(SpawnError::Proxy(*address)),
         Network::Hosts(hosts) => {
-            let writable = grants.iter().filter(|g| g.access == Access::Write).map(|g| g.path.clone()).collect();
             let sockets = step.confinement.sockets.clone();
-            (Some(network::Reach::Listed { hosts: hosts.clone(), sockets, writable }), Reach::Listed)
+            (Some(network::Reach::Listed { hosts: hosts.clone(), sockets, writable: writable() }), Reach::Listed)
         }
     };
     let landlock = Version::running().map_err(|e| SpawnError::NoLandlock(e.into()))?;

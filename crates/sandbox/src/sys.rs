@@ -280,6 +280,11 @@ pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: c_int) -> nix::Result<
 
 /// `openat2(2)` for a path only, without following magic links (`/proc/PID/fd/N`), `..` and symbolic links included.
 pub(crate) fn open_resolved(base: BorrowedFd<'_>, path: &CStr) -> nix::Result<OwnedFd> {
+    open_resolved_as(base, path, true)
+}
+
+/// The same, of a symbolic link itself where it is not to be followed at the end.
+pub(crate) fn open_resolved_as(base: BorrowedFd<'_>, path: &CStr, follow: bool) -> nix::Result<OwnedFd> {
     #[repr(C)]
     struct How {
         flags: u64,
@@ -287,7 +292,8 @@ pub(crate) fn open_resolved(base: BorrowedFd<'_>, path: &CStr) -> nix::Result<Ow
         resolve: u64,
     }
     const RESOLVE_NO_MAGICLINKS: u64 = 0x02; // linux/openat2.h
-    let flags = u64::from((libc::O_PATH | libc::O_CLOEXEC).unsigned_abs());
+    let last = if follow { 0 } else { libc::O_NOFOLLOW };
+    let flags = u64::from((libc::O_PATH | libc::O_CLOEXEC | last).unsigned_abs());
     let how = How { flags, mode: 0, resolve: RESOLVE_NO_MAGICLINKS };
     // SAFETY: a C string and a structure of the layout and size of `struct open_how`, both only read.
     owned(unsafe {
@@ -312,4 +318,20 @@ pub(crate) fn file_time() -> Option<(i64, u32)> {
     // SAFETY: the structure is valid for writing.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut now) };
     (result == 0).then(|| (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or(0)))
+}
+
+/// `chmod(2)` of an open file, also of one that was opened for its path only.
+pub(crate) fn change_mode(file: BorrowedFd<'_>, mode: u32) -> nix::Result<()> {
+    let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: a C string and an integer.
+    Errno::result(unsafe { libc::chmod(path.as_ptr(), mode) }).map(drop)
+}
+
+/// `utimensat(2)` of an open file, also of one that was opened for its path only, and of a symbolic link itself.
+pub(crate) fn change_times(file: BorrowedFd<'_>, times: Option<&[libc::timespec; 2]>) -> nix::Result<()> {
+    let times = times.map_or(std::ptr::null(), |t| t.as_ptr());
+    // SAFETY: an empty C string, and null or two structures, which are only read.
+    let result =
+        unsafe { libc::syscall(libc::SYS_utimensat, file.as_raw_fd(), c"".as_ptr(), times, libc::AT_EMPTY_PATH) };
+    Errno::result(result).map(drop)
 }

@@ -234,8 +234,8 @@ fn holds_only_its_own(held: &[(i32, String)]) -> bool {
         2 => true,
         _ => target.starts_with("socket:") || target.contains("signalfd"),
     };
-    // The channel to the caller.
-    sockets == 1 && held.iter().all(fine)
+    // The channels to the caller: for orders and for attempts.
+    sockets == 2 && held.iter().all(fine)
 }
 
 #[test]

@@ -127,6 +127,20 @@ fn each_call_is_judged() {
                 ("interfaces", "ok"),
                 ("route header", "EPERM"),
                 ("source route", "EPERM"),
+                ("chmod", "0o640"),
+                ("chmod outside", "EACCES"),
+                ("chmod through link", "EACCES"),
+                ("chmod read only", "EACCES"),
+                ("fchmod", "ok"),
+                ("fchmod read only", "EACCES"),
+                ("futimens read only", "EACCES"),
+                ("chmod setuid", "EPERM"),
+                ("utime", "1 2"),
+                ("utime link", "1 2"),
+                ("utime outside", "EACCES"),
+                ("utime relative", "1 2"),
+                ("chown", "EPERM"),
+                ("setxattr", "ENOTSUP"),
             ];
             let want: String = want.iter().map(|(n, v)| format!("{n}={v}\n")).collect();
             assert_eq!(output, want, "as {user:?}, listen {listen}: {errors}");

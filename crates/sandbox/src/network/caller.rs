@@ -115,6 +115,27 @@ impl<'a> Caller<'a> {
         if read == bytes.len() { Ok(bytes) } else { Err(Errno::EFAULT) }
     }
 
+    /// A copy of a string that ends in a zero byte, without it: a path.
+    pub fn read_string(&self, at: u64) -> nix::Result<Vec<u8>> {
+        /// Longest path (`PATH_MAX`, linux/limits.h), with the zero byte.
+        const MAX: usize = 4096;
+        /// Smallest page: what lies on one is readable as a whole.
+        const PAGE: u64 = 4096;
+        let mut text = Vec::new();
+        let mut at = at;
+        while text.len() < MAX {
+            let here = usize::try_from(PAGE - at % PAGE).unwrap_or(1).min(MAX - text.len()).min(256);
+            let part = self.read(at, here)?;
+            if let Some(end) = part.iter().position(|b| *b == 0) {
+                text.extend(part.get(..end).unwrap_or_default());
+                return Ok(text);
+            }
+            text.extend(part);
+            at = at.wrapping_add(here as u64);
+        }
+        Err(Errno::ENAMETOOLONG)
+    }
+
     /// A duplicate of one of the caller's descriptors.
     pub fn descriptor(&self, fd: RawFd) -> nix::Result<OwnedFd> {
         sys::pidfd_getfd(self.pidfd.as_fd(), fd)

@@ -55,7 +55,7 @@ pub(super) struct Listed {
 impl Judge {
     pub fn new(reach: Reach, attempts: Attempts) -> nix::Result<Self> {
         let listed = match &reach {
-            Reach::Proxy(_) => None,
+            Reach::Proxy { .. } => None,
             Reach::Listed { hosts, sockets, writable } => {
                 let errno = |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO));
                 let mut known = hosts.known.clone();
@@ -94,10 +94,10 @@ impl Judge {
         let socket = caller.socket(fd)?;
         let to = Address::decode(&bytes, socket.domain)?;
         let to = match (&self.reach, socket.kind, to) {
-            (Reach::Proxy(proxy), Kind::Tcp, Address::Inet(to)) if to == SocketAddr::V4(*proxy) => {
+            (Reach::Proxy { address, .. }, Kind::Tcp, Address::Inet(to)) if to == SocketAddr::V4(*address) => {
                 address::encode(to, socket.domain)
             }
-            (Reach::Proxy(_), ..) => return Err(Errno::EACCES),
+            (Reach::Proxy { .. }, ..) => return Err(Errno::EACCES),
             (_, _, Address::Unspecified) => address::unspecified(),
             (_, Kind::Tcp, Address::Inet(to)) => address::encode(self.tcp(caller, to)?, socket.domain),
             (_, Kind::Udp, Address::Inet(to)) => return self.connect_udp(caller, &socket, to),

@@ -7,7 +7,7 @@
 
 mod address;
 mod attempts;
-mod caller;
+pub(crate) mod caller;
 mod dns;
 mod judge;
 mod message;
@@ -34,7 +34,7 @@ use nix::{
     poll::{PollFd, PollFlags},
 };
 
-use crate::sys;
+use crate::{metadata::Writable, sys};
 use attempts::Attempts;
 use caller::Caller;
 use judge::Judge;
@@ -47,13 +47,18 @@ const SWEEP: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub(crate) enum Reach {
     /// One loopback address.
-    Proxy(SocketAddrV4),
+    Proxy {
+        /// Where the proxy listens.
+        address: SocketAddrV4,
+        /// Where modes and times of files may be changed.
+        writable: Vec<PathBuf>,
+    },
     /// What the lists say.
     Listed {
         hosts: Hosts,
         /// Unix sockets that may be connected to.
         sockets: Vec<PathBuf>,
-        /// Directories in which the server may make sockets of its own.
+        /// Directories in which the server may make sockets of its own, and change modes and times of files.
         writable: Vec<PathBuf>,
     },
 }
@@ -62,6 +67,7 @@ pub(crate) enum Reach {
 pub(crate) struct Supervisor {
     listener: OwnedFd,
     judge: Judge,
+    files: Writable,
     pending: Pending,
 }
 
@@ -75,7 +81,9 @@ enum Outcome {
 
 impl Supervisor {
     pub fn new(listener: OwnedFd, reach: Reach, attempts: OwnedFd) -> nix::Result<Self> {
-        Ok(Self { listener, judge: Judge::new(reach, Attempts::new(attempts))?, pending: Pending::default() })
+        let (Reach::Proxy { writable, .. } | Reach::Listed { writable, .. }) = &reach;
+        let files = Writable::new(writable);
+        Ok(Self { listener, judge: Judge::new(reach, Attempts::new(attempts))?, files, pending: Pending::default() })
     }
 
     /// Adds what is to be watched.
@@ -131,7 +139,10 @@ impl Supervisor {
         // The kernel takes these as `int` or `unsigned int`.
         let int = |n: u64| ((n & 0xffff_ffff) as u32).cast_signed();
         let number = i64::from(call.data.nr);
-        if matches!(self.judge.reach, Reach::Proxy(_)) && number != libc::SYS_connect {
+        if let Some(changed) = self.files.change(&caller, number, call.data.args) {
+            return changed.map(|()| Outcome::Done(0));
+        }
+        if matches!(self.judge.reach, Reach::Proxy { .. }) && number != libc::SYS_connect {
             return Err(Errno::EPERM);
         }
         let fd = int(a0);

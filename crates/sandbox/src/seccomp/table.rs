@@ -283,6 +283,18 @@ mod tests {
             delete_module = SYS_delete_module,
             fanotify_init = SYS_fanotify_init,
             fanotify_mark = SYS_fanotify_mark,
+            fchmod = SYS_fchmod,
+            fchmodat = SYS_fchmodat,
+            fchmodat2 = SYS_fchmodat2,
+            fchown = SYS_fchown,
+            fchownat = SYS_fchownat,
+            fremovexattr = SYS_fremovexattr,
+            fsetxattr = SYS_fsetxattr,
+            lremovexattr = SYS_lremovexattr,
+            lsetxattr = SYS_lsetxattr,
+            removexattr = SYS_removexattr,
+            setxattr = SYS_setxattr,
+            utimensat = SYS_utimensat,
             finit_module = SYS_finit_module,
             fsconfig = SYS_fsconfig,
             fsmount = SYS_fsmount,
@@ -353,10 +365,21 @@ mod tests {
             vhangup = SYS_vhangup
         );
         #[cfg(target_arch = "x86_64")]
-        check!(ioperm = SYS_ioperm, iopl = SYS_iopl, modify_ldt = SYS_modify_ldt, uselib = SYS_uselib);
+        check!(
+            chmod = SYS_chmod,
+            chown = SYS_chown,
+            lchown = SYS_lchown,
+            utime = SYS_utime,
+            utimes = SYS_utimes,
+            futimesat = SYS_futimesat,
+            ioperm = SYS_ioperm,
+            iopl = SYS_iopl,
+            modify_ldt = SYS_modify_ldt,
+            uselib = SYS_uselib
+        );
         // `libc` has no number yet for what is newest.
-        let newer = ["open_tree_attr"];
-        let absent = if cfg!(target_arch = "x86_64") { 0 } else { 4 };
+        let newer = ["file_setattr", "open_tree_attr", "removexattrat", "setxattrat"];
+        let absent = if cfg!(target_arch = "x86_64") { 0 } else { 10 };
         assert_eq!(checked + newer.len() + absent, table.numbers.len());
     }
 }

@@ -225,3 +225,38 @@ say("bad memory", lambda: __import__("ctypes").CDLL(None, use_errno=True).connec
 say("interfaces", lambda: "ok" if socket.if_nameindex() else "none")
 say("route header", lambda: socket.socket(socket.AF_INET6).setsockopt(41, 57, bytes(24)))
 say("source route", lambda: socket.socket().setsockopt(0, 4, bytes([0x89, 7, 4, 9, 9, 9, 9, 0])))
+
+
+def mode(path, **options):
+    def call():
+        os.chmod(path, 0o640, **options)
+        return oct(os.stat(path).st_mode & 0o777)
+    return call
+
+
+def times(path, **options):
+    def call():
+        os.utime(path, (1, 2), **options)
+        found = os.stat(path, **options)
+        return f"{found.st_atime:.0f} {found.st_mtime:.0f}"
+    return call
+
+
+open(WORK + "/f", "w").close()
+os.symlink(GRANTED, WORK + "/out")
+say("chmod", mode(WORK + "/f"))
+say("chmod outside", mode(REFUSED))
+say("chmod through link", mode(WORK + "/out"))
+say("chmod read only", mode(__file__))
+with open(__file__) as script, open(WORK + "/f") as own:
+    say("fchmod", lambda: os.fchmod(own.fileno(), 0o600) or "ok")
+    say("fchmod read only", lambda: os.fchmod(script.fileno(), 0o600) or "ok")
+    say("futimens read only", lambda: os.utime(script.fileno()) or "ok")
+say("chmod setuid", lambda: os.chmod(WORK + "/f", 0o4755) or "ok")
+say("utime", times(WORK + "/f"))
+say("utime link", times(WORK + "/out", follow_symlinks=False))
+say("utime outside", times(REFUSED))
+os.chdir(WORK)
+say("utime relative", times("f"))
+say("chown", lambda: os.chown("f", os.getuid(), os.getgid()) or "ok")
+say("setxattr", lambda: os.setxattr("f", "user.x", b"x") or "ok")

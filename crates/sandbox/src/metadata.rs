@@ -1,0 +1,194 @@
+//! Modes and times of files, which Landlock does not govern: changed by the guardian, below writable grants only.
+//!
+//! The path is resolved once, as the caller would resolve it; what is judged and what is changed is the same open file.
+
+use std::{
+    ffi::CString,
+    fs,
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use nix::{
+    errno::Errno,
+    fcntl::{OFlag, open},
+    libc,
+    sys::stat::{Mode, fstat},
+};
+
+use crate::{network::caller::Caller, sys};
+
+/// Where a call may change something.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Writable(Vec<PathBuf>);
+
+/// A new mode, or new times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Mode(u32),
+    /// Of access and modification; `None`: now.
+    Times(Option<[libc::timespec; 2]>),
+}
+
+/// What a call names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    Descriptor(i32),
+    Path { base: i32, path: u64, follow: bool },
+}
+
+/// How a call gives times.
+#[derive(Clone, Copy)]
+enum Unit {
+    Seconds,
+    Microseconds,
+    Nanoseconds,
+}
+
+impl Writable {
+    /// Grants that do not exist now open nothing.
+    pub fn new(grants: &[PathBuf]) -> Self {
+        Self(grants.iter().filter_map(|g| fs::canonicalize(g).ok()).collect())
+    }
+
+    /// Makes a change, if this is a call that makes one. `None` for other calls.
+    pub fn change(&self, caller: &Caller<'_>, number: i64, args: [u64; 6]) -> Option<nix::Result<()>> {
+        let decoded = decode(number, args, |at, unit| times(caller, at, unit))?;
+        Some(decoded.and_then(|(target, change)| self.perform(caller, target, change)))
+    }
+
+    fn perform(&self, caller: &Caller<'_>, target: Target, change: Change) -> nix::Result<()> {
+        let (file, anonymous) = match target {
+            Target::Descriptor(fd) => {
+                let file = caller.descriptor(fd)?;
+                // Pipes, memory files and what was removed are nobody else's.
+                let anonymous = !path_of(&file)?.is_absolute() || fstat(&file)?.st_nlink == 0;
+                (file, anonymous)
+            }
+            Target::Path { base, path, follow } => (resolve(caller, base, &caller.read_string(path)?, follow)?, false),
+        };
+        let path = path_of(&file)?;
+        if !anonymous && !self.0.iter().any(|g| path.starts_with(g)) {
+            return Err(Errno::EACCES);
+        }
+        match change {
+            // Of use to other users only.
+            Change::Mode(mode) if mode & libc::S_ISUID != 0 => Err(Errno::EPERM),
+            Change::Mode(mode) => sys::change_mode(file.as_fd(), mode & 0o7777),
+            Change::Times(times) => sys::change_times(file.as_fd(), times.as_ref()),
+        }
+    }
+}
+
+fn path_of(file: &OwnedFd) -> nix::Result<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(|_| Errno::EACCES)
+}
+
+/// Opens what a path names for the caller.
+fn resolve(caller: &Caller<'_>, base: i32, path: &[u8], follow: bool) -> nix::Result<OwnedFd> {
+    if path.is_empty() {
+        return Err(Errno::ENOENT);
+    }
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let of = |name: &str| open(Path::new(&format!("/proc/{}/{name}", caller.thread)), flags, Mode::empty());
+    let start = match (path.starts_with(b"/"), base) {
+        (true, _) => of("root")?,
+        (false, libc::AT_FDCWD) => of("cwd")?,
+        (false, fd) => caller.descriptor(fd)?,
+    };
+    let skip = path.iter().take_while(|b| **b == b'/').count();
+    let rest = path.get(skip..).filter(|r| !r.is_empty()).unwrap_or(b".");
+    let rest = CString::new(rest).map_err(|_| Errno::EINVAL)?;
+    sys::open_resolved_as(start.as_fd(), &rest, follow)
+}
+
+/// Reads the arguments of the calls that change modes or times; `None` for others.
+fn decode(
+    number: i64,
+    [a, b, c, d, ..]: [u64; 6],
+    times: impl Fn(u64, Unit) -> nix::Result<Change>,
+) -> Option<nix::Result<(Target, Change)>> {
+    let int = |n: u64| ((n & 0xffff_ffff) as u32).cast_signed();
+    let mode = |n: u64| Change::Mode((n & 0xffff_ffff) as u32);
+    let at = |base: u64, path: u64, follow: bool| Target::Path { base: int(base), path, follow };
+    let here = |path: u64| Target::Path { base: libc::AT_FDCWD, path, follow: true };
+    let follow = |flags: u64| int(flags) & libc::AT_SYMLINK_NOFOLLOW == 0;
+    let known = |flags: u64, all: i32| if int(flags) & !all == 0 { Ok(()) } else { Err(Errno::EINVAL) };
+    Some(match number {
+        libc::SYS_fchmod => Ok((Target::Descriptor(int(a)), mode(b))),
+        libc::SYS_fchmodat => Ok((at(a, b, true), mode(c))),
+        libc::SYS_fchmodat2 => known(d, libc::AT_SYMLINK_NOFOLLOW).and_then(|()| {
+            // File systems here do not change the mode of a link itself either.
+            if follow(d) { Ok((at(a, b, true), mode(c))) } else { Err(Errno::EOPNOTSUPP) }
+        }),
+        libc::SYS_utimensat => known(d, libc::AT_SYMLINK_NOFOLLOW).and_then(|()| {
+            // Without a path the descriptor itself is meant (utimensat(2)).
+            let target = if b == 0 { Target::Descriptor(int(a)) } else { at(a, b, follow(d)) };
+            Ok((target, times(c, Unit::Nanoseconds)?))
+        }),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chmod => Ok((here(a), mode(b))),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utime => times(b, Unit::Seconds).map(|t| (here(a), t)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utimes => times(b, Unit::Microseconds).map(|t| (here(a), t)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_futimesat => {
+            let target = if b == 0 { Target::Descriptor(int(a)) } else { at(a, b, true) };
+            times(c, Unit::Microseconds).map(|t| (target, t))
+        }
+        _ => return None,
+    })
+}
+
+/// Reads two times from the caller's memory.
+fn times(caller: &Caller<'_>, at: u64, unit: Unit) -> nix::Result<Change> {
+    if at == 0 {
+        return Ok(Change::Times(None));
+    }
+    let length = if matches!(unit, Unit::Seconds) { 16 } else { 32 };
+    let bytes = caller.read(at, length)?;
+    let mut numbers = bytes.chunks_exact(8).map(|b| i64::from_ne_bytes(b.try_into().unwrap_or_default()));
+    let mut next = || numbers.next().ok_or(Errno::EFAULT);
+    let mut time = || -> nix::Result<libc::timespec> {
+        let tv_sec = next()?;
+        let tv_nsec = match unit {
+            Unit::Seconds => 0,
+            Unit::Microseconds => {
+                let micros = next()?;
+                if !(0..1_000_000).contains(&micros) {
+                    return Err(Errno::EINVAL);
+                }
+                micros * 1000
+            }
+            Unit::Nanoseconds => next()?,
+        };
+        Ok(libc::timespec { tv_sec, tv_nsec })
+    };
+    Ok(Change::Times(Some([time()?, time()?])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_read() {
+        let no_times = |_: u64, _: Unit| Ok(Change::Times(None));
+        let of = |number, args: [u64; 4]| decode(number, [args[0], args[1], args[2], args[3], 0, 0], no_times);
+        let cwd = u64::from(libc::AT_FDCWD.cast_unsigned());
+        let path = |base, follow| Target::Path { base, path: 7, follow };
+        let nofollow = u64::from(libc::AT_SYMLINK_NOFOLLOW.cast_unsigned());
+        for (number, args, want) in [
+            (libc::SYS_fchmod, [3, 0o600, 0, 0], Some(Ok((Target::Descriptor(3), Change::Mode(0o600))))),
+            (libc::SYS_fchmodat, [cwd, 7, 0o600, 99], Some(Ok((path(libc::AT_FDCWD, true), Change::Mode(0o600))))),
+            (libc::SYS_fchmodat2, [5, 7, 0o600, nofollow], Some(Err(Errno::EOPNOTSUPP))),
+            (libc::SYS_fchmodat2, [5, 7, 0o600, 0x4000], Some(Err(Errno::EINVAL))),
+            (libc::SYS_utimensat, [5, 7, 0, nofollow], Some(Ok((path(5, false), Change::Times(None))))),
+            (libc::SYS_utimensat, [5, 0, 0, 0], Some(Ok((Target::Descriptor(5), Change::Times(None))))),
+            (libc::SYS_connect, [5, 0, 0, 0], None),
+        ] {
+            assert_eq!(of(number, args), want, "{number} {args:?}");
+        }
+    }
+}
