@@ -143,7 +143,9 @@ def main():
     def macro(name, kinds, but=frozenset()):
         for at, column in ((0, "all"), (2, "held out")):
             shares = [v[at] / v[at + 1] for (s, l, k), v in table.items() if l == "malicious" and k in kinds and s not in but and v[at + 1]]
-            mean = 100 * sum(shares) / len(shares) if shares else float("nan")
+            if not shares:
+                continue
+            mean = 100 * sum(shares) / len(shares)
             figures[f"{name}, {column}"] = round(mean, 1)
             print(f"| {name}, {column} | {mean:.1f} % over {len(shares)} |")
 
