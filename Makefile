@@ -69,8 +69,8 @@ eval: build ## detectors on the corpora given by CORPORA=dir
 	@[ -n "$(CORPORA)" ] || { echo "make eval: name the folder of the corpora: make eval CORPORA=dir" >&2; exit 2; }
 	@python3 tests/eval/evaluate.py "$(TARGET)/release/firedoor" "$(CORPORA)" --held-out tests/eval/held-out.tsv
 
-escape: ## sandbox escape probes, baseline first
-	@echo "make escape: the escape probes are not built yet; the sandbox's own tests run in make test" >&2; exit 2
+escape: build ## sandbox escape probes, baseline first; TRIES=100000 for long races
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/escape/escape.py
 
 conformance: ## the MCP conformance suite, direct and through Firedoor
 	@echo "make conformance: not built yet; it needs the HTTP transport" >&2; exit 2
