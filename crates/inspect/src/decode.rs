@@ -1,16 +1,18 @@
 //! Encodings that text leaves in. Every step is linear; what a call may cost in all is a [`Budget`].
 
-use crate::{inflate, view};
+use crate::view;
+
+mod binary;
+mod markup;
+mod whole;
+
+pub(crate) use binary::each_binary;
+pub(crate) use whole::{whole_base32, whole_base64, whole_hex};
 
 /// Shortest run of encoded characters that is worth decoding: 16 hex digits or base64 characters hold 8–12 bytes.
 const MIN_RUN: usize = 16;
 /// Lines of wrapped base64 are at least this long (RFC 2045 and PEM use 76 and 64).
 const MIN_WRAPPED: usize = 32;
-
-/// Most images of one text.
-const MAX_IMAGES: usize = 256;
-/// Longest part that is tried with keys of one byte.
-const MAX_XOR: usize = 8192;
 
 /// What may still be decoded for one message.
 #[derive(Debug)]
@@ -123,9 +125,9 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8]
         visit(&buffer, Encoding::Tags, budget);
     }
     if let Ok(text) = std::str::from_utf8(text) {
-        images(text, budget, visit);
+        markup::images(text, budget, visit);
         if text.contains('&') && budget.take(text.len()) {
-            entities(text, budget, visit);
+            markup::entities(text, budget, visit);
         }
         if !text.is_ascii()
             && budget.take(text.len())
@@ -158,79 +160,6 @@ pub(crate) fn percent(text: &[u8], out: &mut Vec<u8>) -> bool {
         rest = tail;
     }
     any
-}
-
-/// Undoes what only bytes that were encoded as text can be: compression, and a combination with one byte.
-pub(crate) fn each_binary(bytes: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
-    if std::str::from_utf8(bytes).is_err()
-        && budget.take(bytes.len())
-        && let Some(plain) = inflate::inflated(bytes)
-        && budget.take(plain.len())
-    {
-        visit(&plain, Encoding::Compressed, budget);
-    }
-    if bytes.len() < MIN_RUN / 2 || bytes.len() > MAX_XOR {
-        return;
-    }
-    let mut present = [false; 256];
-    for b in bytes {
-        if let Some(seen) = present.get_mut(usize::from(*b)) {
-            *seen = true;
-        }
-    }
-    let present: Vec<u8> = (0..=255u8).zip(present).filter_map(|(b, seen)| seen.then_some(b)).collect();
-    // The key that gives text gives nothing but text.
-    let text = |b: u8| (0x20..0x7F).contains(&b) || b.is_ascii_whitespace();
-    if present.len() > 100 {
-        return;
-    }
-    for key in 1..=255u8 {
-        if bytes.len() > budget.xor {
-            return;
-        }
-        if present.iter().all(|b| text(b ^ key)) {
-            budget.xor -= bytes.len();
-            let plain: Vec<u8> = bytes.iter().map(|b| b ^ key).collect();
-            visit(&plain, Encoding::Xor, budget);
-        }
-    }
-}
-
-/// Queries of the addresses of Markdown images (CommonMark 6.4).
-fn images(text: &str, budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
-    for part in text.split("![").skip(1).take(MAX_IMAGES) {
-        let Some((_, address)) = part.split_once("](http") else { continue };
-        let address = address.split([')', ' ', '\n']).next().unwrap_or_default();
-        if let Some((_, query)) = address.split_once('?')
-            && query.len() >= MIN_RUN
-            && budget.take(query.len())
-        {
-            visit(query.as_bytes(), Encoding::Image, budget);
-        }
-    }
-}
-
-/// HTML entities (HTML Living Standard 13.5).
-fn entities(text: &str, budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
-    let mut out = String::with_capacity(text.len());
-    let (mut any, mut needless) = (false, 0usize);
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        let (before, tail) = rest.split_at(at);
-        out.push_str(before);
-        let (c, length) = view::entity(tail).map_or(('&', 1), |found| {
-            any = true;
-            needless += usize::from(found.0.is_ascii_alphanumeric());
-            found
-        });
-        out.push(c);
-        rest = tail.get(length..).unwrap_or_default();
-    }
-    out.push_str(rest);
-    if any {
-        let how = if needless >= MIN_RUN / 2 { Encoding::HtmlNeedless } else { Encoding::Html };
-        visit(out.as_bytes(), how, budget);
-    }
 }
 
 /// Whether most percent escapes stand for letters and digits, which need none (RFC 3986 section 2.3): no honest encoder
@@ -498,47 +427,6 @@ fn unpack(run: &[u8], width: u32, value: fn(u8) -> Option<u32>, out: &mut Vec<u8
             out.push((bits >> count) as u8);
         }
     }
-}
-
-/// Decodes a run that is base64 as a whole, of either alphabet.
-pub(crate) fn whole_base64(run: &[u8], out: &mut Vec<u8>) -> bool {
-    let plain: Vec<u8> = run
-        .iter()
-        .map(|b| {
-            if *b == b'-' {
-                b'+'
-            } else if *b == b'_' {
-                b'/'
-            } else {
-                *b
-            }
-        })
-        .collect();
-    unpack(&plain, 6, base64_value, out);
-    true
-}
-
-/// Decodes a run that is base32 as a whole.
-pub(crate) fn whole_base32(run: &[u8], out: &mut Vec<u8>) -> bool {
-    let fits = run.iter().all(|b| *b == b'=' || base32_value(*b).is_some());
-    if fits {
-        unpack(run, 5, base32_value, out);
-    }
-    fits
-}
-
-/// Decodes a run that is pairs of hex digits as a whole.
-pub(crate) fn whole_hex(run: &[u8], out: &mut Vec<u8>) -> bool {
-    let run = run.strip_prefix(b"0x").unwrap_or(run);
-    for pair in run.chunks(2) {
-        match pair {
-            [h, l] if nibble(*h).is_some() && nibble(*l).is_some() => {
-                out.push(nibble(*h).unwrap_or_default() << 4 | nibble(*l).unwrap_or_default());
-            }
-            _ => return false,
-        }
-    }
-    true
 }
 
 fn base64_value(b: u8) -> Option<u32> {

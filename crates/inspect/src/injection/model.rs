@@ -77,14 +77,11 @@ pub fn blocks(text: &[u8]) -> impl Iterator<Item = (usize, usize)> {
 
 /// The windows of a text of so many blocks: first block and the one after the last. Short texts are one window.
 pub fn windows(blocks: usize) -> impl Iterator<Item = (usize, usize)> {
-    let last = WINDOWS.len() - 1;
-    WINDOWS.iter().enumerate().flat_map(move |(i, width)| {
-        let short = blocks < *width;
-        let starts = if short {
-            usize::from(blocks > 0 && (i == 0 || blocks > WINDOWS[i.min(last) - 1]))
-        } else {
-            blocks - width + 1
-        };
+    let mut narrower = 0;
+    WINDOWS.into_iter().flat_map(move |width| {
+        // A text that is too short for this width is one window, unless the narrower width has it whole.
+        let starts = if blocks < width { usize::from(blocks > narrower) } else { blocks - width + 1 };
+        narrower = width;
         (0..starts).map(move |start| (start, (start + width).min(blocks)))
     })
 }
@@ -146,7 +143,6 @@ impl Model {
     pub fn best(&self, text: &str) -> Best {
         let text = text.as_bytes();
         let mut best = Best { score: f32::NEG_INFINITY, span: (0, 0) };
-        // The last few blocks are enough: a window ends with the newest.
         let mut sums: Vec<(i32, u32, usize, usize)> = Vec::new();
         for (start, end) in blocks(text) {
             let (mut sum, mut count) = (0i32, 0u32);
@@ -210,6 +206,9 @@ mod tests {
             assert!(seen <= 6 * (n + 2), "{n} {seen}");
             let count = blocks(&text).count();
             assert!(windows(count).count() <= 2 * count.max(1));
+        }
+        for (count, want) in [(0, vec![]), (1, vec![(0, 1)]), (2, vec![(0, 2)]), (3, vec![(0, 2), (1, 3), (0, 3)])] {
+            assert_eq!(windows(count).collect::<Vec<_>>(), want);
         }
     }
 }

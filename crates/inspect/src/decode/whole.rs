@@ -1,0 +1,44 @@
+//! Runs that are encoded as a whole, from their first character to their last.
+
+use super::{base32_value, base64_value, nibble, unpack};
+
+/// Decodes a run that is base64 as a whole, of either alphabet.
+pub(crate) fn whole_base64(run: &[u8], out: &mut Vec<u8>) -> bool {
+    let plain: Vec<u8> = run
+        .iter()
+        .map(|b| {
+            if *b == b'-' {
+                b'+'
+            } else if *b == b'_' {
+                b'/'
+            } else {
+                *b
+            }
+        })
+        .collect();
+    unpack(&plain, 6, base64_value, out);
+    true
+}
+
+/// Decodes a run that is base32 as a whole.
+pub(crate) fn whole_base32(run: &[u8], out: &mut Vec<u8>) -> bool {
+    let fits = run.iter().all(|b| *b == b'=' || base32_value(*b).is_some());
+    if fits {
+        unpack(run, 5, base32_value, out);
+    }
+    fits
+}
+
+/// Decodes a run that is pairs of hex digits as a whole.
+pub(crate) fn whole_hex(run: &[u8], out: &mut Vec<u8>) -> bool {
+    let run = run.strip_prefix(b"0x").unwrap_or(run);
+    for pair in run.chunks(2) {
+        match pair {
+            [h, l] if nibble(*h).is_some() && nibble(*l).is_some() => {
+                out.push(nibble(*h).unwrap_or_default() << 4 | nibble(*l).unwrap_or_default());
+            }
+            _ => return false,
+        }
+    }
+    true
+}
