@@ -182,6 +182,15 @@ pub(crate) fn still_waits(listener: BorrowedFd<'_>, id: u64) -> nix::Result<()> 
     Errno::result(result).map(drop)
 }
 
+/// `ioctl(SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)`: caller and supervisor take turns on one
+/// processor, which makes an answer faster. Linux 6.6; before, nothing changes.
+pub(crate) fn take_turns(listener: BorrowedFd<'_>) {
+    const SET_FLAGS: libc::c_ulong = 0x4008_2104; // _IOW('!', 4, __u64), linux/seccomp.h
+    const SYNC_WAKE_UP: u64 = 1;
+    // SAFETY: the request takes its flags by value.
+    unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS as _, SYNC_WAKE_UP) };
+}
+
 /// `SO_DOMAIN` of a socket, such as `AF_INET`.
 pub(crate) fn socket_domain(socket: BorrowedFd<'_>) -> nix::Result<c_int> {
     socket_option(socket, libc::SO_DOMAIN)

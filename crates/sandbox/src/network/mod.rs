@@ -81,6 +81,7 @@ enum Outcome {
 
 impl Supervisor {
     pub fn new(listener: OwnedFd, reach: Reach, attempts: OwnedFd) -> nix::Result<Self> {
+        sys::take_turns(listener.as_fd());
         let (Reach::Proxy { writable, .. } | Reach::Listed { writable, .. }) = &reach;
         let files = Writable::new(writable);
         Ok(Self { listener, judge: Judge::new(reach, Attempts::new(attempts))?, files, pending: Pending::default() })

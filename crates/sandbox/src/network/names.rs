@@ -1,7 +1,7 @@
 //! Names that were looked up, and the stand-in addresses that the server got for them.
 //!
-//! The server never sees a real address. Each stand-in means one address of one name, so that a `connect` to it says which
-//! host is meant, and a program that tries the addresses of a host one after the other still does.
+//! Each stand-in means one address of one name, so that a `connect` to it says which host is meant, and a program that tries
+//! the addresses of a host one after the other still does. A connected socket shows its real peer (`getpeername`).
 
 use std::{
     collections::HashMap,
