@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::OnceLock};
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
 use crate::{decode, inflate::inflated, view};
@@ -187,7 +187,9 @@ fn turned(text: &str, found: &mut Found<'_>) {
         " gur ", " naq ", " gb ", " zl ", " bs ", " sbe ", "cyrnfr ", " nyy ", " fraq ", " jvgu ", " lbhe ", " guvf ",
         " eht ", " dna ", " ot ", " ym ", " fo ", " rof ", " esaelp", " lla ", " dnes ", " htiw ", " ruoy ", " siht ",
     ];
-    let words = WORDS.get_or_init(|| AhoCorasick::builder().ascii_case_insensitive(true).build(TURNED).ok());
+    let words = WORDS.get_or_init(|| {
+        AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(TURNED).ok()
+    });
     let Some(words) = words.as_ref() else { return };
     let mut seen = [0u32; 2];
     for m in words.find_iter(text) {
@@ -210,6 +212,9 @@ fn turned(text: &str, found: &mut Found<'_>) {
 
 /// `l i k e   t h i s`: single characters with one blank, dash, dot or underscore between them.
 fn spaced(text: &str, found: &mut Found<'_>) {
+    if !alternates(text.as_bytes()) {
+        return;
+    }
     let mut run = String::new();
     let mut chars = text.chars().peekable();
     let mut between = None;
@@ -222,7 +227,7 @@ fn spaced(text: &str, found: &mut Found<'_>) {
     // A word of two letters ends a run.
     while let Some(c) = chars.next() {
         let next = chars.peek().copied();
-        let separates = |s: char| matches!(s, ' ' | '-' | '.' | '_' | '\u{200b}' | '*');
+        let separates = |s: char| s.is_ascii() && separates(s as u8);
         match next {
             Some(s)
                 if !run.is_empty() && Some(s) == between || run.is_empty() && separates(s) && c.is_alphanumeric() =>
@@ -245,6 +250,24 @@ fn spaced(text: &str, found: &mut Found<'_>) {
         }
     }
     flush(&mut run);
+}
+
+fn separates(b: u8) -> bool {
+    matches!(b, b' ' | b'-' | b'.' | b'_' | b'*')
+}
+
+/// Whether the same separator stands at every second place, six times in a row: most texts need no closer look.
+fn alternates(text: &[u8]) -> bool {
+    let mut runs = [0u8; 2];
+    for (i, w) in text.windows(3).enumerate() {
+        let Some(run) = runs.get_mut(i & 1) else { continue };
+        let is = matches!(w, [a, b, c] if a == c && a != b && separates(*a));
+        *run = if is { *run + 1 } else { 0 };
+        if *run >= 5 {
+            return true;
+        }
+    }
+    false
 }
 
 /// Prose in base64, base32, hex or percent escapes, also compressed.
