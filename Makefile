@@ -64,6 +64,7 @@ e2e: build ui ## real clients and the desktop
 	cargo build --locked -p firedoor-cli -p firedoor-shim
 	cargo build --locked -p firedoor-desktop --features automation
 	@FIREDOOR_BIN_DIR="$(TARGET)/debug" python3 tests/desktop/e2e.py
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/demo/demo.py
 
 eval: build ## detectors on the corpora given by CORPORA=dir
 	@[ -n "$(CORPORA)" ] || { echo "make eval: name the folder of the corpora: make eval CORPORA=dir" >&2; exit 2; }
