@@ -10,6 +10,7 @@ orphan       answers; starts a grandchild in a session of its own that outlives 
              file orphan.pid in HOME
 huge         tool `huge` answers with one message of {mib} MiB
 deep         tool `deep` answers with JSON nested {depth} levels
+garbled      tools `nan` and `latin1` answer with what is JSON to Python alone, and with bytes that are no UTF-8
 open-line    tool `endless` writes a line that never ends
 """
 
@@ -84,6 +85,16 @@ def deep(ident, arguments):
     write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"deep":%s}}}\n' % (ident, nested))
 
 
+def nan(ident, _arguments):
+    """What json.dumps makes of a float that is no number."""
+    write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"mean":NaN}}}\n' % ident)
+
+
+def latin1(ident, _arguments):
+    """A text in the wrong encoding."""
+    write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"caf\xe9"}]}}\n' % ident)
+
+
 def endless(_ident, _arguments):
     """A line without an end; stops when nobody reads any more."""
     chunk = b"y" * (1 << 16)
@@ -129,6 +140,9 @@ elif MODE == "huge":
     loop([OK, Tool("huge", "Answers at length.", None, ["mib"], mib="integer")], raw={"huge": huge})
 elif MODE == "deep":
     loop([OK, Tool("deep", "Answers deeply.", None, ["depth"], depth="integer")], raw={"deep": deep})
+elif MODE == "garbled":
+    tools = [OK, Tool("nan", "Answers with NaN.", None), Tool("latin1", "Answers in Latin-1.", None)]
+    loop(tools, raw={"nan": nan, "latin1": latin1})
 elif MODE == "open-line":
     loop([OK, Tool("endless", "Answers without end.", None)], raw={"endless": endless})
 else:

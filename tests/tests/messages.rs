@@ -39,6 +39,18 @@ fn lines_that_are_no_json_are_dropped_and_written_down() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_read_becomes_an_error_and_the_session_goes_on() {
+    let (_home, mut client) = open("garbled");
+    for tool in ["nan", "latin1"] {
+        let id = client.send_call(tool, json!({}));
+        let answer = client.answer(id);
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("not passed on"), "{tool}: {answer}");
+    }
+    still_works(&mut client);
+}
+
+#[test]
 fn an_answer_above_the_bound_becomes_an_error_and_the_session_goes_on() {
     let (_home, mut client) = open("huge");
     let id = client.send_call("huge", json!({"mib": 3}));

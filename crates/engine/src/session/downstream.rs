@@ -15,7 +15,7 @@ use super::{
     edit::replace_part,
     held::{REFUSED, Request},
     ledger::{Record, Way},
-    oversize,
+    oversize::{self, Remains},
     pending::{Asked, canonical},
     upstream::recordable,
 };
@@ -271,11 +271,11 @@ impl Session {
             }
         };
         engine.recorder.record(self.event(engine.now(), what));
-        if matches!(error, WireError::Ambiguous)
-            && let Some(id) = oversize::remains(body, body).id
-        {
-            let text = format!("Firedoor: {error}; it was not passed on");
-            self.tell_client((error_to(&id, &text) + "\n").as_bytes());
+        // What was meant as a request or an answer: who waits is told. Servers also print JSON that is no message.
+        let remains = oversize::remains(body, body);
+        let meant = memchr::memmem::find(body, b"\"jsonrpc\"").is_some();
+        if meant && remains.id.as_ref().is_some_and(|id| remains.request || self.pending.borrow().has(id)) {
+            self.answer_instead(remains, &format!("Firedoor: {error}; it was not passed on"));
         }
     }
 
@@ -286,16 +286,18 @@ impl Session {
              on; limits.message_mib in Firedoor's config.toml raises it"
         );
         engine.recorder.record(self.failed(engine, &format!("from the server: a message of {bytes} bytes")));
-        let remains = oversize::remains(head, tail);
-        let Some(id) = remains.id else { return };
-        let answer = error_to(&id, &text) + "\n";
-        if remains.request {
-            self.tell_server(answer.as_bytes());
-        } else {
-            self.pending.borrow_mut().take(&id);
-            self.tell_client(answer.as_bytes());
-            self.ledger.write(Record::Answered(vec![canonical(&id)]));
+        self.answer_instead(oversize::remains(head, tail), &text);
+    }
+
+    /// Answers a request of the server, or one of the client's in the server's place, with an error.
+    fn answer_instead(&self, remains: Remains, text: &str) {
+        let Remains { id: Some(id), request } = remains else { return };
+        let answer = error_to(&id, text) + "\n";
+        if request {
+            return self.tell_server(answer.as_bytes());
         }
+        self.pending.borrow_mut().take(&id);
+        self.send_down(answer.as_bytes(), vec![Record::Answered(vec![canonical(&id)])]);
     }
 }
 

@@ -77,6 +77,11 @@ impl Pending {
         }
     }
 
+    /// Whether a request waits for an answer.
+    pub fn has(&self, id: RawId<'_>) -> bool {
+        self.by_id.contains_key(&Key::of(id))
+    }
+
     /// Takes the request that an answer belongs to.
     pub fn take(&mut self, id: RawId<'_>) -> Option<Asked> {
         let asked = self.by_id.remove(&Key::of(id));
