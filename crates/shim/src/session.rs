@@ -159,7 +159,7 @@ enum Return {
     End(Exit),
 }
 
-/// The engine died. What runs goes to the next one.
+/// The engine died. What runs goes to the next one, or to the one after that if this one dies as well.
 fn without_engine(
     engines: &Engines,
     restarts: &mut Restarts,
@@ -167,26 +167,26 @@ fn without_engine(
     stage: Stage,
     why: &WireError,
 ) -> Result<Return, String> {
-    if !restarts.allowed() {
-        // Dropping the stage kills what runs. The client sees the end of the stream.
-        drop(stage);
-        return Err(format!("the Firedoor engine keeps failing ({why}); the server was stopped. See engine.log"));
-    }
-    crate::say(&format!("the Firedoor engine has gone ({why}); starting another"));
-    match stage {
-        // Nothing has begun: from the start. Dropping an install step kills it.
-        Stage::Planning(_) | Stage::Installing(..) => {
-            Ok(Return::Resumed(Box::new((ask(engines, request)?, Stage::planning()))))
+    let mut why = why.to_string();
+    loop {
+        if !restarts.allowed() {
+            // Dropping the stage kills what runs. The client sees the end of the stream.
+            drop(stage);
+            return Err(format!("the Firedoor engine keeps failing ({why}); the server was stopped. See engine.log"));
         }
-        Stage::Running(server, limit) => {
-            let engine = engines.restart()?;
-            server.hand_over(&engine, None)?;
-            Ok(Return::Resumed(Box::new((engine, Stage::Running(server, limit)))))
-        }
-        Stage::Draining(server, exit) => {
-            let engine = engines.restart()?;
-            server.hand_over(&engine, Some(exit))?;
-            Ok(Return::Resumed(Box::new((engine, Stage::Draining(server, exit)))))
+        crate::say(&format!("the Firedoor engine has gone ({why}); starting another"));
+        let (server, exit) = match &stage {
+            // Nothing has begun: from the start. Dropping an install step kills it.
+            Stage::Planning(_) | Stage::Installing(..) => {
+                return Ok(Return::Resumed(Box::new((ask(engines, request)?, Stage::planning()))));
+            }
+            Stage::Running(server, _) => (server, None),
+            Stage::Draining(server, exit) => (server, Some(*exit)),
+        };
+        let engine = engines.restart()?;
+        match server.hand_over(&engine, exit) {
+            Ok(()) => return Ok(Return::Resumed(Box::new((engine, stage)))),
+            Err(e) => why = e,
         }
     }
 }
@@ -231,8 +231,8 @@ fn off(engines: &Engines, stage: Stage, signals: &Signals) -> Result<Return, Str
         // Between two messages only, since what was read of one is read.
         if client.between_messages()
             && let Some(engine) = engines.running()
+            && server.hand_over(&engine, None).is_ok()
         {
-            server.hand_over(&engine, None)?;
             return Ok(Return::Resumed(Box::new((engine, Stage::Running(server, limit)))));
         }
     }

@@ -94,6 +94,12 @@ fn open(streams: Streams, resumed: bool) -> io::Result<Opened> {
     let from_server = Inlet::new(server_out, Some(Log::open(read_down, None, state.down)?))?;
     let logged = from_client.is_logged() && from_server.is_logged();
     let ledger = Rc::new(if logged { ledger } else { Ledger::none() });
+    // A log may have been started anew without its being noted: it must not be taken for dealt with as it grows again.
+    for (way, inlet, noted) in [(Way::Up, &from_client, state.up), (Way::Down, &from_server, state.down)] {
+        if inlet.done(0) != noted {
+            ledger.write(Record::Through(way, inlet.done(0)));
+        }
+    }
     let remainder = |way, file, end| {
         let ledger = ledger.clone();
         Some(Remainder::new(file, end, move |end| ledger.write(Record::Begun(way, end))))
