@@ -5,7 +5,10 @@ use std::{
     sync::LazyLock,
 };
 
-use firedoor_model::launch::{Access, Grant};
+use firedoor_model::{
+    launch::{Access, Grant},
+    limits::Limits,
+};
 use serde::Deserialize;
 
 use crate::protect::{Origin, Protected};
@@ -16,11 +19,17 @@ use crate::protect::{Origin, Protected};
 struct Base {
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
+    limits: Limits,
 }
 
 #[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
 static BASE: LazyLock<Base> =
     LazyLock::new(|| toml::from_str(include_str!("../../../profiles/sandbox/base.toml")).expect("base.toml parses"));
+
+/// What every server may use up, unless its profile says otherwise.
+pub(crate) fn base_limits() -> Limits {
+    BASE.limits
+}
 
 /// The grants of one plan, in the order they were made.
 pub(crate) struct Grants {

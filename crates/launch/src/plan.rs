@@ -19,7 +19,7 @@ use crate::{
     command::{self, Command, UvRun},
     environment,
     error::PlanError,
-    grants::Grants,
+    grants::{self, Grants},
     identity::{Ecosystem, Identity, What, hash_file},
     install::InstallStep,
     private::Private,
@@ -329,6 +329,7 @@ impl Planner<'_> {
             self.grants.trusted(dir, Access::Write);
         }
         let (network, sockets) = self.reach();
+        let limits = self.profile.map(|p| p.limits).unwrap_or_default().over(grants::base_limits());
         let Grants { grants, notes, .. } = self.grants;
         Ok(Plan::Run(Box::new(Run {
             step: Step {
@@ -336,7 +337,7 @@ impl Planner<'_> {
                 args: self.request.args.clone(),
                 env: self.env,
                 cwd: self.request.cwd.clone(),
-                confinement: Confinement { grants, network, sockets },
+                confinement: Confinement { grants, network, sockets, limits },
             },
             identity: Identity::new(what, args),
             profile: self.profile.map_or_else(|| "default".into(), |p| p.name.clone()),

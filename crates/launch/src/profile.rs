@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use firedoor_model::network::HostGrant;
+use firedoor_model::{limits::Limits, network::HostGrant};
 use serde::Deserialize;
 
 /// Largest profile file that is read.
@@ -104,6 +104,9 @@ pub struct Profile {
     /// Whether the server may listen, on the loopback interface.
     #[serde(default)]
     pub listen: bool,
+    /// What the server may use up; what is left out is as in `base.toml`.
+    #[serde(default)]
+    pub limits: Limits,
 }
 
 /// What is known about a server when its profile is looked up.
@@ -363,6 +366,15 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_read_key_by_key() {
+        let text = "description = \"x\"\nmatch = {}\n[limits]\nmemory = \"2GiB\"\ncpu = 150\n";
+        let own = parse("x", text).unwrap().limits;
+        let all = own.over(crate::grants::base_limits());
+        assert_eq!((all.memory.unwrap().to_string(), all.cpu.unwrap().get()), ("2GiB".to_owned(), 150));
+        assert!(all.processes.is_some() && all.files.is_some() && all.file_size.is_some(), "from base.toml");
+    }
+
+    #[test]
     fn a_broken_profile_loosens_nothing() {
         let head = "description = \"x\"\n";
         for (name, text, line, want) in [
@@ -404,6 +416,18 @@ mod tests {
                 format!("{head}unix = [\"run/x\"] # @modelcontextprotocol/server-filesystem\nmatch = {{}}"),
                 Some(2),
                 "write it absolute",
+            ),
+            (
+                "x.toml",
+                format!("{head}match = {{}} # @modelcontextprotocol/server-filesystem\n[limits]\nmemory = \"4GB\""),
+                Some(4),
+                "KiB, MiB, GiB or TiB",
+            ),
+            (
+                "x.toml",
+                format!("{head}match = {{}} # @modelcontextprotocol/server-filesystem\n[limits]\nprocesses = 0"),
+                Some(4),
+                "out of bounds",
             ),
             ("x.toml", "# @modelcontextprotocol/server-filesystem".to_owned(), None, "missing field"),
         ] {

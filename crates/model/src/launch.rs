@@ -4,7 +4,7 @@ use std::{ffi::OsString, net::SocketAddrV4, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EntryId, network::Hosts};
+use crate::{EntryId, limits::Limits, network::Hosts};
 
 /// What a client asked the shim to run. Holds the environment with its secrets: never logged, never stored.
 #[derive(Clone, Serialize, Deserialize)]
@@ -64,6 +64,9 @@ pub struct Confinement {
     /// Paths of Unix sockets that may be connected to. Only with [`Network::Hosts`], which judges them.
     #[serde(default)]
     pub sockets: Vec<PathBuf>,
+    /// What it may use up.
+    #[serde(default)]
+    pub limits: Limits,
 }
 
 /// One process to start under a confinement.

@@ -8,6 +8,7 @@ pub mod digest;
 pub mod entry;
 pub mod finding;
 pub mod launch;
+pub mod limits;
 pub mod network;
 pub mod paths;
 pub mod question;

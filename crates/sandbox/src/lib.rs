@@ -17,6 +17,7 @@ mod error;
 mod filesystem;
 mod guardian;
 mod level;
+mod limits;
 mod metadata;
 mod network;
 mod orphans;

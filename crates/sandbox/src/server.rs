@@ -5,13 +5,12 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd},
 };
 
-use firedoor_model::launch::Grant;
+use firedoor_model::{launch::Grant, limits::Limits};
 use nix::{
     errno::Errno,
     fcntl::{FcntlArg, FdFlag, fcntl},
     sys::{
         prctl,
-        resource::{Resource, setrlimit},
         signal::{SigSet, Signal},
     },
     unistd::{self, Pid},
@@ -21,6 +20,7 @@ use crate::{
     control::{self, Failure, Place, Progress},
     error::Stage,
     filesystem::{Domain, Version},
+    limits,
     seccomp::{self, Listener, Program},
     sys::{self, Vector},
 };
@@ -38,6 +38,7 @@ pub(crate) struct Plan<'a> {
     pub env: Vector,
     pub cwd: CString,
     pub grants: &'a [Grant],
+    pub limits: &'a Limits,
     pub landlock: Version,
     pub filter: Program,
     pub listener: Listener,
@@ -115,7 +116,7 @@ fn confine_and_execute(plan: &Plan<'_>, guardian: Pid, progress: BorrowedFd<'_>)
     unistd::setpgid(own, own).map_err(&process)?;
     sys::default_signals();
     SigSet::empty().thread_set_mask().map_err(&process)?;
-    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(stage(Stage::Limits))?;
+    limits::set(plan.limits).map_err(stage(Stage::Limits))?;
     unistd::chdir(plan.cwd.as_c_str()).map_err(|e| Failure { at: Place::Cwd, errno: e as i32 })?;
     for fd in [0, 1, 2] {
         clear_close_on_exec(fd).map_err(stage(Stage::Descriptors))?;

@@ -166,7 +166,8 @@ fn plan(step: &Step) -> Result<(Plan<'_>, Option<network::Reach>), SpawnError> {
     }
     let cwd = c_string("the working directory", step.cwd.as_os_str())?;
     let (args, env) = (Vector::new(args), Vector::new(env));
-    Ok((Plan { program, args, env, cwd, grants, landlock, filter, listener, fallback }, reach))
+    let limits = &step.confinement.limits;
+    Ok((Plan { program, args, env, cwd, grants, limits, landlock, filter, listener, fallback }, reach))
 }
 
 fn c_string(what: &'static str, text: &OsStr) -> Result<CString, SpawnError> {

@@ -17,7 +17,7 @@ use crate::{
     command::PackageCommand,
     environment,
     error::PlanError,
-    grants::Grants,
+    grants::{self, Grants},
     identity::{Ecosystem, What, hash_file},
     install::{self, InstallStep, Installed, Record, Target},
     program::links,
@@ -120,7 +120,12 @@ impl Planner<'_> {
                 env: self.env,
                 // Not the project's directory: an install must not depend on, or reach, the user's files.
                 cwd: dir.clone(),
-                confinement: Confinement { grants, network: Network::Proxy(proxy.address), sockets: Vec::new() },
+                confinement: Confinement {
+                    grants,
+                    network: Network::Proxy(proxy.address),
+                    sockets: Vec::new(),
+                    limits: grants::base_limits(),
+                },
             },
             hosts: registries.hosts,
             timeout: install::TIMEOUT,

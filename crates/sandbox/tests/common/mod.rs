@@ -10,7 +10,10 @@ use std::{
     sync::OnceLock,
 };
 
-use firedoor_model::launch::{Access, Confinement, Grant, Network, Step};
+use firedoor_model::{
+    launch::{Access, Confinement, Grant, Network, Step},
+    limits::Limits,
+};
 use tempfile::TempDir;
 
 /// An ordinary user: `nobody`.
@@ -70,7 +73,7 @@ impl Setup {
             args: vec!["probe".into()],
             env: Vec::new(),
             cwd: "/".into(),
-            confinement: Confinement { grants, network: Network::None, sockets: Vec::new() },
+            confinement: Confinement { grants, network: Network::None, sockets: Vec::new(), limits: Limits::default() },
         };
         let setup = Self { user, step, dir };
         setup.own_everything();
