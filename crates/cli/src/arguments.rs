@@ -263,11 +263,22 @@ pub enum GrantsCommand {
     /// Grant more
     Add(GrantOptions),
     /// Take grants away
-    Remove(GrantOptions),
+    Remove(RevokeOptions),
 }
 
 #[derive(Args)]
 pub struct GrantOptions {
+    /// Which entry
+    pub entry: EntryId,
+    #[command(flatten)]
+    pub access: AccessOptions,
+    /// Look for the entry in project configurations here, too
+    #[arg(long = "project", value_name = "DIR")]
+    pub projects: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+pub struct RevokeOptions {
     /// Which entry
     pub entry: EntryId,
     #[command(flatten)]

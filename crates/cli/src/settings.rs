@@ -2,10 +2,11 @@
 
 use std::{env, fs, path::PathBuf, process::ExitCode};
 
+use firedoor_clients::{Clients, Selection, select};
 use firedoor_ipc::command::{Pin, Reply, Request};
 use firedoor_launch::UserGrants;
 use firedoor_model::{
-    Millis, Mode, Untrusted,
+    EntryId, Millis, Mode, Untrusted,
     launch::{Access, Grant},
     question::Choice,
     rule::{Match, Rule},
@@ -17,6 +18,7 @@ use crate::{
     failure::Failure,
     log, output,
     questions::settled,
+    scan::surroundings,
 };
 
 /// Shows or sets the mode.
@@ -183,14 +185,39 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
         }
         GrantsCommand::Add(options) => {
             let UserGrants { grants, env, hosts, sockets } = named(options.access)?;
+            known(&mut engine, &options.entry, options.projects)?;
+            let absent: Vec<PathBuf> =
+                grants.iter().map(|g| &g.path).chain(&sockets).filter(|p| !p.exists()).cloned().collect();
             let env = env.into_iter().collect();
-            settled(&mut engine, &Request::AddGrants { entry: options.entry, grants, env, hosts, sockets })
+            let code = settled(&mut engine, &Request::AddGrants { entry: options.entry, grants, env, hosts, sockets })?;
+            for path in absent {
+                output::remark(&format!(
+                    "{} does not exist: the grant takes effect at the server's first start after it does",
+                    path.display()
+                ));
+            }
+            Ok(code)
         }
         GrantsCommand::Remove(options) => {
             let UserGrants { grants, env, hosts, sockets } = named(options.access)?;
             let (paths, env) = (grants.into_iter().map(|g| g.path).collect(), env.into_iter().collect());
             settled(&mut engine, &Request::RemoveGrants { entry: options.entry, paths, env, hosts, sockets })
         }
+    }
+}
+
+/// Refuses an entry that stands in no configuration and that the engine has never had to do with: it is a slip of the pen.
+fn known(engine: &mut Engine, entry: &EntryId, projects: Vec<PathBuf>) -> Result<(), Failure> {
+    let clients = Clients::load()?;
+    let found = select(&clients, &clients.scan(&surroundings(projects)?), &[Selection::Entry(entry.clone())]);
+    let Err(unknown) = found else { return Ok(()) };
+    // A project's server, asked for from another directory.
+    match engine.ask(&Request::Pins { entry: Some(entry.clone()) })? {
+        Reply::Pins { pins } if !pins.is_empty() => Ok(()),
+        Reply::Pins { .. } => Err(Failure::environment(format!(
+            "nothing was granted: {unknown}. Name the directory of a project's configuration with --project"
+        ))),
+        _ => Err(unexpected()),
     }
 }
 
