@@ -1,5 +1,4 @@
 //! What a server is given beyond its profile, and how slips of the pen are met.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use firedoor_tests::{Client, Home};
 use serde_json::{Value, json};
