@@ -21,6 +21,7 @@ mod limits;
 mod metadata;
 mod network;
 mod orphans;
+mod paths;
 mod procfs;
 mod reap;
 mod seccomp;

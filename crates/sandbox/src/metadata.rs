@@ -2,21 +2,15 @@
 //!
 //! The path is resolved once, as the caller would resolve it; what is judged and what is changed is the same open file.
 
-use std::{
-    ffi::CString,
-    fs,
-    os::fd::{AsFd, AsRawFd, OwnedFd},
-    path::{Path, PathBuf},
-};
+use std::{fs, os::fd::AsFd, path::PathBuf};
 
-use nix::{
-    errno::Errno,
-    fcntl::{OFlag, open},
-    libc,
-    sys::stat::{Mode, fstat},
-};
+use nix::{errno::Errno, libc, sys::stat::fstat};
 
-use crate::{network::caller::Caller, sys};
+use crate::{
+    network::caller::Caller,
+    paths::{self, Resolved},
+    sys,
+};
 
 /// Where a call may change something.
 #[derive(Clone, Debug, Default)]
@@ -58,16 +52,18 @@ impl Writable {
     }
 
     fn perform(&self, caller: &Caller<'_>, target: Target, change: Change) -> nix::Result<()> {
-        let (file, anonymous) = match target {
+        let (Resolved { fd: file, path }, anonymous) = match target {
             Target::Descriptor(fd) => {
-                let file = caller.descriptor(fd)?;
+                let fd = caller.descriptor(fd)?;
+                let path = paths::path_of(fd.as_fd())?;
                 // Pipes, memory files and what was removed are nobody else's.
-                let anonymous = !path_of(&file)?.is_absolute() || fstat(&file)?.st_nlink == 0;
-                (file, anonymous)
+                let anonymous = !path.is_absolute() || fstat(&fd)?.st_nlink == 0;
+                (Resolved { fd, path }, anonymous)
             }
-            Target::Path { base, path, follow } => (resolve(caller, base, &caller.read_string(path)?, follow)?, false),
+            Target::Path { base, path, follow } => {
+                (paths::resolve(caller, base, &caller.read_string(path)?, follow)?, false)
+            }
         };
-        let path = path_of(&file)?;
         if !anonymous && !self.0.iter().any(|g| path.starts_with(g)) {
             return Err(Errno::EACCES);
         }
@@ -78,28 +74,6 @@ impl Writable {
             Change::Times(times) => sys::change_times(file.as_fd(), times.as_ref()),
         }
     }
-}
-
-fn path_of(file: &OwnedFd) -> nix::Result<PathBuf> {
-    fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(|_| Errno::EACCES)
-}
-
-/// Opens what a path names for the caller.
-fn resolve(caller: &Caller<'_>, base: i32, path: &[u8], follow: bool) -> nix::Result<OwnedFd> {
-    if path.is_empty() {
-        return Err(Errno::ENOENT);
-    }
-    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    let of = |name: &str| open(Path::new(&format!("/proc/{}/{name}", caller.thread)), flags, Mode::empty());
-    let start = match (path.starts_with(b"/"), base) {
-        (true, _) => of("root")?,
-        (false, libc::AT_FDCWD) => of("cwd")?,
-        (false, fd) => caller.descriptor(fd)?,
-    };
-    let skip = path.iter().take_while(|b| **b == b'/').count();
-    let rest = path.get(skip..).filter(|r| !r.is_empty()).unwrap_or(b".");
-    let rest = CString::new(rest).map_err(|_| Errno::EINVAL)?;
-    sys::open_resolved_as(start.as_fd(), &rest, follow)
 }
 
 /// Reads the arguments of the calls that change modes or times; `None` for others.

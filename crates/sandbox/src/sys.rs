@@ -287,13 +287,9 @@ pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: c_int) -> nix::Result<
     Errno::result(result).map(drop)
 }
 
-/// `openat2(2)` for a path only, without following magic links (`/proc/PID/fd/N`), `..` and symbolic links included.
-pub(crate) fn open_resolved(base: BorrowedFd<'_>, path: &CStr) -> nix::Result<OwnedFd> {
-    open_resolved_as(base, path, true)
-}
-
-/// The same, of a symbolic link itself where it is not to be followed at the end.
-pub(crate) fn open_resolved_as(base: BorrowedFd<'_>, path: &CStr, follow: bool) -> nix::Result<OwnedFd> {
+/// `openat2(2)` for a path only, without following magic links (`/proc/PID/fd/N`); at the end of the path a symbolic link
+/// is followed or opened itself.
+pub(crate) fn open_resolved(base: BorrowedFd<'_>, path: &CStr, follow: bool) -> nix::Result<OwnedFd> {
     #[repr(C)]
     struct How {
         flags: u64,

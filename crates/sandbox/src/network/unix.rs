@@ -4,7 +4,6 @@
 //! file. Abstract names are refused before this.
 
 use std::{
-    ffi::CString,
     fs,
     os::{
         fd::{AsFd, AsRawFd, OwnedFd},
@@ -15,13 +14,13 @@ use std::{
 
 use nix::{
     errno::Errno,
-    fcntl::{OFlag, open, openat},
+    fcntl::{OFlag, openat},
     sys::stat::{FileStat, Mode, SFlag, fstat},
     unistd::Pid,
 };
 
 use super::address;
-use crate::sys;
+use crate::{paths, sys};
 
 /// Sockets of its own that one server may make.
 const MAX_OWN: usize = 64;
@@ -58,7 +57,7 @@ impl Resolved {
 
     /// The address by which the kernel reaches exactly this socket.
     pub fn address(&self) -> Vec<u8> {
-        address::unix(&format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
+        address::unix(&paths::own(self.fd.as_fd()).to_string_lossy())
     }
 
     /// Whether the C library asks here by itself.
@@ -69,14 +68,8 @@ impl Resolved {
 
 /// Resolves a path as a thread would.
 fn resolve(thread: Pid, path: &[u8]) -> nix::Result<Resolved> {
-    let from = if path.starts_with(b"/") { "root" } else { "cwd" };
-    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    let base = open(format!("/proc/{thread}/{from}").as_str(), flags, Mode::empty())?;
-    let skip = path.iter().take_while(|b| **b == b'/').count();
-    let rest = path.get(skip..).unwrap_or_default();
-    let rest = CString::new(if rest.is_empty() { b"." } else { rest }).map_err(|_| Errno::EINVAL)?;
-    let fd = sys::open_resolved(base.as_fd(), &rest)?;
-    let path = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).map_err(|_| Errno::EACCES)?;
+    let base = paths::start_of(thread, path)?;
+    let paths::Resolved { fd, path } = paths::resolve_from(base.as_fd(), path, true)?;
     let stat = fstat(&fd)?;
     Ok(Resolved { fd, path, stat })
 }
