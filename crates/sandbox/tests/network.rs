@@ -93,13 +93,19 @@ fn each_call_is_judged() {
                 ("connect public", "EACCES"),
                 ("connect metadata", "EACCES"),
                 ("connect stranger", "EACCES"),
-                ("connect dns", "ECONNREFUSED"),
+                ("connect dns", "ok"),
                 ("udp sendto", "EACCES"),
                 ("udp sendmsg", "EACCES"),
                 ("udp connect", "EACCES"),
                 ("dns connect", "198.18."),
                 ("dns sendto", "198.18."),
                 ("dns sendmsg", "198.18."),
+                ("dns stream", "198.18."),
+                ("dns streams", "0,3,0"),
+                ("dns stream, no dns", "closed"),
+                ("dns ptr", NAME),
+                ("dns ptr unknown", "3"),
+                ("dns https", "0"),
                 ("dns txt", "0"),
                 ("dns unknown", "3"),
                 ("listen", here),
@@ -148,12 +154,18 @@ fn each_call_is_judged() {
 
             let attempts: Vec<Attempt> = errors.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
             let told = |target: &str| attempts.iter().any(|a| a.target.raw() == target);
-            for target in
-                ["evil.example.com", "rebound.example.org", "9.9.9.9:443", "169.254.169.254:80", &at("refused")]
-            {
+            for target in [
+                "evil.example.com",
+                "streamed.evil.example.com",
+                "rebound.example.org",
+                "9.9.9.9:443",
+                "169.254.169.254:80",
+                &at("refused"),
+            ] {
                 assert!(told(target), "{target}: {errors}");
             }
             assert!(attempts.iter().all(|a| a.program.raw().contains("/python3") && a.pid > 0), "{errors}");
+            assert!(!attempts.iter().any(|a| a.target.raw().ends_with(".arpa")), "{errors}");
             assert!(!told(&address), "what is allowed is no attempt");
         }
     }

@@ -1,6 +1,6 @@
 //! DNS messages (RFC 1035 §4), as far as a stub needs them: one question in, addresses out. Pure.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use firedoor_model::network;
 
@@ -10,6 +10,10 @@ pub(crate) const MAX_QUERY: usize = 1232;
 /// Type A (RFC 1035) and AAAA (RFC 3596).
 const A: u16 = 1;
 const AAAA: u16 = 28;
+/// Which name an address has (RFC 1035 §3.5).
+const PTR: u16 = 12;
+/// All there is (RFC 8482: or a part of it).
+const ANY: u16 = 255;
 const CLASS_IN: u16 = 1;
 /// Seconds for which an answer may be kept.
 const TTL: u32 = 30;
@@ -19,7 +23,7 @@ const TTL: u32 = 30;
 pub(crate) struct Question {
     /// The name in its normal form; `None` when it cannot be a host's.
     pub name: Option<String>,
-    /// Asked for: IPv4 addresses, IPv6 addresses, or something else.
+    /// Asked for: addresses, or something else.
     pub family: Option<Family>,
     /// Header and question as they came.
     start: Vec<u8>,
@@ -30,6 +34,17 @@ pub(crate) struct Question {
 pub(crate) enum Family {
     V4,
     V6,
+    Any,
+}
+
+impl Family {
+    pub fn has(self, ip: IpAddr) -> bool {
+        match self {
+            Self::V4 => ip.is_ipv4(),
+            Self::V6 => ip.is_ipv6(),
+            Self::Any => true,
+        }
+    }
 }
 
 /// What to answer.
@@ -37,6 +52,8 @@ pub(crate) enum Family {
 pub(crate) enum Answer {
     /// These; with none, the name exists without any.
     Addresses(Vec<IpAddr>),
+    /// The address that was asked about is this host's.
+    Host(String),
     /// There is no such name.
     NoSuchName,
     /// It could not be found out.
@@ -75,27 +92,51 @@ impl Question {
         let family = match (u16::from_be_bytes([t0, t1]), u16::from_be_bytes([c0, c1])) {
             (A, CLASS_IN) => Some(Family::V4),
             (AAAA, CLASS_IN) => Some(Family::V6),
+            (ANY, CLASS_IN) => Some(Family::Any),
             _ => None,
         };
         let name = if printable { network::name(&labels.join(".")).ok() } else { None };
         Some(Self { name, family, start: packet.get(..at)?.to_vec() })
     }
 
+    /// The address whose name is asked for, when the name is of that kind. The outer `None`: it is not.
+    pub fn reverse(&self) -> Option<Option<IpAddr>> {
+        let name = self.name.as_deref()?;
+        let parts = |text: &str, radix| -> Option<Vec<u8>> {
+            text.rsplit('.').map(|part| u8::from_str_radix(part, radix).ok()).collect()
+        };
+        if let Some(text) = name.strip_suffix(".in-addr.arpa") {
+            let octets: Option<[u8; 4]> = parts(text, 10).and_then(|p| p.try_into().ok());
+            return Some(octets.map(|o| Ipv4Addr::from(o).into()));
+        }
+        let nibbles: Option<[u8; 32]> = parts(name.strip_suffix(".ip6.arpa")?, 16).and_then(|p| p.try_into().ok());
+        let ip = nibbles.map(|n| n.iter().fold(0, |ip, n| (ip << 4) | u128::from(n & 0xf)));
+        Some(ip.map(|ip| Ipv6Addr::from_bits(ip).into()))
+    }
+
     /// The message that answers this question.
     pub fn answer(&self, answer: &Answer) -> Vec<u8> {
         let mut out = self.start.clone();
-        let (code, addresses): (u8, &[IpAddr]) = match answer {
-            Answer::Addresses(addresses) => (0, addresses),
-            Answer::NoSuchName => (3, &[]),
-            Answer::Failed => (2, &[]),
+        let code: u8 = match answer {
+            Answer::Addresses(_) | Answer::Host(_) => 0,
+            Answer::NoSuchName => 3,
+            Answer::Failed => 2,
         };
-        let mut count: u16 = 0;
-        for address in addresses {
-            let (kind, data) = match (self.family, address) {
-                (Some(Family::V4), IpAddr::V4(ip)) => (A, ip.octets().to_vec()),
-                (Some(Family::V6), IpAddr::V6(ip)) => (AAAA, ip.octets().to_vec()),
-                _ => continue,
-            };
+        let records: Vec<(u16, Vec<u8>)> = match answer {
+            Answer::Addresses(all) => {
+                let wanted = all.iter().filter(|ip| self.family.is_some_and(|f| f.has(**ip)));
+                wanted
+                    .map(|ip| match ip {
+                        IpAddr::V4(ip) => (A, ip.octets().to_vec()),
+                        IpAddr::V6(ip) => (AAAA, ip.octets().to_vec()),
+                    })
+                    .collect()
+            }
+            Answer::Host(name) if self.start.ends_with(&[0, PTR as u8, 0, CLASS_IN as u8]) => vec![(PTR, labels(name))],
+            _ => Vec::new(),
+        };
+        let count = u16::try_from(records.len()).unwrap_or_default();
+        for (kind, data) in records {
             // A pointer to the name in the question.
             out.extend([0xc0, HEADER as u8]);
             out.extend(kind.to_be_bytes());
@@ -103,7 +144,6 @@ impl Question {
             out.extend(TTL.to_be_bytes());
             out.extend(u16::try_from(data.len()).unwrap_or_default().to_be_bytes());
             out.extend(data);
-            count += 1;
         }
         if let Some([_, _, flags, more, _, _, counts @ ..]) = out.first_chunk_mut::<HEADER>() {
             // Response, recursion desired as asked, recursion available.
@@ -115,6 +155,12 @@ impl Question {
         }
         out
     }
+}
+
+/// A name in its normal form, as a message has it.
+fn labels(name: &str) -> Vec<u8> {
+    let label = |l: &str| [&[l.len() as u8], l.as_bytes()].concat();
+    name.split('.').flat_map(label).chain([0]).collect()
 }
 
 #[cfg(test)]
@@ -150,6 +196,32 @@ mod tests {
             asked.answer(&Answer::Addresses(ips)).ends_with(&[0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
         );
         assert_eq!(Question::parse(&query("a.example", 65)).unwrap().family, None);
+    }
+
+    #[test]
+    fn other_kinds_of_questions() {
+        let of = |name: &str, kind| Question::parse(&query(name, kind)).unwrap();
+        let ips: Vec<IpAddr> = ["198.18.0.8", "fd9d::8"].map(|t| t.parse().unwrap()).into();
+        for (kind, count) in [(A, 1), (AAAA, 1), (ANY, 2), (PTR, 0), (16, 0), (33, 0), (65, 0)] {
+            let answer = of("a.example", kind).answer(&Answer::Addresses(ips.clone()));
+            assert_eq!(answer[..8], [0x12, 0x34, 0x81, 0x80, 0, 1, 0, count], "type {kind}");
+        }
+        let six = format!("8{}.d.9.d.f.ip6.arpa", ".0".repeat(27));
+        for (name, want) in [
+            ("a.example", None),
+            ("8.0.18.198.in-addr.arpa", Some(Some(ips[0]))),
+            ("8.0.18.198.in-addr.arpa.example", None),
+            ("0.18.198.in-addr.arpa", Some(None)),
+            ("256.0.18.198.in-addr.arpa", Some(None)),
+            (six.as_str(), Some(Some(ips[1]))),
+            (&six[2..], Some(None)),
+        ] {
+            assert_eq!(of(name, PTR).reverse(), want, "{name}");
+        }
+        let answer = of("8.0.18.198.in-addr.arpa", PTR).answer(&Answer::Host("a.example".into()));
+        assert!(answer.ends_with(b"\0\x0c\0\x01\0\0\0\x1e\0\x0b\x01a\x07example\0"), "{answer:?}");
+        let answer = of("8.0.18.198.in-addr.arpa", A).answer(&Answer::Host("a.example".into()));
+        assert_eq!(answer[7], 0, "no other type");
     }
 
     #[test]

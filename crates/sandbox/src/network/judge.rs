@@ -80,6 +80,11 @@ impl Judge {
         self.listed.iter().flat_map(|l| l.stub.watched().chain([l.resolver.wake()]))
     }
 
+    /// Whether time has to pass for something.
+    pub fn is_idle(&self) -> bool {
+        self.listed.as_ref().is_none_or(|l| l.stub.streams.is_empty())
+    }
+
     pub(super) fn listed(&mut self) -> nix::Result<&mut Listed> {
         self.listed.as_mut().ok_or(Errno::EACCES)
     }
@@ -99,6 +104,7 @@ impl Judge {
             }
             (Reach::Proxy { .. }, ..) => return Err(Errno::EACCES),
             (_, _, Address::Unspecified) => address::unspecified(),
+            (_, Kind::Tcp, Address::Inet(to)) if to.port() == DNS => return self.ask_by_stream(caller, socket, to),
             (_, Kind::Tcp, Address::Inet(to)) => address::encode(self.tcp(caller, to)?, socket.domain),
             (_, Kind::Udp, Address::Inet(to)) => return self.connect_udp(caller, &socket, to),
             (_, Kind::UnixConnection | Kind::UnixDatagram, Address::Path(path)) => {
@@ -111,11 +117,23 @@ impl Judge {
             (_, Kind::Netlink, Address::Netlink { port: 0, groups: 0 }) => address::netlink(0, 0),
             _ => return Err(Errno::EACCES),
         };
-        let waits = socket.waits()?;
-        match socket.connect(&to) {
-            Err(Errno::EINPROGRESS) if waits => Ok(Outcome::Later(Work::Connect { socket, to })),
-            result => result.map(|()| Outcome::Done(0)),
+        begin(socket, to)
+    }
+
+    /// Leads a connection for look-ups to the stub.
+    fn ask_by_stream(&mut self, caller: &Caller<'_>, socket: Socket, to: SocketAddr) -> nix::Result<Outcome> {
+        let listed = self.listed()?;
+        let stub = listed.stub.streams.address(to).ok_or(Errno::ENETUNREACH)?;
+        let domain = socket.domain;
+        let own = socket.fd.try_clone().map_err(|_| Errno::ENFILE)?;
+        let begun = begin(socket, address::encode(stub, domain));
+        // Now it has a local address. The stub accepts nothing before we are back in the loop.
+        if matches!(begun, Ok(_) | Err(Errno::EINPROGRESS))
+            && let Address::Inet(local) = Address::decode(&sys::own_address(own.as_fd())?, domain)?
+        {
+            listed.stub.streams.admit(local, caller.thread);
         }
+        begun
     }
 
     /// The real address of a TCP connection.
@@ -133,8 +151,6 @@ impl Judge {
                 }
                 (target, verdict.map(|()| SocketAddr::new(ip, port)))
             }
-            // Name servers are asked by UDP; a resolver that tries TCP is told at once.
-            None if port == DNS => return Err(Errno::ECONNREFUSED),
             None => (to.to_string(), listed.policy.address(to.ip(), port, own_addresses).map(|()| to)),
         };
         verdict.map_err(|refusal| self.refuse(caller, AttemptKind::Network, &target, &refusal.to_string()))
@@ -256,6 +272,11 @@ impl Listed {
     /// The answer to a question, or the name that is being looked up for it.
     fn ask(&mut self, attempts: &mut Attempts, query: &Query, question: &Question) -> Result<Answer, String> {
         let Some(name) = &question.name else { return Ok(Answer::NoSuchName) };
+        if let Some(address) = question.reverse() {
+            // Nobody else is asked: what names an address has is no business of the server's.
+            let known = address.and_then(|ip| self.names.meant_by(ip));
+            return Ok(known.map_or(Answer::NoSuchName, |(known, _)| Answer::Host(known.name.clone())));
+        }
         if !self.policy.may_look_up(name) {
             attempts.tell(query.thread, AttemptKind::Network, name, &Refusal::NotGranted.to_string());
             return Ok(Answer::NoSuchName);
@@ -288,9 +309,14 @@ impl Listed {
         }
         match (any, refusal) {
             (true, _) => {
-                let v4 = question.family == Some(Family::V4);
                 let allowed = |ip: IpAddr| self.policy.name_may_mean(name, ip, None, &known.own).is_ok();
-                Answer::Addresses(self.names.stand_ins(name, v4, allowed))
+                let of = |v4: bool| self.names.stand_ins(name, v4, allowed);
+                Answer::Addresses(match question.family {
+                    Some(Family::V4) => of(true),
+                    Some(Family::V6) => of(false),
+                    Some(Family::Any) => [of(true), of(false)].concat(),
+                    None => Vec::new(),
+                })
             }
             (false, Some(why)) => {
                 attempts.tell(query.thread, AttemptKind::Network, name, &why.to_string());
@@ -298,6 +324,15 @@ impl Listed {
             }
             (false, None) => Answer::NoSuchName,
         }
+    }
+}
+
+/// Begins to connect; a caller that waits does so with our list of pending calls.
+fn begin(socket: Socket, to: Vec<u8>) -> nix::Result<Outcome> {
+    let waits = socket.waits()?;
+    match socket.connect(&to) {
+        Err(Errno::EINPROGRESS) if waits => Ok(Outcome::Later(Work::Connect { socket, to })),
+        result => result.map(|()| Outcome::Done(0)),
     }
 }
 

@@ -17,6 +17,7 @@ mod policy;
 mod public;
 mod resolver;
 mod send;
+mod stream;
 mod stub;
 mod unix;
 
@@ -97,7 +98,7 @@ impl Supervisor {
 
     /// After this long [`Self::act`] is wanted in any case.
     pub fn patience(&self) -> Option<Duration> {
-        (!self.pending.is_empty()).then_some(SWEEP)
+        (!self.pending.is_empty() || !self.judge.is_idle()).then_some(SWEEP)
     }
 
     /// Goes on with whatever is ready, in the order of [`Self::watch`]. `false` when no process with the filter is left.
@@ -109,7 +110,7 @@ impl Supervisor {
         let own = self.judge.watched().count();
         let listener = self.listener.as_fd();
         self.pending.advance(listener, rest.get(own..).unwrap_or_default());
-        if rest.iter().take(own).any(|r| !r.is_empty()) {
+        if rest.iter().take(own).any(|r| !r.is_empty()) || !self.judge.is_idle() {
             self.judge.serve_names();
         }
         if calls.contains(PollFlags::POLLIN) {

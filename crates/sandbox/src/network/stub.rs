@@ -1,19 +1,20 @@
-//! The name server that the sandboxed server talks to: two UDP sockets on the loopback interface.
+//! The name server that the sandboxed server talks to, on the loopback interface: by UDP, and by TCP in [`super::stream`].
 //!
-//! Only datagrams from sockets that the guardian itself led here are read: other programs of this machine get no answer.
+//! Only what comes from sockets that the guardian itself led here is read: other programs of this machine get no answer.
 
 use std::{
     collections::VecDeque,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     os::fd::{AsFd, BorrowedFd},
+    time::Instant,
 };
 
 use nix::unistd::Pid;
 
-use super::dns::MAX_QUERY;
+use super::{dns::MAX_QUERY, stream::Streams};
 
 /// Sockets of the server that are remembered. A resolver opens one for each look-up.
-const MAX_SOURCES: usize = 1024;
+const MAX_LED: usize = 1024;
 /// Datagrams that are read in one turn.
 const MAX_TURN: usize = 64;
 
@@ -21,14 +22,27 @@ pub(crate) struct Stub {
     v4: UdpSocket,
     /// Absent where the machine has no IPv6.
     v6: Option<UdpSocket>,
-    /// Local addresses of the server's sockets, and the threads that asked.
-    sources: VecDeque<(SocketAddr, Pid)>,
+    led: Led,
+    pub streams: Streams,
+}
+
+/// Sockets that were led here: their local addresses, and the threads that own them.
+#[derive(Default)]
+pub(crate) struct Led(VecDeque<(SocketAddr, Pid)>);
+
+/// Who waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// The sender of a datagram.
+    Datagram(SocketAddr),
+    /// The other end of a connection, by our number for it.
+    Stream(u64),
 }
 
 /// A query and who sent it.
 pub(crate) struct Query {
     pub bytes: Vec<u8>,
-    pub from: SocketAddr,
+    pub from: Asker,
     pub thread: Pid,
 }
 
@@ -38,11 +52,11 @@ impl Stub {
         v4.set_nonblocking(true)?;
         let v6 = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).ok();
         let v6 = v6.filter(|s| s.set_nonblocking(true).is_ok());
-        Ok(Self { v4, v6, sources: VecDeque::new() })
+        Ok(Self { v4, v6, led: Led::default(), streams: Streams::new()? })
     }
 
     pub fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        [Some(&self.v4), self.v6.as_ref()].into_iter().flatten().map(AsFd::as_fd)
+        [Some(&self.v4), self.v6.as_ref()].into_iter().flatten().map(AsFd::as_fd).chain(self.streams.watched())
     }
 
     /// Where a query for `to` is led.
@@ -55,38 +69,57 @@ impl Stub {
 
     /// A socket with this local address was led here.
     pub fn admit(&mut self, local: SocketAddr, thread: Pid) {
-        self.sources.retain(|(known, _)| *known != local);
-        if self.sources.len() >= MAX_SOURCES {
-            self.sources.pop_front();
-        }
-        self.sources.push_back((local, thread));
+        self.led.admit(local, thread);
     }
 
     /// The queries that have come.
-    pub fn queries(&self) -> Vec<Query> {
+    pub fn queries(&mut self) -> Vec<Query> {
         let mut out = Vec::new();
         let mut bytes = [0; MAX_QUERY];
         for socket in [Some(&self.v4), self.v6.as_ref()].into_iter().flatten() {
             for _ in 0..MAX_TURN {
                 let Ok((length, from)) = socket.recv_from(&mut bytes) else { break };
-                if let Some(thread) = self.sender(from) {
-                    out.push(Query { bytes: bytes.get(..length).unwrap_or_default().to_vec(), from, thread });
+                if let Some(thread) = self.led.thread(from) {
+                    let bytes = bytes.get(..length).unwrap_or_default().to_vec();
+                    out.push(Query { bytes, from: Asker::Datagram(from), thread });
                 }
             }
         }
+        let streams = self.streams.queries(Instant::now()).into_iter();
+        out.extend(streams.map(|(id, thread, bytes)| Query { bytes, from: Asker::Stream(id), thread }));
         out
     }
 
-    /// A socket that is bound to no address sends from the loopback one.
-    fn sender(&self, from: SocketAddr) -> Option<Pid> {
-        let unspecified = |s: &SocketAddr| s.ip().is_unspecified() && s.port() == from.port();
-        self.sources.iter().find(|(s, _)| *s == from || unspecified(s)).map(|(_, thread)| *thread)
-    }
-
-    pub fn answer(&self, bytes: &[u8], to: SocketAddr) {
+    pub fn answer(&mut self, bytes: &[u8], to: Asker) {
+        let to = match to {
+            Asker::Stream(id) => return self.streams.answer(id, bytes),
+            Asker::Datagram(to) => to,
+        };
         let socket = if to.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
         // Who asked asks again when this is lost.
         let _ = socket.map(|s| s.send_to(bytes, to));
+    }
+}
+
+impl Led {
+    pub fn admit(&mut self, local: SocketAddr, thread: Pid) {
+        self.0.retain(|(known, _)| *known != local);
+        if self.0.len() >= MAX_LED {
+            self.0.pop_front();
+        }
+        self.0.push_back((local, thread));
+    }
+
+    /// Whose socket this is. One that is bound to no address sends from the loopback one.
+    fn thread(&self, from: SocketAddr) -> Option<Pid> {
+        let unspecified = |s: &SocketAddr| s.ip().is_unspecified() && s.port() == from.port();
+        self.0.iter().find(|(s, _)| *s == from || unspecified(s)).map(|(_, thread)| *thread)
+    }
+
+    /// The same, for a connection, which is made once.
+    pub fn take(&mut self, from: SocketAddr) -> Option<Pid> {
+        let at = self.0.iter().position(|(s, _)| *s == from)?;
+        self.0.remove(at).map(|(_, thread)| thread)
     }
 }
 
@@ -105,8 +138,8 @@ mod tests {
         let led = sockets[1].local_addr().unwrap();
         stub.admit(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), led.port()), Pid::this());
         let queries = stub.queries();
-        assert_eq!(queries.iter().map(|q| q.from).collect::<Vec<_>>(), [led]);
+        assert_eq!(queries.iter().map(|q| q.from).collect::<Vec<_>>(), [Asker::Datagram(led)]);
         (0..10_000u16).for_each(|n| stub.admit(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), n), Pid::this()));
-        assert_eq!(stub.sources.len(), MAX_SOURCES);
+        assert_eq!(stub.led.0.len(), MAX_LED);
     }
 }

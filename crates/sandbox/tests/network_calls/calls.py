@@ -90,6 +90,47 @@ def question(host, kind):
 
 for how in ("connect", "sendto", "sendmsg"):
     say("dns " + how, lambda: socket.inet_ntoa(ask(question("tls.firedoor.test", 1), how)[-4:])[:7])
+
+
+def ask_by_stream(*packets):
+    """All questions at once; the answers, in the order in which they come."""
+    with socket.create_connection(("192.0.2.1", 53), 10) as s:
+        s.sendall(b"".join(struct.pack(">H", len(p)) + p for p in packets))
+        s.shutdown(socket.SHUT_WR)
+        data = b"".join(iter(lambda: s.recv(512), b""))
+    answers = []
+    while data:
+        length = struct.unpack(">H", data[:2])[0]
+        answers.append(data[2:2 + length])
+        data = data[2 + length:]
+    return answers
+
+
+say("dns stream", lambda: socket.inet_ntoa(ask_by_stream(question("tls.firedoor.test", 1))[0][-4:])[:7])
+say("dns streams", lambda: ",".join(str(a[3] & 15) for a in ask_by_stream(
+    question("tls.firedoor.test", 28), question("streamed.evil.example.com", 1), question("tls.firedoor.test", 255))))
+
+
+def no_dns():
+    with socket.create_connection(("192.0.2.1", 53), 10) as s:
+        try:
+            s.sendall(b"x" * 4000)
+            return s.recv(1) or "closed"
+        except ConnectionError:
+            return "closed"
+
+
+say("dns stream, no dns", no_dns)
+
+
+def name_of_stand_in():
+    ip = socket.gethostbyname("tls.firedoor.test")
+    return socket.gethostbyaddr(ip)[0]
+
+
+say("dns ptr", name_of_stand_in)
+say("dns ptr unknown", lambda: ask(question("1.2.0.192.in-addr.arpa", 12), "sendto")[3] & 15)
+say("dns https", lambda: ask(question("tls.firedoor.test", 65), "sendto")[3] & 15)
 say("dns txt", lambda: ask(question("tls.firedoor.test", 16), "sendto")[3] & 15)
 say("dns unknown", lambda: ask(question("leak.evil.example.com", 1), "sendto")[3] & 15)
 
