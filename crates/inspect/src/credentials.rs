@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use firedoor_model::Digest;
+use firedoor_model::{Confidence, Digest};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
@@ -18,6 +18,8 @@ struct File {
     #[serde(default)]
     published: Vec<String>,
     rule: Vec<Row>,
+    #[serde(default)]
+    issuer: Vec<Issuer>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -33,7 +35,64 @@ struct Row {
     #[serde(default = "default_window")]
     window: usize,
     #[serde(default)]
+    before: usize,
+    #[serde(default)]
     generic: bool,
+    #[serde(default = "yes")]
+    made: bool,
+    #[serde(default)]
+    unless: Vec<String>,
+    #[serde(default)]
+    checksum: Option<Checksum>,
+    /// Made of an [`Issuer`].
+    #[serde(skip)]
+    named: bool,
+}
+
+/// How a format checks itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+enum Checksum {
+    #[serde(rename = "crc32-base62")]
+    Crc32Base62,
+}
+
+/// A key whose form only its issuer's name tells from other values.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Issuer {
+    id: String,
+    names: Vec<String>,
+    form: String,
+}
+
+impl Issuer {
+    /// The name, up to twenty characters of an identifier, an assignment, the value: the shape of gitleaks' rules.
+    fn row(self) -> Row {
+        let names: Vec<String> = self.names.iter().map(|n| regex::escape(n)).collect();
+        let regex = format!(
+            r#"^(?i:{})[\w.\- \t]{{0,20}}[\s'"]{{0,3}}(?:=>|:{{1,3}}=|\|\||\?=|[=>:,])[\s'"`=]{{0,5}}(?<secret>{})(?:[\s'"`;,)}}\\]|$)"#,
+            names.join("|"),
+            self.form
+        );
+        Row {
+            id: self.id,
+            keywords: self.names,
+            regex,
+            entropy: 2.5,
+            inside: true,
+            window: 320,
+            before: 0,
+            generic: false,
+            made: false,
+            unless: Vec::new(),
+            checksum: None,
+            named: true,
+        }
+    }
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn default_entropy() -> f64 {
@@ -68,6 +127,19 @@ pub(crate) struct Hit<'r> {
     pub(crate) span: (usize, usize),
     /// Known by its place only, not by its form.
     pub(crate) generic: bool,
+    /// Its checksum is right.
+    pub(crate) checked: bool,
+}
+
+impl Hit<'_> {
+    /// How sure it is that this is a credential.
+    pub(crate) fn confidence(&self) -> Confidence {
+        match (self.generic, self.checked) {
+            (true, _) => Confidence::Possible,
+            (false, false) => Confidence::Likely,
+            (false, true) => Confidence::Certain,
+        }
+    }
 }
 
 /// The formats of `profiles/detect/credentials.toml`.
@@ -85,9 +157,12 @@ impl Credentials {
     pub(crate) fn load(text: &str) -> Result<Self, TableError> {
         let table = |e: &dyn std::fmt::Display| TableError::new("credentials.toml", e);
         let file: File = toml::from_str(text).map_err(|e| table(&e))?;
+        // Of overlapping hits the first rule's counts: a form of its own, then an issuer's name, then a mere place.
+        let (generic, exact): (Vec<Row>, Vec<Row>) = file.rule.into_iter().partition(|r| r.generic);
+        let rows: Vec<Row> = exact.into_iter().chain(file.issuer.into_iter().map(Issuer::row)).chain(generic).collect();
         let mut keywords = Vec::new();
         let mut owner = Vec::new();
-        for (i, row) in file.rule.iter().enumerate() {
+        for (i, row) in rows.iter().enumerate() {
             keywords.extend(row.keywords.iter().map(|k| k.to_ascii_lowercase()));
             owner.extend(row.keywords.iter().map(|_| i));
         }
@@ -98,7 +173,7 @@ impl Credentials {
             .kind(Some(AhoCorasickKind::DFA))
             .build(&keywords)
             .map_err(|e| table(&e))?;
-        let rules = file.rule.into_iter().map(|row| Rule { row, regex: OnceLock::new() }).collect();
+        let rules = rows.into_iter().map(|row| Rule { row, regex: OnceLock::new() }).collect();
         let mut published = file.published;
         published.sort();
         Ok(Self { rules, matcher, owner, published })
@@ -115,7 +190,10 @@ impl Credentials {
             else {
                 continue;
             };
-            let start = found.start();
+            let start = found.start().saturating_sub(rule.row.before);
+            if !rule.row.unless.is_empty() && preceded(text, start, &rule.row.unless) {
+                continue;
+            }
             let before = start.checked_sub(1).and_then(|i| text.get(i)).copied().unwrap_or(b' ');
             if !rule.row.inside && (before.is_ascii_alphanumeric() || before == b'_') {
                 continue;
@@ -124,7 +202,7 @@ impl Credentials {
             if hits.iter().rev().take(4).any(|(i, h)| *i == index && start < h.span.1) {
                 continue;
             }
-            let end = text.len().min(start.saturating_add(rule.row.window));
+            let end = text.len().min(found.start().saturating_add(rule.row.window));
             let window = text.get(start..end).unwrap_or_default();
             let Some(captures) = rule.regex().and_then(|r| r.captures(window)) else {
                 budget = budget.saturating_sub(8);
@@ -134,11 +212,14 @@ impl Credentials {
             if budget == 0 || hits.len() >= MAX_HITS {
                 break;
             }
-            let Some(secret) = captures.name("secret").or_else(|| captures.name("claims")) else { continue };
+            let named = ["secret", "claims", "other", "third", "only"].into_iter().find_map(|name| captures.name(name));
+            let Some(secret) = named else { continue };
             let json = captures.name("json").is_none_or(|m| decode::base64_json(m.as_bytes()));
-            if json && plausible(&rule.row, secret.as_bytes()) && !self.is_published(secret.as_bytes()) {
+            let basic = captures.name("basic").is_none_or(|m| decode::base64_pair(m.as_bytes()));
+            if json && basic && plausible(&rule.row, secret.as_bytes()) && !self.is_published(secret.as_bytes()) {
                 let span = (start + secret.start(), start + secret.end());
-                hits.push((index, Hit { rule: &rule.row.id, span, generic: rule.row.generic }));
+                let checked = rule.row.checksum.is_some_and(|c| c.holds(secret.as_bytes()));
+                hits.push((index, Hit { rule: &rule.row.id, span, generic: rule.row.generic, checked }));
             }
         }
         // The same characters under two rules are one credential: the more exact rule stands first in the file.
@@ -170,11 +251,53 @@ impl Credentials {
     }
 }
 
+impl Checksum {
+    fn holds(self, secret: &[u8]) -> bool {
+        match self {
+            // github.blog, 2021-04-05 "Behind GitHub's new authentication token formats": CRC-32 of what stands before,
+            // in base 62 (digits, capitals, small letters), padded with zeros to six characters. npm does the same.
+            Self::Crc32Base62 => {
+                let Some((body, tail)) = secret.len().checked_sub(6).and_then(|at| secret.split_at_checked(at)) else {
+                    return false;
+                };
+                let mut crc = flate2::Crc::new();
+                crc.update(body);
+                let digit = |b: &u8| match b {
+                    b'0'..=b'9' => Some(b - b'0'),
+                    b'A'..=b'Z' => Some(b - b'A' + 10),
+                    b'a'..=b'z' => Some(b - b'a' + 36),
+                    _ => None,
+                };
+                let said = tail.iter().try_fold(0u64, |n, b| Some(n * 62 + u64::from(digit(b)?)));
+                said == Some(u64::from(crc.sum()))
+            }
+        }
+    }
+}
+
+/// Whether one of these words stands just before `at`, with at most one `-` or `_` between.
+fn preceded(text: &[u8], at: usize, words: &[String]) -> bool {
+    let head = text.get(..at).unwrap_or_default();
+    let head = head.strip_suffix(b"_").or_else(|| head.strip_suffix(b"-")).unwrap_or(head);
+    words.iter().any(|w| {
+        head.len()
+            .checked_sub(w.len())
+            .and_then(|from| head.get(from..))
+            .is_some_and(|t| t.eq_ignore_ascii_case(w.as_bytes()))
+    })
+}
+
 fn plausible(row: &Row, secret: &[u8]) -> bool {
     if randomness::entropy(secret) < row.entropy || randomness::placeholder(secret) {
         return false;
     }
-    !row.generic || randomness::looks_made(secret)
+    if row.named {
+        return secret.iter().any(u8::is_ascii_digit);
+    }
+    if row.generic && (!row.made || randomness::looks_made(secret)) {
+        return !randomness::written(secret);
+    }
+    !row.generic
 }
 
 #[cfg(test)]
@@ -197,6 +320,11 @@ mod tests {
         .collect()
     }
 
+    fn uuid() -> String {
+        let h = made(HEX, 32);
+        format!("{}-{}-{}-{}-{}", &h[..8], &h[8..12], &h[12..16], &h[16..20], &h[20..])
+    }
+
     const ALNUM: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     const HEX: &str = "0123456789abcdef";
 
@@ -205,6 +333,7 @@ mod tests {
         for rule in table().rules {
             let regex = rule.regex().unwrap_or_else(|| panic!("{} does not compile", rule.row.id));
             assert!(regex.capture_names().flatten().any(|n| n == "secret"), "{}", rule.row.id);
+            assert!(regex.captures_len() <= 8 && rule.row.window <= 16384 && rule.row.before <= 128, "{}", rule.row.id);
             assert!(rule.row.regex.starts_with('^'), "{} is not anchored", rule.row.id);
             assert!(rule.row.keywords.iter().all(|k| k.is_ascii() && k.len() >= 3), "{}", rule.row.id);
         }
@@ -243,6 +372,29 @@ mod tests {
             ("curl-user", format!("curl -u me:{} x", a(12))),
             ("saas-token", format!("lin_{}_{}", "api", a(40))),
             ("vault-token", format!("hv{}.{}", "s", a(60))),
+            ("aws-access-key-id", format!("key A3T{}", made("ABCDEFGHJKLMNPQR234567", 17))),
+            ("mailchimp-key", format!("the key {}-us12", made(HEX, 32))),
+            ("azure-client-secret", format!("value: {}8Q~{}", a(3), a(34))),
+            ("maxmind-license-key", format!("x {}_{}_mmk", a(6), a(29))),
+            ("curl-user", format!("curl -s --user me@example.net:{} https://x", a(12))),
+            ("curl-user", format!("curl -u ':{}' https://x", a(12))),
+            ("adafruit-named-key", format!("ADAFRUIT_IO_KEY = \"{}\"", made(HEX, 32))),
+            ("heroku-named-key", format!("heroku.auth => '{}'", uuid())),
+            ("datadog-named-key", format!("\"datadog_api\": \"{}\"", made(HEX, 32))),
+            ("twitter-named-key", format!("twitter_secret: {}", a(50))),
+            ("telegram-bot-id-and-token", format!("bot 123456789:AA{}", a(33))),
+            (
+                "basic-authorization",
+                format!("authorization: Basic {}", data_encoding::BASE64.encode(format!("me:{}", a(9)).as_bytes())),
+            ),
+            ("netrc-password", format!("machine api.example.net login me password {}", a(9))),
+            ("connection-string-password", format!("Server=db;User Id=app;Password={};", a(12))),
+            ("otp-secret", format!("otpauth://totp/x:me?issuer=x&secret={}", made("ABCDEFGHJKLMNPQR234567", 32))),
+            ("kubernetes-secret", format!("kind: Secret\nmetadata:\n  name: x\ndata:\n  key: {}==", a(22))),
+            (
+                "private-key-in-base64",
+                format!("client-key-data: {}", data_encoding::BASE64.encode(pem.replace("--\n", "--\r\n").as_bytes())),
+            ),
         ] {
             let hits = table.scan(text.as_bytes());
             assert_eq!(hits.iter().map(|h| h.rule).collect::<Vec<_>>(), [rule], "{rule}");
@@ -270,8 +422,49 @@ mod tests {
             "credentialsId: 'ff083f76-7804-4ef1-80e4-fe975bb9141b'",
             "jsonwebtoken:jjwt-jackson-0.11.2",
             "sk-learn-contrib-something-or-other",
+            "\"nextPageToken\": \"CAUQAA3x9Zk2Lm8Qp\"",
+            "csrf_token=8Zk2Lm8Qp4xW9vT1",
+            "facebook: https://facebook.com/pages/x1",
+            "linear-gradient(90deg, #aabbcc 0%, #001122 100%)",
+            "twitter: someuser_with_a_long_name",
+            "sentry-release=abcdefghij",
+            "curl -u $USER:$PASSWORD https://x",
+            "curl --user \"user:password\" https://x",
+            "basic knowledge of the language and basic AAAAbbbb1234cccc",
+            "machine learning login page password reset",
         ] {
             assert_eq!(table.scan(text.as_bytes()), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn many_issuers_are_known() {
+        let table = table();
+        let mut ids: Vec<&str> = table.rules.iter().map(|r| r.row.id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), table.rules.len(), "each rule has a name of its own");
+        assert!(ids.len() >= 150, "{}", ids.len());
+    }
+
+    #[test]
+    fn checksums_make_sure() {
+        let table = table();
+        // 30 characters and their CRC-32 in base 62, worked out here apart from the code that is tested.
+        let body = made(ALNUM, 30);
+        let mut crc = 0xFFFF_FFFFu32;
+        for b in body.bytes() {
+            crc ^= u32::from(b);
+            for _ in 0..8 {
+                crc = if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 };
+            }
+        }
+        let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        let tail: String = (0..6).rev().map(|p| char::from(digits[(!crc / 62u32.pow(p) % 62) as usize])).collect();
+        let confidence = |text: String| table.scan(text.as_bytes()).first().map(Hit::confidence);
+        for prefix in ["ghp", "npm"] {
+            assert_eq!(confidence(format!("{prefix}_{body}{tail}")), Some(Confidence::Certain), "{prefix}");
+            assert_eq!(confidence(format!("{prefix}_{body}AAAAA0")), Some(Confidence::Likely), "{prefix}");
         }
     }
 
@@ -297,8 +490,11 @@ mod tests {
     #[test]
     fn cost_is_bounded() {
         let table = table();
-        for text in ["-----BEGIN ", "eyJ.", "token=", "://:a", "password", "Authorization:"] {
-            table.scan(text.repeat(200_000 / text.len()).as_bytes());
+        let each: Vec<String> = table.rules.iter().flat_map(|r| r.row.keywords.clone()).collect();
+        let often =
+            ["eyJ.", "token=", "://:a", "password", "curl -u ", "ibm ibm=", "machine a login b "].map(str::to_owned);
+        for text in each.iter().chain(&often) {
+            table.scan(text.repeat(8_000 / text.len()).as_bytes());
         }
         let many: String = (0..1000).map(|_| format!("gh{}_{} ", "p", made(ALNUM, 36))).collect();
         assert!(table.scan(many.as_bytes()).len() <= MAX_HITS);

@@ -196,6 +196,15 @@ pub(crate) fn base64_json(run: &[u8]) -> bool {
     matches!(out.as_slice(), [b'{', .., b'}']) && serde_json::from_slice::<serde::de::IgnoredAny>(&out).is_ok()
 }
 
+/// Whether `run` is base64 of a name, a colon and a password, all of them visible characters (RFC 7617).
+pub(crate) fn base64_pair(run: &[u8]) -> bool {
+    let mut out = Vec::new();
+    unpack(run, 6, base64_value, &mut out);
+    out.iter().all(|b| (0x20..0x7F).contains(b) || *b >= 0x80)
+        && out.iter().position(|b| *b == b':').is_some_and(|at| at > 0)
+        && std::str::from_utf8(&out).is_ok()
+}
+
 /// `l i k e   t h i s`, at least [`MIN_RUN`] characters.
 fn spaced_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
     let mut run: Vec<u8> = Vec::new();

@@ -205,7 +205,7 @@ impl Inspector {
                     out.push(Finding {
                         detector: "call/secret".into(),
                         severity: Severity::Medium,
-                        confidence: if hit.generic { Confidence::Possible } else { Confidence::Likely },
+                        confidence: hit.confidence(),
                         summary: format!("The arguments hold a credential ({}) that no tool returned.", hit.rule),
                         evidence: vec![evidence(Role::Sink, Some(call.entry), call.subject, place(), value)],
                     });

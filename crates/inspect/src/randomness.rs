@@ -49,9 +49,6 @@ const PLACEHOLDERS: &[&str] = &[
     "os.environ",
     "getenv",
     "undefined",
-    "access_token",
-    "my-token",
-    "mytoken",
 ];
 
 /// Whether the value says itself that it is none. Long values are only searched where such words stand.
@@ -63,7 +60,13 @@ pub(crate) fn placeholder(value: &[u8]) -> bool {
 
 /// Words in made-up values. A value of a fixed format may hold them by chance.
 const WRITTEN: &[&str] =
-    &["test", "fake", "token", "sample", "secret", "value", "pass", "user", "demo", "mock", "none", "null"];
+    &["test", "fake", "token", "sample", "secret", "value", "password", "user", "demo", "mock", "none", "null"];
+
+/// Whether a value holds a word that people write where a made one would stand.
+pub(crate) fn written(value: &[u8]) -> bool {
+    let lower = value.to_ascii_lowercase();
+    WRITTEN.iter().any(|word| lower.windows(word.len()).any(|w| w == word.as_bytes()))
+}
 
 /// Whether a value that only its place makes a secret looks made: letters and digits mixed, no identifier, path, call or
 /// date.
@@ -72,10 +75,6 @@ pub(crate) fn looks_made(value: &[u8]) -> bool {
     let letters = value.iter().filter(|b| b.is_ascii_alphabetic()).count();
     let others = value.len() - digits - letters;
     if digits == 0 || letters == 0 || others * 3 > value.len() || value.iter().any(|b| !b.is_ascii_graphic()) {
-        return false;
-    }
-    let lower = value.to_ascii_lowercase();
-    if WRITTEN.iter().any(|word| lower.windows(word.len()).any(|w| w == word.as_bytes())) {
         return false;
     }
     // Paths, addresses, code and versions.

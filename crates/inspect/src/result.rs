@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use firedoor_model::{
-    Confidence, Finding, Severity,
+    Finding, Severity,
     finding::Role,
     wire::{Leaf, pointer},
 };
@@ -84,7 +84,7 @@ impl Inspector {
                     out.push(Finding {
                         detector: detector.into(),
                         severity: Severity::Low,
-                        confidence: if hit.generic { Confidence::Possible } else { Confidence::Likely },
+                        confidence: hit.confidence(),
                         summary: format!("{summary} ({}).", hit.rule),
                         evidence: vec![evidence(
                             Role::Place,
