@@ -293,8 +293,8 @@ pub struct AccessOptions {
     /// Read and write this path and what is below it
     #[arg(long = "rw", value_name = "PATH")]
     pub write: Vec<PathBuf>,
-    /// Reach this host: a name, *.NAME, an address, or * for every public one
-    #[arg(long = "host", value_name = "NAME[:PORT]")]
+    /// Reach this host: a name, *.NAME, an address, or * for every public one; /udp for datagrams
+    #[arg(long = "host", value_name = "NAME[:PORT[/udp]]")]
     pub hosts: Vec<HostGrant>,
     /// Reach this Unix socket
     #[arg(long = "unix", value_name = "PATH")]

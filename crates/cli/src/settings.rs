@@ -226,7 +226,7 @@ fn named(options: AccessOptions) -> Result<UserGrants, Failure> {
     let named = access(options)?;
     if named == UserGrants::default() {
         return Err(Failure::environment(
-            "say what: --ro PATH, --rw PATH, --host NAME[:PORT], --unix PATH or --env NAME",
+            "say what: --ro PATH, --rw PATH, --host NAME[:PORT[/udp]], --unix PATH or --env NAME",
         ));
     }
     Ok(named)

@@ -28,19 +28,31 @@ pub enum Host {
     Address(IpAddr),
 }
 
-/// A host, and one TCP port or all: `api.example.com`, `*.example.com:443`, `127.0.0.1:5432`, `[::1]:80`, `*`.
+/// A port of a transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Port {
+    /// Connections.
+    Tcp(u16),
+    /// Datagrams.
+    Udp(u16),
+}
+
+/// A host, and one TCP port or all, or one UDP port: `api.example.com`, `*.example.com:443`, `127.0.0.1:5432`, `[::1]:80`,
+/// `*`, `time.example.com:123/udp`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostGrant {
     /// Which hosts.
     pub host: Host,
-    /// Which port; all when absent.
-    pub port: Option<u16>,
+    /// Which port; all of TCP when absent.
+    pub port: Option<Port>,
 }
 
 /// A text that names no hosts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no host ({why}): write NAME, *.NAME, an address, or *, and :PORT if only one port is meant")]
+#[error(
+    "{text:?} is no host ({why}): write NAME, *.NAME, an address, or *, and :PORT if only one port is meant, or :PORT/udp"
+)]
 pub struct HostError {
     text: String,
     why: &'static str,
@@ -55,6 +67,7 @@ impl FromStr for HostGrant {
 }
 
 fn parse(text: &str) -> Result<HostGrant, &'static str> {
+    let (text, udp) = text.strip_suffix("/udp").map_or((text, false), |text| (text, true));
     let (host, port) = if let Some(rest) = text.strip_prefix('[') {
         let (inside, rest) = rest.split_once(']').ok_or("the bracket is not closed")?;
         let address: Ipv6Addr = inside.parse().map_err(|_| "what is in brackets is no IPv6 address")?;
@@ -70,10 +83,11 @@ fn parse(text: &str) -> Result<HostGrant, &'static str> {
         (host_of(host)?, port)
     };
     let port = match port {
+        None if udp => return Err("datagrams need a port: NAME:PORT/udp"),
         None => None,
         Some(port) => match port.parse() {
             Ok(0) | Err(_) => return Err("a port is a number from 1 to 65535"),
-            Ok(port) => Some(port),
+            Ok(port) => Some(if udp { Port::Udp(port) } else { Port::Tcp(port) }),
         },
     };
     Ok(HostGrant { host, port })
@@ -132,8 +146,8 @@ impl HostGrant {
     }
 
     /// Whether this port is meant.
-    pub fn at(&self, port: u16) -> bool {
-        self.port.is_none_or(|own| own == port)
+    pub fn at(&self, port: Port) -> bool {
+        self.port.map_or(matches!(port, Port::Tcp(_)), |own| own == port)
     }
 }
 
@@ -146,7 +160,11 @@ impl fmt::Display for HostGrant {
             (Host::Address(IpAddr::V6(address)), Some(_)) => write!(f, "[{address}]")?,
             (Host::Address(address), _) => write!(f, "{address}")?,
         }
-        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+        match self.port {
+            None => Ok(()),
+            Some(Port::Tcp(port)) => write!(f, ":{port}"),
+            Some(Port::Udp(port)) => write!(f, ":{port}/udp"),
+        }
     }
 }
 
@@ -176,7 +194,7 @@ pub struct KnownName {
 /// What a server may reach when its connections are judged one by one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hosts {
-    /// TCP connections to these, and nothing else.
+    /// Connections and datagrams to these, and nothing else.
     pub allowed: Vec<HostGrant>,
     /// Whether it may listen on the loopback interface.
     #[serde(default)]
@@ -236,6 +254,9 @@ mod tests {
             ("[::1]", "::1"),
             ("[::1]:80", "[::1]:80"),
             ("::ffff:10.0.0.1", "10.0.0.1"),
+            ("Time.example.com:123/udp", "time.example.com:123/udp"),
+            ("[::1]:443/udp", "[::1]:443/udp"),
+            ("*:443/udp", "*:443/udp"),
             ("xn--bcher-kva.example", "xn--bcher-kva.example"),
         ] {
             assert_eq!(grant(text).to_string(), want);
@@ -258,6 +279,11 @@ mod tests {
             "a:65536",
             "a:",
             "a:b",
+            "a/udp",
+            "a:0/udp",
+            "a:1/tcp",
+            "a:1/udp/udp",
+            "/udp",
             "[::1",
             "[::1]x",
             "[a]:1",
@@ -286,12 +312,23 @@ mod tests {
         ] {
             assert_eq!(grant(text).names(name), want, "{text} {name}");
         }
-        assert!(grant("a.b").at(1) && grant("a.b:7").at(7) && !grant("a.b:7").at(8));
+        for (text, port, want) in [
+            ("a.b", Port::Tcp(1), true),
+            ("a.b", Port::Udp(1), false),
+            ("a.b:7", Port::Tcp(7), true),
+            ("a.b:7", Port::Tcp(8), false),
+            ("a.b:7", Port::Udp(7), false),
+            ("a.b:7/udp", Port::Udp(7), true),
+            ("a.b:7/udp", Port::Udp(8), false),
+            ("a.b:7/udp", Port::Tcp(7), false),
+        ] {
+            assert_eq!(grant(text).at(port), want, "{text} {port:?}");
+        }
     }
 
     proptest! {
         #[test]
-        fn what_is_shown_reads_back(text in "\\PC{0,40}") {
+        fn what_is_shown_reads_back(text in "\\PC{0,40}|[a-c.*]{1,5}(:[0-9]{1,5})?(/udp)?") {
             if let Ok(grant) = text.parse::<HostGrant>() {
                 prop_assert_eq!(grant.to_string().parse::<HostGrant>().unwrap(), grant);
             }

@@ -42,13 +42,26 @@ fn program(setup: &mut Setup, words: &[&str]) {
     }
 }
 
+/// A port where datagrams are sent back for as long as the test runs.
+fn echo() -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut bytes = [0; 100];
+        while let Ok((length, from)) = socket.recv_from(&mut bytes) {
+            let _ = socket.send_to(&bytes[..length], from);
+        }
+    });
+    port
+}
+
 #[test]
 fn each_call_is_judged() {
     for user in users() {
         for listen in [false, true] {
             let mut setup = Setup::new(user);
             let (allowed, other) = (common::sink(), common::sink());
-            let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let (udp, echo) = (UdpSocket::bind("127.0.0.1:0").unwrap(), echo());
             udp.set_nonblocking(true).unwrap();
             let port = |l: &TcpListener| l.local_addr().unwrap().port().to_string();
             fs::create_dir(setup.dir().join("work")).unwrap();
@@ -65,6 +78,7 @@ fn each_call_is_judged() {
                 ("PORT", port(&allowed)),
                 ("OTHER", port(&other)),
                 ("UDP", udp.local_addr().unwrap().port().to_string()),
+                ("ECHO", echo.to_string()),
                 ("GRANTED", at("granted")),
                 ("REFUSED", at("refused")),
                 ("WORK", at("work")),
@@ -75,6 +89,10 @@ fn each_call_is_judged() {
             let address = format!("127.0.0.1:{}", port(&allowed));
             setup.step.confinement.network =
                 hosts(&[format!("{NAME}:{}", port(&allowed)), address.clone(), "rebound.example.org".into()], listen);
+            let Network::Hosts(hosts) = &mut setup.step.confinement.network else { panic!("no hosts") };
+            for host in [NAME, "127.0.0.1"] {
+                hosts.allowed.push(format!("{host}:{echo}/udp").parse().unwrap());
+            }
             setup.own_everything();
             let (output, errors) = setup.run(&["attempts"]);
             let (here, here_6) = if listen { ("127.0.0.1", "::ffff:127.0.0.1") } else { ("EACCES", "EACCES") };
@@ -97,6 +115,12 @@ fn each_call_is_judged() {
                 ("udp sendto", "EACCES"),
                 ("udp sendmsg", "EACCES"),
                 ("udp connect", "EACCES"),
+                ("udp granted connect", "ping 127.0.0.1"),
+                ("udp granted sendto", "ping 127.0.0.1"),
+                ("udp granted sendmsg", "ping 127.0.0.1"),
+                ("udp granted bound", "ping 127.0.0.1"),
+                ("udp granted, other origin", "EACCES"),
+                ("udp granted, other port", "EACCES"),
                 ("dns connect", "198.18."),
                 ("dns sendto", "198.18."),
                 ("dns sendmsg", "198.18."),

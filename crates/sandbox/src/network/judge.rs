@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use firedoor_model::network::{AttemptKind, KnownName};
+use firedoor_model::network::{AttemptKind, KnownName, Port};
 use nix::{errno::Errno, libc};
 
 use super::{
@@ -28,8 +28,9 @@ use crate::sys;
 const MAX_WAITING: usize = 256;
 /// Port of name servers.
 const DNS: u16 = 53;
-/// Why a socket of the network is refused that is no TCP connection.
-const ONLY_TCP: &str = "servers have no UDP besides name look-ups";
+/// Why a datagram is refused.
+const NO_UDP: &str =
+    "no grant names this host and port for UDP; if it is right: firedoor grants add ENTRY --host NAME:PORT/udp";
 const NO_LISTEN: &str = "a server may listen only where its profile says listen = true, and on the loopback interface";
 const NO_SOCKET: &str = "no grant names this Unix socket; if it is right: firedoor grants add ENTRY --unix";
 
@@ -138,27 +139,14 @@ impl Judge {
 
     /// The real address of a TCP connection.
     fn tcp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<SocketAddr> {
-        let (to, port) = (address::destination(to), to.port());
-        let listed = self.listed()?;
-        let (target, verdict) = match listed.names.meant_by(to.ip()) {
-            Some((known, ip)) => {
-                let verdict = listed.policy.named(&known.name, ip, port, &known.own);
-                let target = format!("{}:{port}", known.name);
-                if verdict.is_ok() && !known.is_fresh(Instant::now()) && listed.resolver.known(&known.name).is_none() {
-                    // For the next one. What was looked up before is still allowed.
-                    let name = known.name.clone();
-                    listed.resolver.begin(&name);
-                }
-                (target, verdict.map(|()| SocketAddr::new(ip, port)))
-            }
-            None => (to.to_string(), listed.policy.address(to.ip(), port, own_addresses).map(|()| to)),
-        };
+        let (target, verdict) = self.listed()?.real(to, Port::Tcp(to.port()));
         verdict.map_err(|refusal| self.refuse(caller, AttemptKind::Network, &target, &refusal.to_string()))
     }
 
     fn connect_udp(&mut self, caller: &Caller<'_>, socket: &Socket, to: SocketAddr) -> nix::Result<Outcome> {
         if to.port() != DNS {
-            return Err(self.refuse_udp(caller, to));
+            let real = self.udp(caller, to)?;
+            return socket.connect(&address::encode(real, socket.domain)).map(|()| Outcome::Done(0));
         }
         let listed = self.listed()?;
         let stub = listed.stub.address(to).ok_or(Errno::ENETUNREACH)?;
@@ -167,13 +155,20 @@ impl Judge {
         Ok(Outcome::Done(0))
     }
 
-    /// C libraries connect UDP sockets to what they have looked up only to see which way it would go; that is no attempt.
-    pub(super) fn refuse_udp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> Errno {
-        let asked = self.listed.as_ref().is_some_and(|l| l.names.meant_by(to.ip()).is_some());
-        if asked || matches!(to.port(), 0 | u16::MAX) {
-            return Errno::ENETUNREACH;
+    /// The real address of a datagram.
+    pub(super) fn udp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<SocketAddr> {
+        let listed = self.listed()?;
+        let (target, verdict) = listed.real(to, Port::Udp(to.port()));
+        let Err(refusal) = verdict else { return verdict.map_err(|_| Errno::EACCES) };
+        // C libraries connect UDP sockets to what they have looked up only to see which way it would go; that is no attempt.
+        if listed.names.meant_by(to.ip()).is_some() || matches!(to.port(), 0 | u16::MAX) {
+            return Err(Errno::ENETUNREACH);
         }
-        self.refuse(caller, AttemptKind::Network, &format!("{to} (UDP)"), ONLY_TCP)
+        let reason = match refusal {
+            Refusal::NotGranted => NO_UDP.to_owned(),
+            other @ Refusal::NotPublic(_) => other.to_string(),
+        };
+        Err(self.refuse(caller, AttemptKind::Network, &format!("{target} (UDP)"), &reason))
     }
 
     /// The Unix socket at a path.
@@ -199,7 +194,7 @@ impl Judge {
                 sys::bind(socket.fd.as_fd(), &address::encode(to, socket.domain))
             }
             (Kind::Tcp, Address::Inet(to)) if listed.listen && is_here(to) => bind_here(&socket, to),
-            (Kind::Udp, Address::Inet(to)) if to.port() == 0 && is_here(to) => bind_here(&socket, to),
+            (Kind::Udp, Address::Inet(to)) if to.port() == 0 && is_here(to) => listed.bind_udp(&socket, to),
             (Kind::Tcp | Kind::Udp, Address::Inet(to)) => {
                 Err(self.refuse(caller, AttemptKind::Listen, &to.to_string(), NO_LISTEN))
             }
@@ -261,6 +256,32 @@ impl Judge {
 }
 
 impl Listed {
+    /// What a destination is called, and its real address where it may be reached.
+    fn real(&mut self, to: SocketAddr, port: Port) -> (String, Result<SocketAddr, Refusal>) {
+        let to = address::destination(to);
+        let Some((known, ip)) = self.names.meant_by(to.ip()) else {
+            return (to.to_string(), self.policy.address(to.ip(), port, own_addresses).map(|()| to));
+        };
+        let verdict = self.policy.named(&known.name, ip, port, &known.own);
+        let target = format!("{}:{}", known.name, to.port());
+        if verdict.is_ok() && !known.is_fresh(Instant::now()) && self.resolver.known(&known.name).is_none() {
+            // For the next one. What was looked up before is still allowed.
+            let name = known.name.clone();
+            self.resolver.begin(&name);
+        }
+        (target, verdict.map(|()| SocketAddr::new(ip, to.port())))
+    }
+
+    /// Binds a socket for datagrams, to any port. Only what may send elsewhere gets more than the loopback interface.
+    pub fn bind_udp(&self, socket: &Socket, to: SocketAddr) -> nix::Result<()> {
+        if !self.policy.has_udp() || to.ip().is_loopback() {
+            return bind_here(socket, to);
+        }
+        let any: IpAddr =
+            if socket.domain == libc::AF_INET { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        sys::bind(socket.fd.as_fd(), &address::encode(SocketAddr::new(any, 0), socket.domain))
+    }
+
     /// Remembers a socket that was led to the stub.
     pub fn admit(&mut self, caller: &Caller<'_>, socket: &Socket) -> nix::Result<()> {
         if let Address::Inet(own) = Address::decode(&sys::own_address(socket.fd.as_fd())?, socket.domain)? {

@@ -71,27 +71,55 @@ pub(crate) fn blocks(bytes: &[u8]) -> nix::Result<Vec<(u64, usize)>> {
     bytes.chunks_exact(IOVEC).map(block).collect()
 }
 
-/// Finds the descriptors in control data, as offsets. Anything else than `SCM_RIGHTS` is refused: credentials would be
-/// the guardian's, and the rest chooses routes and interfaces.
-pub(crate) fn rights(control: &[u8]) -> nix::Result<Vec<usize>> {
+/// One control message.
+struct Part {
+    level: i32,
+    kind: i32,
+    /// Where its data are.
+    at: usize,
+    length: usize,
+}
+
+/// Cuts control data into its messages.
+fn control_parts(control: &[u8]) -> nix::Result<Vec<Part>> {
     let mut at = 0;
     let mut found = Vec::new();
     while control.len().saturating_sub(at) >= CMSGHDR {
         let length = usize::try_from(word(control, at)?).map_err(|_| Errno::EINVAL)?;
         let end =
             at.checked_add(length).filter(|end| length >= CMSGHDR && *end <= control.len()).ok_or(Errno::EINVAL)?;
-        if (half(control, at + 8)?, half(control, at + 12)?) != (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-            return Err(Errno::EACCES);
-        }
-        // What does not fill a whole number is ignored (`scm_fp_copy`).
-        let count = (length - CMSGHDR) / 4;
-        if found.len() + count > MAX_RIGHTS {
-            return Err(Errno::EINVAL);
-        }
-        found.extend((0..count).map(|i| at + CMSGHDR + 4 * i));
+        let (level, kind) = (half(control, at + 8)?, half(control, at + 12)?);
+        found.push(Part { level, kind, at: at + CMSGHDR, length: length - CMSGHDR });
         at = end.next_multiple_of(8);
     }
     Ok(found)
+}
+
+/// Finds the descriptors in the control data of a Unix socket, as offsets. Anything else than `SCM_RIGHTS` is refused:
+/// credentials would be the guardian's.
+pub(crate) fn rights(control: &[u8]) -> nix::Result<Vec<usize>> {
+    let mut found = Vec::new();
+    for part in control_parts(control)? {
+        if (part.level, part.kind) != (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+            return Err(Errno::EACCES);
+        }
+        // What does not fill a whole number is ignored (`scm_fp_copy`).
+        let count = part.length / 4;
+        if found.len() + count > MAX_RIGHTS {
+            return Err(Errno::EINVAL);
+        }
+        found.extend((0..count).map(|i| part.at + 4 * i));
+    }
+    Ok(found)
+}
+
+/// Whether the control data of a datagram are harmless: its type of service, and how it is cut into several. QUIC libraries
+/// send these. The rest chooses routes, interfaces and addresses of origin.
+pub(crate) fn datagram_options(control: &[u8]) -> nix::Result<()> {
+    const HARMLESS: [(i32, i32); 3] =
+        [(libc::SOL_IP, libc::IP_TOS), (libc::SOL_IPV6, libc::IPV6_TCLASS), (libc::SOL_UDP, libc::UDP_SEGMENT)];
+    let harmless = control_parts(control)?.iter().all(|part| HARMLESS.contains(&(part.level, part.kind)));
+    if harmless { Ok(()) } else { Err(Errno::EACCES) }
 }
 
 /// A descriptor's number in control data.
@@ -132,6 +160,23 @@ mod tests {
             (vec![0; 16], Err(Errno::EINVAL)),
         ] {
             assert_eq!(rights(&bytes), want, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn options_of_datagrams() {
+        for (messages, want) in [
+            (&[][..], Ok(())),
+            (&[(0, libc::SOL_IP, libc::IP_TOS, &[2][..])], Ok(())),
+            (&[(0, libc::SOL_IPV6, libc::IPV6_TCLASS, &[2]), (0, libc::SOL_UDP, libc::UDP_SEGMENT, &[1200])], Ok(())),
+            (
+                &[(0, libc::SOL_IP, libc::IP_TOS, &[2]), (0, libc::SOL_IP, libc::IP_PKTINFO, &[1, 2, 3])],
+                Err(Errno::EACCES),
+            ),
+            (&[(0, libc::SOL_SOCKET, libc::SCM_RIGHTS, &[0])], Err(Errno::EACCES)),
+            (&[(9, libc::SOL_IP, libc::IP_TOS, &[2])], Err(Errno::EINVAL)),
+        ] {
+            assert_eq!(datagram_options(&control(messages)), want, "{messages:?}");
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::{fmt, net::IpAddr};
 
-use firedoor_model::network::{Host, HostGrant};
+use firedoor_model::network::{Host, HostGrant, Port};
 
-use super::public::{is_local_name, is_public};
+use super::public::{embedded, is_local_name, is_public};
 
 /// The host list of one server.
 #[derive(Clone, Debug, Default)]
@@ -40,20 +40,25 @@ impl Policy {
         Self { allowed }
     }
 
+    /// Whether datagrams to anywhere are granted.
+    pub fn has_udp(&self) -> bool {
+        self.allowed.iter().any(|g| matches!(g.port, Some(Port::Udp(_))))
+    }
+
     /// Whether a name may be looked up: some port of it may be reached.
     pub fn may_look_up(&self, name: &str) -> bool {
         self.allowed.iter().any(|g| g.names(name) || (is_localhost(name) && is_loopback(&g.host)))
     }
 
-    /// A connection to an address that no name was looked up for. `own` are this machine's addresses.
-    pub fn address(&self, ip: IpAddr, port: u16, own: impl FnOnce() -> Vec<IpAddr>) -> Result<(), Refusal> {
+    /// A connection or datagram to an address that no name was looked up for. `own` are this machine's addresses.
+    pub fn address(&self, ip: IpAddr, port: Port, own: impl FnOnce() -> Vec<IpAddr>) -> Result<(), Refusal> {
         let listed = || self.allowed.iter().any(|g| g.host == Host::Any && g.at(port));
-        let any = || is_public(ip) && listed() && !own().contains(&ip);
+        let any = || is_public(ip) && listed() && !own().contains(&embedded(ip));
         if self.literally(ip, Some(port)) || any() { Ok(()) } else { Err(Refusal::NotGranted) }
     }
 
-    /// A connection to one of a name's addresses.
-    pub fn named(&self, name: &str, ip: IpAddr, port: u16, own: &[IpAddr]) -> Result<(), Refusal> {
+    /// A connection or datagram to one of a name's addresses.
+    pub fn named(&self, name: &str, ip: IpAddr, port: Port, own: &[IpAddr]) -> Result<(), Refusal> {
         // Whoever grants 127.0.0.1 means localhost.
         if is_localhost(name) && self.literally(ip, Some(port)) {
             return Ok(());
@@ -66,9 +71,9 @@ impl Policy {
 
     /// Whether a granted name may stand for this address. A name server, or whoever speaks for a name, could otherwise
     /// point it at the machine's own services ("DNS rebinding").
-    pub fn name_may_mean(&self, name: &str, ip: IpAddr, port: Option<u16>, own: &[IpAddr]) -> Result<(), Refusal> {
+    pub fn name_may_mean(&self, name: &str, ip: IpAddr, port: Option<Port>, own: &[IpAddr]) -> Result<(), Refusal> {
         let exactly = || self.allowed.iter().any(|g| matches!(&g.host, Host::Name(own) if own == name));
-        let public = is_public(ip) && !own.contains(&ip);
+        let public = is_public(ip) && !own.contains(&embedded(ip));
         if public || self.literally(ip, port) || (is_local_name(name) && exactly() && local_may_mean(name, ip, own)) {
             Ok(())
         } else {
@@ -76,7 +81,7 @@ impl Policy {
         }
     }
 
-    fn literally(&self, ip: IpAddr, port: Option<u16>) -> bool {
+    fn literally(&self, ip: IpAddr, port: Option<Port>) -> bool {
         self.allowed.iter().any(|g| g.host == Host::Address(ip) && port.is_none_or(|port| g.at(port)))
     }
 }
@@ -147,8 +152,72 @@ mod tests {
             (&["*"], "nas.lan", "192.168.1.8:80", false),
         ] {
             let to: std::net::SocketAddr = to.parse().unwrap();
-            assert_eq!(policy(grants).named(name, to.ip(), to.port(), &OWN).is_ok(), want, "{grants:?} {name} {to}");
+            assert_eq!(
+                policy(grants).named(name, to.ip(), Port::Tcp(to.port()), &OWN).is_ok(),
+                want,
+                "{grants:?} {name} {to}"
+            );
         }
+    }
+
+    /// Every way to write a destination in IPv6, against what the addresses within lead to.
+    #[test]
+    fn addresses_in_other_forms() {
+        for (to, want) in [
+            ("2606:4700::1111", true),
+            ("64:ff9b::9.9.9.9", true),          // NAT64, to a public address
+            ("64:ff9b::8.8.4.4", false),         // to an address of this machine
+            ("64:ff9b::127.0.0.1", false),       // to loopback
+            ("64:ff9b::10.0.0.1", false),        // to a private address
+            ("64:ff9b::169.254.169.254", false), // to metadata
+            ("64:ff9b:1::9.9.9.9", false),       // NAT64 for local use (RFC 8215): who knows where to
+            ("64:ff9b:0:0:1::9.9.9.9", false),   // no NAT64
+            ("::ffff:9.9.9.9", false),           // decoded before it comes here
+            ("::ffff:0:9.9.9.9", false),         // translated (RFC 2765)
+            ("::9.9.9.9", false),                // compatible
+            ("2002:909:909::1", false),          // 6to4
+            ("2002:7f00:1::1", false),
+            ("2001:0:909:909::1", false), // Teredo
+            ("2001:10::1", false),        // ORCHID
+            ("2001:db8::1", false),
+            ("100::1", false), // discard only
+            ("fe80::1", false),
+            ("fec0::1", false),
+            ("fd12::1", false),
+            ("fd00:ec2::254", false),
+            ("fd9d:3c5a:71e4:f12e::9", false), // a stand-in that stands for nothing
+            ("ff02::1", false),
+            ("ff0e::1", false),
+            ("::", false),
+            ("::1", false),
+        ] {
+            let ip: IpAddr = to.parse().unwrap();
+            for port in [Port::Tcp(443), Port::Udp(443)] {
+                let policy = policy(&["*:443", "*:443/udp"]);
+                assert_eq!(policy.address(ip, port, || OWN.to_vec()).is_ok(), want, "{to} {port:?}");
+                assert_eq!(policy.named("a.example.com", ip, port, &OWN).is_ok(), want, "name for {to} {port:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn datagrams_need_a_grant_of_their_own() {
+        for (grants, name, to, want) in [
+            (&["a.example.com", "*", "9.9.9.9"][..], "a.example.com", "9.9.9.9:123", false),
+            (&["a.example.com:123/udp"], "a.example.com", "9.9.9.9:123", true),
+            (&["a.example.com:123/udp"], "a.example.com", "9.9.9.9:124", false),
+            (&["a.example.com:123/udp"], "a.example.com", "127.0.0.1:123", false),
+            (&["a.example.com:123/udp", "127.0.0.1:123"], "a.example.com", "127.0.0.1:123", false),
+            (&["a.example.com:123/udp", "127.0.0.1:123/udp"], "a.example.com", "127.0.0.1:123", true),
+            (&["*:123/udp"], "a.example.com", "9.9.9.9:123", true),
+            (&["*:123/udp"], "a.example.com", "169.254.169.254:123", false),
+        ] {
+            let (policy, to) = (policy(grants), to.parse::<std::net::SocketAddr>().unwrap());
+            let verdict = policy.named(name, to.ip(), Port::Udp(to.port()), &OWN);
+            assert_eq!(verdict.is_ok(), want, "{grants:?} {name} {to}");
+            assert!(!want || policy.named(name, to.ip(), Port::Tcp(to.port()), &OWN).is_err());
+        }
+        assert!(policy(&["a.b:1/udp"]).has_udp() && !policy(&["a.b:1", "*"]).has_udp());
     }
 
     #[test]
@@ -167,7 +236,8 @@ mod tests {
             (&[], "9.9.9.9:80", false),
         ] {
             let to: std::net::SocketAddr = to.parse().unwrap();
-            assert_eq!(policy(grants).address(to.ip(), to.port(), || OWN.to_vec()).is_ok(), want, "{grants:?} {to}");
+            let verdict = policy(grants).address(to.ip(), Port::Tcp(to.port()), || OWN.to_vec());
+            assert_eq!(verdict.is_ok(), want, "{grants:?} {to}");
         }
         assert!(policy(&["*.a.b"]).may_look_up("x.a.b") && !policy(&["*.a.b"]).may_look_up("a.b"));
     }

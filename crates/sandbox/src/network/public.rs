@@ -36,10 +36,21 @@ const RESERVED_6: [(Ipv6Addr, u32); 6] = [
     (Ipv6Addr::new(0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0), 48), // AS112: reverse look-ups of private addresses
 ];
 
-/// Whether an address is one of the public Internet. Everything outside 2000::/3 is not: loopback, link-local, unique
-/// local, multicast, IPv4-mapped and -compatible, and NAT64 (64:ff9b::/96), which leads to any IPv4 address.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+/// Where a NAT64 address leads to: 64:ff9b::/96 carries an IPv4 address (RFC 6052 §2.1), which is how networks without
+/// IPv4 reach the rest. Other addresses lead to themselves.
+pub(crate) fn embedded(address: IpAddr) -> IpAddr {
     match address {
+        IpAddr::V6(ip) if ip.segments().first_chunk() == Some(&[0x64, 0xff9b, 0, 0, 0, 0]) => {
+            Ipv4Addr::from_bits((ip.to_bits() & u128::from(u32::MAX)) as u32).into()
+        }
+        _ => address,
+    }
+}
+
+/// Whether an address is one of the public Internet, or leads to one. Everything else outside 2000::/3 is not: loopback,
+/// link-local, unique local, multicast, IPv4-mapped and -compatible, and NAT64 for local use.
+pub(crate) fn is_public(address: IpAddr) -> bool {
+    match embedded(address) {
         IpAddr::V4(ip) => !RESERVED.iter().any(|(net, length)| {
             let shift = 32 - length;
             ip.to_bits() >> shift == net.to_bits() >> shift
@@ -100,6 +111,7 @@ mod tests {
             ("::ffff:8.8.8.8", false),
             ("::8.8.8.8", false),
             ("64:ff9b::a9fe:a9fe", false),
+            ("64:ff9b::808:808", true),
             ("64:ff9b:1::1", false),
             ("2001::1", false),
             ("2001:db8::1", false),

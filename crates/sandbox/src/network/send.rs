@@ -11,7 +11,7 @@ use super::{
     Outcome,
     address::{self, Address},
     caller::{self, Caller, Kind, Socket},
-    judge::{Judge, address_length, bind_here},
+    judge::{Judge, address_length},
     message::{self, Header, IOVEC, MMSGHDR, MSGHDR},
     pending::Work,
 };
@@ -176,12 +176,14 @@ impl Judge {
     fn judged(&mut self, caller: &Caller<'_>, socket: Socket, parts: Parts) -> nix::Result<Outgoing> {
         let (address, target) = self.destination(caller, &socket, &parts.name)?;
         let unix = matches!(socket.kind, Kind::UnixConnection | Kind::UnixDatagram);
-        if !parts.control.is_empty() && !unix {
-            return Err(Errno::EACCES);
+        match socket.kind {
+            _ if unix || parts.control.is_empty() => {}
+            Kind::Udp => message::datagram_options(&parts.control)?,
+            _ => return Err(Errno::EACCES),
         }
         let mut bytes = parts.control;
         let mut rights = Vec::new();
-        for at in message::rights(&bytes)? {
+        for at in if unix { message::rights(&bytes)? } else { Vec::new() } {
             let ours = caller.descriptor(message::right(&bytes, at)?)?;
             if let Some(place) = bytes.get_mut(at..at + 4) {
                 place.copy_from_slice(&ours.as_raw_fd().to_ne_bytes());
@@ -235,12 +237,12 @@ impl Judge {
                     && own.port() == 0
                 {
                     let here = if stub.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-                    bind_here(socket, SocketAddr::new(here, 0))?;
+                    self.listed()?.bind_udp(socket, SocketAddr::new(here, 0))?;
                 }
                 self.listed()?.admit(caller, socket)?;
                 Ok((address::encode(stub, socket.domain), None))
             }
-            (Kind::Udp, Address::Inet(to)) => Err(self.refuse_udp(caller, to)),
+            (Kind::Udp, Address::Inet(to)) => Ok((address::encode(self.udp(caller, to)?, socket.domain), None)),
             (Kind::Netlink, Address::Netlink { port: 0, groups: 0 }) => Ok((address::netlink(0, 0), None)),
             _ => Err(Errno::EACCES),
         }

@@ -70,6 +70,38 @@ for how in ("sendto", "sendmsg", "connect"):
     say("udp " + how, send_to(("127.0.0.1", int(UDP)), how))
 
 
+def echoed(how):
+    """A datagram to the granted port, and where its answer comes from."""
+    def call():
+        to = ("tls.firedoor.test", int(os.environ["ECHO"]))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.settimeout(10)
+            if how == "connect":
+                s.connect(to)
+                s.send(b"ping")
+            elif how == "sendmsg":
+                s.sendmsg([b"pi", b"ng"], [(socket.SOL_IP, socket.IP_TOS, struct.pack("i", 2))], 0, (socket.gethostbyname(to[0]), to[1]))
+            elif how == "bound":
+                s.bind(("", 0))
+                s.sendto(b"ping", to)
+            else:
+                s.sendto(b"ping", to)
+            data, source = s.recvfrom(10)
+            return data.decode() + " " + source[0]
+    return call
+
+
+def other_origin():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.sendmsg([b"x"], [(socket.SOL_IP, 8, bytes(12))], 0, ("127.0.0.1", int(os.environ["ECHO"])))
+
+
+for how in ("connect", "sendto", "sendmsg", "bound"):
+    say("udp granted " + how, echoed(how))
+say("udp granted, other origin", other_origin)
+say("udp granted, other port", send_to(("127.0.0.2", int(os.environ["ECHO"])), "sendto"))
+
+
 def ask(packet, how):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.settimeout(10)
