@@ -3,7 +3,7 @@
 use std::{env, ffi::OsString, io, os::fd::AsFd, process::ExitCode};
 
 use firedoor_launch::{Context, Plan, Profiles};
-use firedoor_model::{EntryId, launch::LaunchRequest};
+use firedoor_model::{EntryId, launch::LaunchRequest, network::AttemptKind};
 use firedoor_sandbox::{Launch, Level, Stderr};
 
 use crate::{
@@ -24,6 +24,7 @@ pub fn run(command: SandboxCommand) -> Result<ExitCode, Failure> {
                 output::json(&report)?;
             } else {
                 output::line(&format!("{:?}: {}", report.level, report.summary));
+                output::line(&format!("limits: {}", report.limits));
                 report.missing.iter().for_each(|what| output::line(&format!("missing: {what}")));
             }
             Ok(if report.level == Level::Refused { ExitCode::from(1) } else { ExitCode::SUCCESS })
@@ -71,7 +72,8 @@ fn confined(profile: Option<&str>, options: AccessOptions, command: Vec<OsString
     // A signal that ends us ends the command, too: the guardian sees us go.
     let exit = tree.wait().map_err(|e| Failure::environment(format!("the command was lost: {e}")))?;
     while let Some(attempt) = tree.next_attempt() {
-        output::remark(&format!("refused: {} ({})", attempt.target.visible(200), attempt.reason));
+        let what = if attempt.kind == AttemptKind::Resource { "used more than" } else { "refused:" };
+        output::remark(&format!("{what} {} ({})", attempt.target.visible(200), attempt.reason));
     }
     Ok(ExitCode::from(u8::try_from(exit.shell_code() & 0xff).unwrap_or(1)))
 }

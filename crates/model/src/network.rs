@@ -229,6 +229,8 @@ pub enum AttemptKind {
     Listen,
     /// To reach a Unix socket.
     Socket,
+    /// To use more of something than its limits allow.
+    Resource,
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{error::Stage, sys};
+use crate::{error::Stage, quota::Quota, sys};
 
 /// Longest message. The longest honest one lists the skipped grants.
 const MAX_MESSAGE: usize = 64 * 1024;
@@ -39,6 +39,8 @@ pub(crate) enum News {
         skipped: Vec<u32>,
         /// Whether what was asked of the network is in force; otherwise there is none.
         judged: bool,
+        /// How the limits of the whole tree are kept.
+        quota: Quota,
     },
     /// The server did not start.
     Failed(Failure),
@@ -58,6 +60,8 @@ pub(crate) enum Progress {
     Granted {
         /// Indices of grants that were skipped.
         skipped: Vec<u32>,
+        /// Whether this process is in the control group that was made for it.
+        in_group: bool,
     },
     /// The filter is installed; take its listener, then answer with one message: whether that worked.
     Listener(i32),
@@ -134,10 +138,16 @@ mod tests {
     #[test]
     fn messages_arrive_whole_and_hang_up_is_none() {
         let (a, b) = pair().unwrap();
-        let sent = News::Started { pid: 7, skipped: (0..5000).collect(), judged: true };
+        let sent = News::Started { pid: 7, skipped: (0..5000).collect(), judged: true, quota: Quota::Counted };
         send(&a, &sent).unwrap();
         assert_eq!(receive::<News>(&b).unwrap(), Some(sent));
-        assert!(send(&a, &News::Started { pid: 7, skipped: vec![1_000_000_000; 10_000], judged: true }).is_err());
+        assert!(
+            send(
+                &a,
+                &News::Started { pid: 7, skipped: vec![1_000_000_000; 10_000], judged: true, quota: Quota::Counted }
+            )
+            .is_err()
+        );
         drop(a);
         assert_eq!(receive::<News>(&b).unwrap(), None);
         assert!(send(&b, &Order::Kill).is_err());

@@ -1,8 +1,12 @@
 //! What this machine can enforce, found out by doing it.
 #![expect(unsafe_code, reason = "a throw-away child of a possibly threaded process may only make plain system calls")]
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+};
 
+use firedoor_model::limits::Limits;
 use nix::{
     errno::Errno,
     fcntl::OFlag,
@@ -14,6 +18,7 @@ use nix::{
 use crate::{
     filesystem::Version,
     level::{Level, Report, missing_from},
+    quota::{Quota, group::Group},
     seccomp::{self, Arch, Listener, Program, Reach, Table},
     sys,
 };
@@ -37,14 +42,15 @@ enum Probe {
 pub fn doctor() -> Report {
     let landlock = Version::running();
     let probe = program().map_or(Probe::NoFilter(Errno::ENOSYS), |program| probe(&program));
-    report(landlock.map(|v| v.number), probe)
+    let group = Group::make(&Limits::default()).map(Group::remove);
+    report(landlock.map(|v| v.number), probe, group)
 }
 
 fn program() -> Option<Program> {
     seccomp::compile(&Table::built_in().ok()?, Arch::native()?, Reach::Listed).ok()
 }
 
-fn report(landlock: nix::Result<u32>, probe: Probe) -> Report {
+fn report(landlock: nix::Result<u32>, probe: Probe, group: io::Result<()>) -> Report {
     let mut missing = match landlock {
         Ok(abi) => missing_from(abi),
         Err(e) => vec![format!("Landlock ({e}): needs Linux 5.13 and \"landlock\" among the security modules (lsm=)")],
@@ -76,6 +82,10 @@ fn report(landlock: nix::Result<u32>, probe: Probe) -> Report {
         filter,
         notification,
         descriptors,
+        limits: match group {
+            Ok(()) => Quota::Group.sentence().to_owned(),
+            Err(e) => format!("{} ({e})", Quota::Counted.sentence()),
+        },
         missing,
     }
 }
@@ -158,9 +168,11 @@ mod tests {
             (Ok(7), Probe::Unknown(Errno::EAGAIN), Level::Refused, 1),
             (Err(Errno::ENOSYS), Probe::Works, Level::Refused, 1),
         ] {
-            let report = report(landlock, probe);
+            let report = report(landlock, probe, Err(io::ErrorKind::PermissionDenied.into()));
             assert_eq!((report.level, report.missing.len()), (want, missing), "{landlock:?} {probe:?}");
+            assert!(report.limits.ends_with("(permission denied)"), "{}", report.limits);
         }
+        assert_eq!(report(Ok(7), Probe::Works, Ok(())).limits, Quota::Group.sentence());
     }
 
     #[test]

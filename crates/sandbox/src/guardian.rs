@@ -11,11 +11,13 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd},
 };
 
+use firedoor_model::limits::Limits;
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
         prctl,
+        resource::{Resource, getrlimit, setrlimit},
         signal::{SigSet, SigmaskHow, Signal, sigprocmask},
         signalfd::{SfdFlags, SignalFd},
     },
@@ -25,7 +27,8 @@ use nix::{
 use crate::{
     control::{self, Failure, News, Order, Place, Progress},
     error::Stage,
-    network::{Reach, Supervisor},
+    network::{Reach, Supervisor, attempts},
+    quota::{Found, Keeper, Quota, group::Group},
     reap,
     server::{Plan, Stdio, become_server},
     sys,
@@ -34,6 +37,9 @@ use crate::{
 
 /// Its name in process lists.
 const NAME: &std::ffi::CStr = c"firedoor-guard";
+
+/// Descriptors that it may have open.
+pub(crate) const DESCRIPTORS: usize = 960;
 
 /// Runs the guardian in this freshly forked process. Returns to nobody.
 pub(crate) fn become_guardian(
@@ -47,10 +53,13 @@ pub(crate) fn become_guardian(
         let setup = |errno: Errno| Failure { at: Place::Stage(Stage::Guardian), errno: errno as i32 };
         let news = match set_up(&stdio, &control, &attempts).map_err(setup) {
             Ok(signals) => match start(plan, stdio) {
-                Ok((server, progress)) => {
+                Ok(started) => {
                     // Ours stays open to the end, so that it hangs up only then.
                     match reach.map(|reach| Ok((reach, attempts.try_clone()?))).transpose() {
-                        Ok(network) => Guardian::new(server, network, progress, signals, &control).watch(),
+                        Ok(network) => {
+                            let channels = Channels { control: &control, attempts: &attempts };
+                            Guardian::new(started, plan.limits, network, signals, channels).watch()
+                        }
                         Err(e) => {
                             reap::kill_everything(|_, _| {});
                             News::Failed(setup(io_errno(&e)))
@@ -104,23 +113,43 @@ fn close_all_but(kept: &mut [RawFd]) -> nix::Result<()> {
     sys::close_range(next, u32::MAX)
 }
 
+/// The server's process, which reports on its way.
+struct Started {
+    server: Pid,
+    progress: OwnedFd,
+    /// Made for it, where one could be made.
+    group: Option<Group>,
+}
+
 /// Forks the server, and lets go of its descriptors.
-fn start(plan: &Plan<'_>, stdio: Stdio) -> Result<(Pid, OwnedFd), Failure> {
+fn start(plan: &Plan<'_>, stdio: Stdio) -> Result<Started, Failure> {
     let failed = |stage| move |e: Errno| Failure { at: Place::Stage(stage), errno: e as i32 };
     let (ours, theirs) = control::pair().map_err(failed(Stage::Guardian))?;
     let guardian = Pid::this();
+    // Where none can be made, the guardian counts.
+    let group = Keeper::wants_group(plan.limits).then(|| Group::make(plan.limits).ok()).flatten();
+    let entrance = group.as_ref().and_then(|g| g.entrance().ok());
     match sys::fork().map_err(failed(Stage::Fork))? {
         ForkResult::Child => {
             drop(ours);
-            become_server(plan, stdio, guardian, theirs)
+            become_server(plan, stdio, guardian, theirs, entrance)
         }
         ForkResult::Parent { child } => {
             drop((stdio, theirs));
             // Ours may be the client's, or have been closed above. Standard error stays for our own last words.
             occupy_stdio().map_err(failed(Stage::Guardian))?;
-            Ok((child, ours))
+            limit_descriptors().map_err(failed(Stage::Guardian))?;
+            Ok(Started { server: child, progress: ours, group })
         }
     }
+}
+
+/// Descriptors that the server passes on count for the whole user, against the limit of whoever sends them, which is us
+/// (`too_many_unix_fds` in net/core/scm.c). Below the usual limit of 1024, they keep no other program from passing its own.
+fn limit_descriptors() -> nix::Result<()> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    let most = u64::try_from(DESCRIPTORS).unwrap_or(soft);
+    setrlimit(Resource::RLIMIT_NOFILE, most.min(hard), hard)
 }
 
 fn io_errno(e: &std::io::Error) -> Errno {
@@ -157,8 +186,18 @@ enum Next {
     End(Option<Failure>),
 }
 
+/// To the caller.
+#[derive(Clone, Copy)]
+struct Channels<'a> {
+    control: &'a OwnedFd,
+    attempts: &'a OwnedFd,
+}
+
 struct Guardian<'a> {
     server: Pid,
+    keeper: Keeper,
+    /// Of the whole tree.
+    limits: &'a Limits,
     exit: Option<Exit>,
     /// What is allowed, until the listener is there.
     network: Option<(Reach, OwnedFd)>,
@@ -169,7 +208,7 @@ struct Guardian<'a> {
     executing: bool,
     skipped: Vec<u32>,
     signals: SignalFd,
-    control: &'a OwnedFd,
+    channels: Channels<'a>,
 }
 
 /// Which descriptors have something for us.
@@ -178,29 +217,32 @@ struct Ready {
     control: bool,
     signals: bool,
     progress: bool,
+    limits: bool,
     /// Of the supervisor's descriptors, in its order.
     network: Vec<PollFlags>,
 }
 
 impl<'a> Guardian<'a> {
     fn new(
-        server: Pid,
+        started: Started,
+        limits: &'a Limits,
         network: Option<(Reach, OwnedFd)>,
-        progress: OwnedFd,
         signals: SignalFd,
-        control: &'a OwnedFd,
+        channels: Channels<'a>,
     ) -> Self {
         Self {
-            server,
+            server: started.server,
+            keeper: Keeper::new(limits, started.group),
+            limits,
             exit: None,
             network,
             supervisor: None,
             judged: true,
-            progress: Some(progress),
+            progress: Some(started.progress),
             executing: false,
             skipped: Vec::new(),
             signals,
-            control,
+            channels,
         }
     }
 
@@ -213,11 +255,17 @@ impl<'a> Guardian<'a> {
                 Err(errno) => break Some(Failure { at: Place::Stage(Stage::Guardian), errno: errno as i32 }),
             }
         };
+        // It may hold descriptors of the server's until we have none left to look for its processes with.
+        self.supervisor = None;
+        self.keeper.kill();
         reap::kill_everything(|pid, exit| {
             if pid == self.server {
                 self.exit = Some(exit);
             }
         });
+        if let Some(attempt) = self.keeper.end(self.server) {
+            attempts::send(self.channels.attempts, &attempt);
+        }
         match (failure, self.progress, self.exit) {
             (Some(failure), Some(_), _) => News::Failed(failure),
             (_, _, Some(Exit::Code(code))) => News::Exited { code, by_signal: false },
@@ -239,6 +287,16 @@ impl<'a> Guardian<'a> {
         {
             return Ok(Next::End(failure));
         }
+        if ready.limits || self.keeper.patience().is_some_and(|p| p.is_zero()) {
+            match self.keeper.look(self.server) {
+                Found::Fine => {}
+                Found::Reached(attempt) => attempts::send(self.channels.attempts, &attempt),
+                Found::Exceeded(attempt) => {
+                    attempts::send(self.channels.attempts, &attempt);
+                    return Ok(Next::End(None));
+                }
+            }
+        }
         if let Some(supervisor) = &mut self.supervisor
             && !supervisor.act(&ready.network)
         {
@@ -248,17 +306,24 @@ impl<'a> Guardian<'a> {
     }
 
     fn wait(&self) -> nix::Result<Ready> {
-        let mut fds = vec![input(self.control.as_fd()), input(self.signals.as_fd())];
+        let mut fds = vec![input(self.channels.control.as_fd()), input(self.signals.as_fd())];
         let progress = self.progress.as_ref().map(|p| {
             fds.push(input(p.as_fd()));
             fds.len() - 1
         });
+        let limits = fds.len();
+        fds.extend(self.keeper.watched().map(|fd| PollFd::new(fd, PollFlags::POLLPRI)));
         let network = fds.len();
         let patience = self.supervisor.as_ref().and_then(|s| {
             s.watch(&mut fds);
             s.patience()
         });
-        let timeout = patience.map_or(PollTimeout::NONE, |p| PollTimeout::try_from(p).unwrap_or(PollTimeout::MAX));
+        let patience = [patience, self.keeper.patience()].into_iter().flatten().min();
+        let timeout = patience.map_or(PollTimeout::NONE, |p| {
+            // Whole milliseconds, and never too early.
+            let millis = if p.is_zero() { 0 } else { p.as_millis() + 1 };
+            PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
+        });
         match poll(&mut fds, timeout) {
             Ok(_) => {}
             Err(Errno::EINTR) => return Ok(Ready::default()),
@@ -270,13 +335,14 @@ impl<'a> Guardian<'a> {
             control: any(0),
             signals: any(1),
             progress: progress.is_some_and(any),
+            limits: (limits..network).any(any),
             network: (network..fds.len()).map(events).collect(),
         })
     }
 
     /// The caller's orders. Its end of file, or anything we do not understand, is the order to kill.
     fn obey(&self) -> Next {
-        match control::receive::<Order>(self.control) {
+        match control::receive::<Order>(self.channels.control) {
             Ok(Some(Order::Signal(signal))) => {
                 // Not reaped, or we would have ended: the group's number still means this group.
                 let _ = sys::signal_group(self.server, signal);
@@ -316,7 +382,14 @@ impl<'a> Guardian<'a> {
     fn hear_progress(&mut self) -> Next {
         let Some(progress) = &self.progress else { return Next::GoOn };
         match control::receive::<Progress>(progress) {
-            Ok(Some(Progress::Granted { skipped })) => self.skipped = skipped,
+            Ok(Some(Progress::Granted { skipped, in_group })) => {
+                self.skipped = skipped;
+                if !in_group && self.keeper.quota() == Quota::Group {
+                    // What was made is empty, and goes.
+                    let made = std::mem::replace(&mut self.keeper, Keeper::new(self.limits, None));
+                    made.end(self.server);
+                }
+            }
             Ok(Some(Progress::Listener(fd))) => {
                 let Some((reach, attempts)) = self.network.take() else { return lost() };
                 let may_go_without = matches!(reach, Reach::Listed { .. });
@@ -342,8 +415,9 @@ impl<'a> Guardian<'a> {
                     pid: self.server.as_raw(),
                     skipped: std::mem::take(&mut self.skipped),
                     judged: self.judged,
+                    quota: self.keeper.quota(),
                 };
-                if control::send(self.control, &started).is_err() {
+                if control::send(self.channels.control, &started).is_err() {
                     return Next::End(None);
                 }
             }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::quota::Quota;
+
 /// Landlock's first ABI with scopes for signals and abstract unix sockets (Linux 6.12).
 pub(crate) const ABI_SCOPE: u32 = 6;
 /// Landlock's first ABI with TCP rules (Linux 6.7).
@@ -73,10 +75,27 @@ pub struct Outcome {
     pub filter_instructions: usize,
     /// Connections are judged and made by the guardian; otherwise there is no network at all.
     pub judged: bool,
+    /// How the limits of the whole tree are kept.
+    pub quota: Quota,
     /// Granted paths that did not exist and were skipped.
     pub skipped: Vec<PathBuf>,
     /// What a newer kernel would add.
     pub missing: Vec<String>,
+}
+
+impl Outcome {
+    /// What is in force, and why it is not more, for a person.
+    pub fn sentence(&self) -> String {
+        let mut text = self.level.sentence().to_owned();
+        if !self.missing.is_empty() {
+            text.push_str(" (missing: ");
+            text.push_str(&self.missing.join("; "));
+            text.push(')');
+        }
+        text.push_str("; ");
+        text.push_str(self.quota.sentence());
+        text
+    }
 }
 
 /// What this machine can enforce.
@@ -94,6 +113,8 @@ pub struct Report {
     pub notification: bool,
     /// The supervisor may take descriptors of its children (`pidfd_getfd`).
     pub descriptors: bool,
+    /// How the limits of a server's whole tree are kept, and why so.
+    pub limits: String,
     /// What is missing and what that means, one sentence each.
     pub missing: Vec<String>,
 }

@@ -11,12 +11,17 @@ pub(crate) fn own_children() -> Vec<Pid> {
 }
 
 fn from_children_files() -> Option<Vec<Pid>> {
+    children_of(Pid::this())
+}
+
+fn children_of(parent: Pid) -> Option<Vec<Pid>> {
+    let tasks = format!("/proc/{parent}/task");
     let mut out = Vec::new();
-    for task in fs::read_dir("/proc/self/task").ok()?.flatten() {
+    for task in fs::read_dir(&tasks).ok()?.flatten() {
         let text = match fs::read_to_string(task.path().join("children")) {
             Ok(text) => text,
             // Other threads come and go; only the absence of the feature matters.
-            Err(_) if fs::exists("/proc/self/task").unwrap_or(false) && fs::exists(task.path()).unwrap_or(false) => {
+            Err(_) if fs::exists(&tasks).unwrap_or(false) && fs::exists(task.path()).unwrap_or(false) => {
                 return None;
             }
             Err(_) => continue,
@@ -26,14 +31,47 @@ fn from_children_files() -> Option<Vec<Pid>> {
     Some(out)
 }
 
-fn from_parents() -> Vec<Pid> {
-    let own = Pid::this();
+/// Every descendant of this process, at most so many. Without the feature, those that one look at all processes shows.
+pub(crate) fn own_descendants(most: usize) -> Vec<Pid> {
+    let mut found = own_children();
+    let with_children_files = fs::exists(format!("/proc/self/task/{}/children", Pid::this())).unwrap_or(false);
+    let parents: Vec<(Pid, Pid)> = if with_children_files { Vec::new() } else { parents() };
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        if found.len() >= most {
+            break;
+        }
+        if with_children_files {
+            found.extend(children_of(parent).unwrap_or_default());
+        } else {
+            found.extend(parents.iter().filter(|(_, p)| *p == parent).map(|(pid, _)| *pid));
+        }
+        next += 1;
+    }
+    found.truncate(most);
+    found
+}
+
+/// Every process with its parent.
+fn parents() -> Vec<(Pid, Pid)> {
     let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
     all.flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .map(Pid::from_raw)
-        .filter(|pid| Stat::of(*pid).is_some_and(|s| s.parent == own))
+        .filter_map(|pid| Some((pid, Stat::of(pid)?.parent)))
         .collect()
+}
+
+/// The executable of a process or thread, as the kernel names it.
+pub(crate) fn program(pid: Pid) -> String {
+    const MAX: usize = 300;
+    let link = fs::read_link(format!("/proc/{pid}/exe"));
+    link.map(|p| p.to_string_lossy().chars().take(MAX).collect()).unwrap_or_default()
+}
+
+fn from_parents() -> Vec<Pid> {
+    let own = Pid::this();
+    parents().into_iter().filter(|(_, parent)| *parent == own).map(|(pid, _)| pid).collect()
 }
 
 /// What `/proc/PID/stat` says.

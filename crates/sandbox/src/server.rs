@@ -54,9 +54,15 @@ pub(crate) struct Stdio {
 }
 
 /// Confines this process and becomes the server. Reports why it could not.
-pub(crate) fn become_server(plan: &Plan<'_>, stdio: Stdio, guardian: Pid, progress: OwnedFd) -> ! {
+pub(crate) fn become_server(
+    plan: &Plan<'_>,
+    stdio: Stdio,
+    guardian: Pid,
+    progress: OwnedFd,
+    entrance: Option<OwnedFd>,
+) -> ! {
     // Even a panic must not return into the guardian's stack.
-    let end = || match prepare(plan, stdio, guardian, progress) {
+    let end = || match prepare(plan, stdio, guardian, progress, entrance) {
         Err((failure, progress)) => {
             let _ = control::send(&progress, &Progress::Failed(failure));
         }
@@ -68,12 +74,21 @@ pub(crate) fn become_server(plan: &Plan<'_>, stdio: Stdio, guardian: Pid, progre
 
 enum Never {}
 
-fn prepare(plan: &Plan<'_>, stdio: Stdio, guardian: Pid, progress: OwnedFd) -> Result<Never, (Failure, OwnedFd)> {
+fn prepare(
+    plan: &Plan<'_>,
+    stdio: Stdio,
+    guardian: Pid,
+    progress: OwnedFd,
+    entrance: Option<OwnedFd>,
+) -> Result<Never, (Failure, OwnedFd)> {
+    // "0" means whoever writes (cgroups(7)). Closed below, with everything else.
+    let in_group = entrance.as_ref().is_some_and(|e| unistd::write(e, b"0") == Ok(1));
+    let _ = entrance.map(IntoRawFd::into_raw_fd);
     let progress = match place(stdio, progress) {
         Ok(progress) => progress,
         Err((errno, progress)) => return Err((stage(Stage::Descriptors)(errno), progress)),
     };
-    match confine_and_execute(plan, guardian, progress.as_fd()) {
+    match confine_and_execute(plan, guardian, progress.as_fd(), in_group) {
         Ok(never) => Ok(never),
         Err(failure) => Err((failure, progress)),
     }
@@ -110,7 +125,12 @@ fn place(stdio: Stdio, progress: OwnedFd) -> Result<OwnedFd, (Errno, OwnedFd)> {
     }
 }
 
-fn confine_and_execute(plan: &Plan<'_>, guardian: Pid, progress: BorrowedFd<'_>) -> Result<Never, Failure> {
+fn confine_and_execute(
+    plan: &Plan<'_>,
+    guardian: Pid,
+    progress: BorrowedFd<'_>,
+    in_group: bool,
+) -> Result<Never, Failure> {
     let process = stage(Stage::Process);
     let own = Pid::from_raw(0);
     unistd::setpgid(own, own).map_err(&process)?;
@@ -123,7 +143,7 @@ fn confine_and_execute(plan: &Plan<'_>, guardian: Pid, progress: BorrowedFd<'_>)
     }
 
     let domain = Domain::build(plan.landlock, plan.grants)?;
-    say(progress, &Progress::Granted { skipped: domain.skipped.clone() })?;
+    say(progress, &Progress::Granted { skipped: domain.skipped.clone(), in_group })?;
 
     sys::drop_capabilities().map_err(stage(Stage::Capabilities))?;
     // After the last change of credentials, which would clear it (prctl(2), PR_SET_PDEATHSIG).

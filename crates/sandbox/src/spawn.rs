@@ -32,7 +32,9 @@ use crate::{
     level::{ABI_SCOPE, ABI_TCP, Level, Outcome, missing_from},
     network,
     orphans::Orphans,
-    procfs, reap,
+    procfs,
+    quota::Quota,
+    reap,
     seccomp::{self, Arch, Listener, Reach, Table},
     server::{Plan, Stdio},
     sys::{self, Vector},
@@ -101,11 +103,12 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
         Err(e) => Err(guardian_setup(e)),
     };
     let error = match news {
-        Ok(Some(News::Started { pid, skipped, judged })) => {
+        Ok(Some(News::Started { pid, skipped, judged, quota })) => {
             let path = |i: u32| step.confinement.grants.get(usize::try_from(i).ok()?).map(|g| g.path.clone());
             outcome.skipped = skipped.into_iter().filter_map(path).collect();
             outcome.level = Level::of(outcome.landlock_abi, true, judged);
             outcome.judged &= judged;
+            outcome.quota = quota;
             let server = Pid::from_raw(pid);
             return Ok(Tree { server, guardian, control: ours, attempts, outcome, orphans, exit: None });
         }
@@ -194,6 +197,7 @@ fn outcome(plan: &Plan<'_>) -> Outcome {
         scoped: abi >= ABI_SCOPE,
         filter_instructions: plan.filter.len(),
         judged: plan.listener == Listener::Wanted,
+        quota: Quota::Counted,
         skipped: Vec::new(),
         missing: missing_from(abi),
     }

@@ -88,7 +88,7 @@ impl Server {
     }
 
     fn level(&self) -> String {
-        self.tree.outcome().level.sentence().to_owned()
+        self.tree.outcome().sentence()
     }
 
     /// Sends a message with the streams, in the order of [`STREAMS`].

@@ -16,6 +16,7 @@ use firedoor_ipc::{
 use firedoor_model::{
     EntryId,
     launch::{LaunchRequest, Step},
+    network::AttemptKind,
 };
 use firedoor_sandbox::{Exit, Launch, Stderr, Tree};
 use nix::{
@@ -339,16 +340,15 @@ fn advance(stage: Stage, engine: &Connection) -> Result<Stage, String> {
             Stage::planning()
         }
         Stage::Running(mut server, limit) => {
-            while let Some(attempt) = server.tree.next_attempt() {
-                // An engine that has died meanwhile is noticed on its socket.
-                let _ = report(engine, &ToEngine::Attempted(attempt));
-            }
+            pass_on_attempts(&server.tree, engine);
             if limit.is_some_and(|at| Instant::now() >= at) {
                 let _ = server.tree.kill();
             } else if !ended(&server.tree) {
                 return Ok(Stage::Running(server, limit));
             }
             let exit = server.tree.wait().map_err(|e| format!("the server was lost: {e}"))?;
+            // What ended it may have been told last.
+            pass_on_attempts(&server.tree, engine);
             // An engine that has died meanwhile is noticed on its socket.
             let _ = report(engine, &ToEngine::Exited(in_message(exit)));
             Stage::Draining(server, exit)
@@ -360,6 +360,17 @@ fn advance(stage: Stage, engine: &Connection) -> Result<Stage, String> {
         }
         stage @ (Stage::Planning(_) | Stage::Draining(..)) => stage,
     })
+}
+
+/// Passes on what the server was refused. What it used up goes to the client's log as well.
+fn pass_on_attempts(tree: &Tree, engine: &Connection) {
+    while let Some(attempt) = tree.next_attempt() {
+        if attempt.kind == AttemptKind::Resource {
+            crate::say(&format!("the server used more than {}: {}", attempt.target.visible(200), attempt.reason));
+        }
+        // An engine that has died meanwhile is noticed on its socket.
+        let _ = report(engine, &ToEngine::Attempted(attempt));
+    }
 }
 
 fn ended(tree: &Tree) -> bool {

@@ -13,6 +13,7 @@ pub fn judged(entry: &EntryId, attempt: Attempt) -> What {
         AttemptKind::Network => ("sandbox/network", "connect", "reach a host"),
         AttemptKind::Listen => ("sandbox/network", "listen", "listen for connections"),
         AttemptKind::Socket => ("sandbox/socket", "connect", "reach a Unix socket"),
+        AttemptKind::Resource => ("sandbox/limits", "use", "use more than its limits allow"),
     };
     let evidence = |pointer: &str, excerpt: Untrusted| Evidence {
         role: Role::Place,
@@ -53,6 +54,7 @@ mod tests {
             (AttemptKind::Network, "sandbox/network"),
             (AttemptKind::Listen, "sandbox/network"),
             (AttemptKind::Socket, "sandbox/socket"),
+            (AttemptKind::Resource, "sandbox/limits"),
         ] {
             let attempt = Attempt {
                 pid: 7,

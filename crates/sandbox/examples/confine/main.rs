@@ -4,6 +4,7 @@
 //! `confine probe NAME…` tries one forbidden thing each and prints `NAME=ok` or `NAME=ERRNO`.
 
 mod probes;
+mod resources;
 
 use std::{io::Write, os::fd::AsFd, process::ExitCode};
 

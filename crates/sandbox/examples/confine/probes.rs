@@ -50,6 +50,9 @@ fn socket(domain: i32, kind: i32, protocol: i32) -> io::Result<i32> {
 }
 
 fn probe(kind: &str, argument: &str) -> io::Result<()> {
+    if let Some(result) = crate::resources::probe(kind, argument) {
+        return result;
+    }
     let outside: libc::c_long = argument.parse().unwrap_or(1);
     match kind {
         "read" => fs::read(argument).map(drop),

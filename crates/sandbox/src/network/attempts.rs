@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fs,
     os::fd::{AsRawFd, OwnedFd},
     time::{Duration, Instant},
 };
@@ -16,11 +15,13 @@ use nix::{
     unistd::Pid,
 };
 
+use crate::procfs;
+
 /// The same attempt is told again after this long.
 const AGAIN: Duration = Duration::from_secs(600);
 /// Most different attempts that are told within [`AGAIN`].
 const MAX_TOLD: usize = 64;
-/// Longest target and program, in characters.
+/// Longest target, in characters.
 const MAX_TEXT: usize = 300;
 
 /// The guardian's end of the channel for refused attempts.
@@ -45,21 +46,20 @@ impl Attempts {
         }
         let attempt = Attempt {
             pid: thread.as_raw(),
-            program: Untrusted::new(program(thread)),
+            program: Untrusted::new(procfs::program(thread)),
             kind,
             target: Untrusted::new(key.1.clone()),
             reason: reason.to_owned(),
         };
         self.told.insert(key, now);
-        let Ok(bytes) = serde_json::to_vec(&attempt) else { return };
-        let _ = socket::send(self.channel.as_raw_fd(), &bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
+        send(&self.channel, &attempt);
     }
 }
 
-/// The executable of a thread's process, as the kernel names it.
-fn program(thread: Pid) -> String {
-    let link = fs::read_link(format!("/proc/{thread}/exe"));
-    link.map(|p| p.to_string_lossy().chars().take(MAX_TEXT).collect()).unwrap_or_default()
+/// Tells of one attempt. Nothing waits for a caller that does not listen.
+pub(crate) fn send(channel: &OwnedFd, attempt: &Attempt) {
+    let Ok(bytes) = serde_json::to_vec(attempt) else { return };
+    let _ = socket::send(channel.as_raw_fd(), &bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! Architecture invariant: nothing here waits. What the network has not decided yet is kept in [`pending`].
 
 mod address;
-mod attempts;
+pub(crate) mod attempts;
 pub(crate) mod caller;
 mod dns;
 mod judge;

@@ -12,6 +12,10 @@ const MAX_PENDING: usize = 256;
 /// Bytes that may wait to be sent.
 const MAX_BYTES: usize = 16 << 20;
 
+/// Descriptors that calls which wait may hold. With those of one call that does not wait (`SCM_MAX_FD`, 253) and the sockets
+/// that were bound, they stay below what the guardian may open.
+const MAX_DESCRIPTORS: usize = 512;
+
 /// What is to be done when the socket is ready.
 pub(crate) enum Work {
     /// Connecting to this address is under way.
@@ -44,6 +48,13 @@ impl Work {
         }
     }
 
+    fn descriptors(&self) -> usize {
+        match self {
+            Self::Connect { .. } => 1,
+            Self::Send(outgoing) => outgoing.descriptors(),
+        }
+    }
+
     /// `None`: not yet.
     fn go_on(&mut self) -> Option<nix::Result<i64>> {
         match self {
@@ -71,7 +82,8 @@ impl Pending {
     /// Keeps a call until its socket is ready.
     pub fn keep(&mut self, listener: BorrowedFd<'_>, id: u64, work: Work) -> nix::Result<()> {
         let full = |all: &[Call]| {
-            all.len() >= MAX_PENDING || all.iter().map(|c| c.work.bytes()).sum::<usize>() + work.bytes() > MAX_BYTES
+            let sum = |of: fn(&Work) -> usize| all.iter().map(|c| of(&c.work)).sum::<usize>() + of(&work);
+            all.len() >= MAX_PENDING || sum(Work::bytes) > MAX_BYTES || sum(Work::descriptors) > MAX_DESCRIPTORS
         };
         if full(&self.0) {
             self.forget_the_dead(listener);

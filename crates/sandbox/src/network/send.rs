@@ -33,12 +33,12 @@ pub(crate) struct Outgoing {
     socket: Socket,
     address: Vec<u8>,
     /// Keeps the socket that `address` names.
-    _target: Option<super::unix::Resolved>,
+    target: Option<super::unix::Resolved>,
     data: Vec<u8>,
     sent: usize,
     control: Vec<u64>,
     control_length: usize,
-    _rights: Vec<OwnedFd>,
+    rights: Vec<OwnedFd>,
     flags: i32,
     waits: bool,
     /// Gets SIGPIPE when nobody reads any more.
@@ -60,8 +60,13 @@ impl Outgoing {
         &self.socket.fd
     }
 
+    /// What it occupies while it waits.
     pub fn bytes(&self) -> usize {
-        self.data.len()
+        self.data.len() + size_of_val(self.control.as_slice())
+    }
+
+    pub fn descriptors(&self) -> usize {
+        1 + self.rights.len() + usize::from(self.target.is_some()) + usize::from(self.sigpipe.is_some())
     }
 
     /// Sends what can be sent now. `None`: the caller has to wait.
@@ -201,12 +206,12 @@ impl Judge {
         Ok(Outgoing {
             socket,
             address,
-            _target: target,
+            target,
             data: parts.data,
             sent: 0,
             control,
             control_length: bytes.len(),
-            _rights: rights,
+            rights,
             flags: parts.flags,
             waits,
             sigpipe: None,

@@ -181,7 +181,10 @@ say("listen", listen(("127.0.0.1", 0)))
 say("listen everywhere", listen(("0.0.0.0", 0)))
 say("listen everywhere v6", listen(("::", 0), socket.AF_INET6))
 say("listen unbound", listen())
-say("bind port", lambda: socket.socket().bind(("127.0.0.1", 45454)) or "ok")
+with socket.socket() as s:
+    s.bind(("127.0.0.1", 0))
+    free = s.getsockname()[1]
+say("bind port", lambda: socket.socket().bind(("127.0.0.1", free)) or "ok")
 
 
 def unix(path, kind=socket.SOCK_STREAM):
