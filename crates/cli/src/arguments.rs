@@ -313,6 +313,15 @@ pub enum SandboxCommand {
         profile: Option<String>,
         #[command(flatten)]
         access: AccessOptions,
+        /// Write down what it does and, at the end, show that and the profile it would need
+        #[arg(long)]
+        observe: bool,
+        /// Show it in this file instead of on stderr
+        #[arg(long, value_name = "FILE", requires = "observe")]
+        record: Option<PathBuf>,
+        /// Show it as one JSON document
+        #[arg(long, requires = "observe")]
+        json: bool,
         /// The command
         #[arg(last = true, required = true)]
         command: Vec<OsString>,

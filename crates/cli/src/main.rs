@@ -9,6 +9,7 @@ mod engine;
 mod failure;
 mod inspect;
 mod log;
+mod observe;
 mod output;
 mod questions;
 mod sandbox;

@@ -10,14 +10,19 @@ use crate::{
     arguments::{AccessOptions, SandboxCommand},
     engine::paths,
     failure::Failure,
-    log, output,
+    log,
+    observe::{self, Wanted},
+    output,
     settings::access,
 };
 
 /// Runs a command confined, or says what can be enforced.
 pub fn run(command: SandboxCommand) -> Result<ExitCode, Failure> {
     match command {
-        SandboxCommand::Run { profile, access, command } => confined(profile.as_deref(), access, command),
+        SandboxCommand::Run { profile, access, observe, record, json, command } => {
+            let wanted = observe.then_some(Wanted { file: record, json });
+            confined(profile.as_deref(), access, wanted, command)
+        }
         SandboxCommand::Doctor { json } => {
             let report = firedoor_sandbox::doctor();
             if json {
@@ -32,7 +37,12 @@ pub fn run(command: SandboxCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-fn confined(profile: Option<&str>, options: AccessOptions, command: Vec<OsString>) -> Result<ExitCode, Failure> {
+fn confined(
+    profile: Option<&str>,
+    options: AccessOptions,
+    observe: Option<Wanted>,
+    command: Vec<OsString>,
+) -> Result<ExitCode, Failure> {
     let user = access(options)?;
     let paths = paths()?;
     let mut command = command.into_iter();
@@ -61,19 +71,29 @@ fn confined(profile: Option<&str>, options: AccessOptions, command: Vec<OsString
         return Err(Failure::environment("the command would have to be installed first, which needs the engine"));
     };
     run.notes.iter().for_each(|note| output::remark(note));
+    // So that the end of an observed command, too, is seen by us, and not the end of us by the guardian.
+    let signals = observe.as_ref().map(|_| observe::Signals::block()).transpose()?;
     let stream = |fd: io::Result<_>| fd.map_err(|e| Failure::environment(format!("cannot use a standard stream: {e}")));
     let launch = Launch {
         step: &run.step,
         stdin: stream(io::stdin().as_fd().try_clone_to_owned())?,
         stdout: stream(io::stdout().as_fd().try_clone_to_owned())?,
         stderr: Stderr::Inherit,
+        observe: observe.is_some(),
     };
     let mut tree = firedoor_sandbox::spawn(launch)?;
+    if let Some(signals) = &signals {
+        signals.pass_on_until_end(&tree)?;
+    }
     // A signal that ends us ends the command, too: the guardian sees us go.
     let exit = tree.wait().map_err(|e| Failure::environment(format!("the command was lost: {e}")))?;
     while let Some(attempt) = tree.next_attempt() {
         let what = if attempt.kind == AttemptKind::Resource { "used more than" } else { "refused:" };
         output::remark(&format!("{what} {} ({})", attempt.target.visible(200), attempt.reason));
+    }
+    if let Some(wanted) = &observe {
+        let record = observe::record(tree.record())?;
+        observe::show(&record, &firedoor_launch::propose(&record, &run.basis, &paths), wanted)?;
     }
     Ok(ExitCode::from(u8::try_from(exit.shell_code() & 0xff).unwrap_or(1)))
 }

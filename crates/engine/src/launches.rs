@@ -150,7 +150,7 @@ async fn launch(
     let Plan::Run(run) = planned.plan else {
         return Err(LaunchError::Refused("the install step left the server uninstalled; try again".into()));
     };
-    let Run { step, identity, profile, dropped_env, mut notes } = *run;
+    let Run { step, identity, profile, dropped_env, mut notes, .. } = *run;
     if !dropped_env.is_empty() {
         notes.push(format!("environment variables that are not passed on: {}", dropped_env.join(", ")));
     }

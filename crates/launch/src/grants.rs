@@ -20,6 +20,7 @@ struct Base {
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
     limits: Limits,
+    closed: Vec<PathBuf>,
 }
 
 #[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
@@ -29,6 +30,11 @@ static BASE: LazyLock<Base> =
 /// What every server may use up, unless its profile says otherwise.
 pub(crate) fn base_limits() -> Limits {
     BASE.limits
+}
+
+/// Whether a path is closed to every server on purpose.
+pub(crate) fn closed_on_purpose(path: &Path) -> bool {
+    BASE.closed.iter().any(|closed| path.starts_with(closed))
 }
 
 /// The grants of one plan, in the order they were made.

@@ -16,6 +16,7 @@ mod plan;
 mod private;
 mod profile;
 mod program;
+mod proposal;
 mod protect;
 mod registry;
 mod runtime;
@@ -35,6 +36,7 @@ pub use identity::{Ecosystem, Identity, Package, What};
 pub use install::InstallStep;
 pub use plan::{Plan, Run, plan};
 pub use profile::{ArgumentAccess, Match, Problem, Profile, Profiles, Subject};
+pub use proposal::{Proposal, propose};
 
 /// What `firedoor grants` holds for one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use std::{
 };
 
 use firedoor_model::{
-    launch::{Access, Confinement, LaunchRequest, Network, Step},
+    launch::{Access, Confinement, Grant, LaunchRequest, Network, Step},
     network::Hosts,
+    observation::Basis,
 };
 
 use crate::{
@@ -48,6 +49,8 @@ pub struct Run {
     pub identity: Identity,
     /// The profile's name; `default` when none is for this server.
     pub profile: String,
+    /// What a proposal for a profile is measured by.
+    pub basis: Basis,
     /// Names of the variables that the server does not get.
     pub dropped_env: Vec<String>,
     /// What the user should know about this plan: grants that were cut or left out, and why.
@@ -71,6 +74,8 @@ impl fmt::Debug for Run {
 /// What is known once the command is understood.
 struct Planner<'a> {
     request: &'a LaunchRequest,
+    /// How a profile finds this server.
+    subject: Option<(&'static str, String)>,
     context: &'a Context<'a>,
     at: Lookup<'a>,
     program: Program,
@@ -101,6 +106,7 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
         Command::UvRun(_) => None,
         Command::Plain => Some(Subject::Executable(&name)),
     };
+    let known = subject.map(|s| (s.kind(), s.name().to_owned()));
     let mut grants = Grants::new(Protected::new(context.paths));
     let found = match context.profile {
         Some(name) => {
@@ -124,7 +130,7 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
 
     let private = Private::of(context.paths, &request.entry);
     private.create()?;
-    let planner = Planner { request, context, at, program, private, profile, env, dropped_env, grants };
+    let planner = Planner { request, subject: known, context, at, program, private, profile, env, dropped_env, grants };
     match command {
         Command::Package(p) => planner.package(&p),
         Command::UvRun(r) => planner.uv_run(&name, &r),
@@ -316,6 +322,7 @@ impl Planner<'_> {
 
     fn run(mut self, what: What, args: &[OsString]) -> Result<Plan, PlanError> {
         self.common_grants();
+        let mut basis = self.basis(args);
         self.chosen_grants(args)?;
         let (home, tmp, cache) = (self.private.home(), self.private.tmp(), self.private.cache());
         self.home_at(&home, &tmp, &cache);
@@ -326,6 +333,7 @@ impl Planner<'_> {
             }
         }
         for dir in [home, tmp, cache] {
+            basis.grants.push(Grant { path: dir.clone(), access: Access::Write });
             self.grants.trusted(dir, Access::Write);
         }
         let (network, sockets) = self.reach();
@@ -341,9 +349,24 @@ impl Planner<'_> {
             },
             identity: Identity::new(what, args),
             profile: self.profile.map_or_else(|| "default".into(), |p| p.name.clone()),
+            basis,
             dropped_env: self.dropped_env,
             notes,
         })))
+    }
+
+    /// What follows from the command alone. Before anything that a profile or the user chose.
+    fn basis(&self, args: &[OsString]) -> Basis {
+        let arguments = args.iter().filter_map(|a| path_argument(a, &self.request.cwd, self.at.home));
+        let there = |name: &&String| self.env.iter().any(|(n, _)| n == name.as_str());
+        Basis {
+            grants: self.grants.grants.clone(),
+            arguments: arguments.filter_map(|path| fs::canonicalize(path).ok()).collect(),
+            subject: self.subject.clone().map(|(kind, name)| (kind.to_owned(), name)),
+            state: self.profile.map(|p| p.state.clone()).unwrap_or_default(),
+            env: self.profile.into_iter().flat_map(|p| &p.env).filter(there).cloned().collect(),
+            profile: self.profile.map_or_else(|| "default".into(), |p| p.name.clone()),
+        }
     }
 }
 

@@ -228,7 +228,16 @@ impl Profiles {
 }
 
 impl Subject<'_> {
-    fn name(&self) -> &str {
+    /// The list of [`Match`] that names of this kind stand in.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Npm(_) => "npm",
+            Self::Pypi(_) => "pypi",
+            Self::Executable(_) => "executable",
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::Npm(n) | Self::Pypi(n) | Self::Executable(n) => n,
         }
@@ -290,7 +299,7 @@ fn read_bounded(file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn parse(name: &str, text: &str) -> Result<Profile, (Option<usize>, String)> {
+pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, (Option<usize>, String)> {
     let mut profile: Profile = toml::from_str(text).map_err(|e| {
         let line = e.span().map(|s| text.get(..s.start).unwrap_or_default().matches('\n').count() + 1);
         (line, e.message().to_owned())

@@ -50,9 +50,21 @@ pub(crate) enum Origin {
     Derived,
 }
 
+/// Why a path is not offered to be granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Objection {
+    /// It belongs to Firedoor, and is never granted.
+    Own,
+    /// It is the whole home or system, or holds protected places.
+    TooMuch,
+    /// It is a protected place.
+    Protected,
+}
+
 /// What must stay closed, with symbolic links resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Protected {
+    home: PathBuf,
     own: Vec<PathBuf>,
     secret: Vec<PathBuf>,
     persistence: Vec<PathBuf>,
@@ -86,16 +98,44 @@ impl Protected {
                 .collect()
         };
         Self {
+            home: real(&paths.home),
             own: paths.own().into_iter().map(real).collect(),
             secret: both(&PLACES.secret),
             persistence: both(&PLACES.persistence),
         }
     }
 
+    /// The user's home, with symbolic links resolved.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// Whether a path, with symbolic links resolved, lies in a directory of Firedoor's.
     pub(crate) fn is_own(&self, path: &Path) -> bool {
         let target = real(path);
         self.own.iter().any(|own| target.starts_with(own))
+    }
+
+    /// What forbids opening `path` to a server that nobody named it for. Symbolic links in `path` count as resolved.
+    pub(crate) fn objection(&self, path: &Path, access: Access) -> Option<Objection> {
+        let inside = |places: &[PathBuf]| places.iter().any(|p| path.starts_with(p));
+        let above = |places: &[PathBuf]| places.iter().any(|p| p.starts_with(path));
+        if inside(&self.own) {
+            Some(Objection::Own)
+        } else if WHOLE.iter().any(|w| path == Path::new(w))
+            || SYSTEM.iter().any(|s| path.starts_with(s) || Path::new(s).starts_with(path))
+            || self.home.starts_with(path)
+        {
+            Some(Objection::TooMuch)
+        } else if inside(&self.secret) || (access == Access::Write && inside(&self.persistence)) {
+            Some(Objection::Protected)
+        } else if access != Access::List
+            && (above(&self.own) || above(&self.secret) || (access == Access::Write && above(&self.persistence)))
+        {
+            Some(Objection::TooMuch)
+        } else {
+            None
+        }
     }
 
     /// Cuts one grant. A path that is missing is left out, with a note.
@@ -299,6 +339,32 @@ mod tests {
         assert_eq!(shown(&home, "h/.ssh", Access::Read, Origin::Named).0, ["r h/.ssh"]);
         assert_eq!(shown(&home, "h/.local/bin", Access::Write, Origin::Derived).0, ["r h/.local/bin"]);
         assert!(home.protected.cut(Path::new("relative"), Access::Read, Origin::Named).grants.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_offered() {
+        let home = home();
+        let check = |path: &str, access| {
+            let path = if path.starts_with('/') { PathBuf::from(path) } else { home.root.join(path) };
+            home.protected.objection(&path, access)
+        };
+        for (path, access, want) in [
+            ("h/work", Access::Write, None),
+            ("h/.config/app", Access::Write, None),
+            ("h/.config", Access::List, None),
+            ("h/.config", Access::Read, Some(Objection::TooMuch)),
+            ("h", Access::List, Some(Objection::TooMuch)),
+            ("", Access::List, Some(Objection::TooMuch)),
+            ("/", Access::List, Some(Objection::TooMuch)),
+            ("/proc/self", Access::Read, Some(Objection::TooMuch)),
+            ("h/.ssh", Access::Read, Some(Objection::Protected)),
+            ("h/.ssh/id", Access::List, Some(Objection::Protected)),
+            ("h/.bashrc", Access::Write, Some(Objection::Protected)),
+            ("h/.bashrc", Access::Read, None),
+            ("h/.config/firedoor/x", Access::Read, Some(Objection::Own)),
+        ] {
+            assert_eq!(check(path, access), want, "{path} {access:?}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod finding;
 pub mod launch;
 pub mod limits;
 pub mod network;
+pub mod observation;
 pub mod paths;
 pub mod question;
 pub mod rule;

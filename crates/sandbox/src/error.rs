@@ -86,6 +86,9 @@ pub enum SpawnError {
     /// The proxy's address is not on the loopback interface.
     #[error("{0}: the proxy must be on the loopback interface")]
     Proxy(std::net::SocketAddrV4),
+    /// Observing needs the guardian, which servers without a network and install steps have not got.
+    #[error("only a server whose connections are judged can be observed")]
+    Unobservable,
     /// The seccomp table does not compile. A packaging fault.
     #[error("the seccomp table is broken: {0}")]
     Table(String),

@@ -27,7 +27,7 @@ use nix::{
 use crate::{
     control::{self, Failure, News, Order, Place, Progress},
     error::Stage,
-    network::{Reach, Supervisor, attempts},
+    network::{Duty, Reach, Supervisor, attempts},
     quota::{Found, Keeper, Quota, group::Group},
     reap,
     server::{Plan, Stdio, become_server},
@@ -44,18 +44,18 @@ pub(crate) const DESCRIPTORS: usize = 960;
 /// Runs the guardian in this freshly forked process. Returns to nobody.
 pub(crate) fn become_guardian(
     plan: &Plan<'_>,
-    reach: Option<Reach>,
+    duty: Option<Duty>,
     stdio: Stdio,
     control: OwnedFd,
     attempts: OwnedFd,
 ) -> ! {
     let end = || {
         let setup = |errno: Errno| Failure { at: Place::Stage(Stage::Guardian), errno: errno as i32 };
-        let news = match set_up(&stdio, &control, &attempts).map_err(setup) {
+        let news = match set_up(&stdio, &control, &attempts, duty.as_ref()).map_err(setup) {
             Ok(signals) => match start(plan, stdio) {
                 Ok(started) => {
                     // Ours stays open to the end, so that it hangs up only then.
-                    match reach.map(|reach| Ok((reach, attempts.try_clone()?))).transpose() {
+                    match duty.map(|duty| Ok((duty, attempts.try_clone()?))).transpose() {
                         Ok(network) => {
                             let channels = Channels { control: &control, attempts: &attempts };
                             Guardian::new(started, plan.limits, network, signals, channels).watch()
@@ -79,7 +79,7 @@ pub(crate) fn become_guardian(
     sys::exit_now(0)
 }
 
-fn set_up(stdio: &Stdio, control: &OwnedFd, attempts: &OwnedFd) -> nix::Result<SignalFd> {
+fn set_up(stdio: &Stdio, control: &OwnedFd, attempts: &OwnedFd, duty: Option<&Duty>) -> nix::Result<SignalFd> {
     // Blocked before anything else: from here on no signal but SIGKILL ends us without our tree.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?;
     // A caller that ignores SIGCHLD would make the kernel reap for us, and statuses would be lost.
@@ -92,6 +92,7 @@ fn set_up(stdio: &Stdio, control: &OwnedFd, attempts: &OwnedFd) -> nix::Result<S
     let mut kept: Vec<RawFd> =
         [&stdio.stdin, &stdio.stdout, &stdio.stderr, control, attempts].map(AsRawFd::as_raw_fd).to_vec();
     kept.extend([0, 1, 2]);
+    kept.extend(duty.and_then(|d| d.observer.as_ref()).map(|o| o.descriptor().as_raw_fd()));
     close_all_but(&mut kept)?;
     let mut watched = SigSet::empty();
     for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
@@ -200,7 +201,7 @@ struct Guardian<'a> {
     limits: &'a Limits,
     exit: Option<Exit>,
     /// What is allowed, until the listener is there.
-    network: Option<(Reach, OwnedFd)>,
+    network: Option<(Duty, OwnedFd)>,
     supervisor: Option<Supervisor>,
     judged: bool,
     /// Until the program runs.
@@ -226,7 +227,7 @@ impl<'a> Guardian<'a> {
     fn new(
         started: Started,
         limits: &'a Limits,
-        network: Option<(Reach, OwnedFd)>,
+        network: Option<(Duty, OwnedFd)>,
         signals: SignalFd,
         channels: Channels<'a>,
     ) -> Self {
@@ -391,9 +392,10 @@ impl<'a> Guardian<'a> {
                 }
             }
             Ok(Some(Progress::Listener(fd))) => {
-                let Some((reach, attempts)) = self.network.take() else { return lost() };
-                let may_go_without = matches!(reach, Reach::Listed { .. });
-                let taken = take_listener(self.server, fd).and_then(|l| Supervisor::new(l, reach, attempts));
+                let Some((duty, attempts)) = self.network.take() else { return lost() };
+                // Calls that are written down would fail without anybody who lets them go on.
+                let may_go_without = matches!(duty.reach, Reach::Listed { .. }) && duty.observer.is_none();
+                let taken = take_listener(self.server, fd).and_then(|l| Supervisor::new(l, duty, attempts));
                 self.judged = taken.is_ok();
                 match taken {
                     Ok(supervisor) => self.supervisor = Some(supervisor),

@@ -77,6 +77,8 @@ pub struct Outcome {
     pub judged: bool,
     /// How the limits of the whole tree are kept.
     pub quota: Quota,
+    /// What it does is written down: [`crate::Tree::record`].
+    pub observed: bool,
     /// Granted paths that did not exist and were skipped.
     pub skipped: Vec<PathBuf>,
     /// What a newer kernel would add.

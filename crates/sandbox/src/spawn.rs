@@ -2,11 +2,11 @@
 
 use std::{
     ffi::{CString, OsStr},
-    fs::{File, OpenOptions},
-    io::{self, Read},
+    fs::OpenOptions,
+    io,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::{ffi::OsStrExt, fs::OpenOptionsExt},
+        unix::ffi::OsStrExt,
     },
     path::Path,
     time::Duration,
@@ -30,12 +30,13 @@ use crate::{
     filesystem::Version,
     guardian,
     level::{ABI_SCOPE, ABI_TCP, Level, Outcome, missing_from},
-    network,
+    network::{self, Duty},
+    observe::{self, Observer},
     orphans::Orphans,
     procfs,
     quota::Quota,
-    reap,
-    seccomp::{self, Arch, Listener, Reach, Table},
+    reap, script,
+    seccomp::{self, Arch, Listener, Logged, Reach, Table},
     server::{Plan, Stdio},
     sys::{self, Vector},
     tree::Tree,
@@ -58,6 +59,8 @@ pub struct Launch<'a> {
     pub stdout: OwnedFd,
     /// The server's standard error.
     pub stderr: Stderr,
+    /// Whether what it does with files and connections is written down: [`Tree::record`]. Costs time with each open.
+    pub observe: bool,
 }
 
 /// The server's standard error. A datagram socket is replaced by `/dev/null`: through it the server could send to any
@@ -79,10 +82,18 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
         1 => {}
         threads => return Err(SpawnError::Threads(threads)),
     }
-    let Launch { step, stdin, stdout, stderr } = launch;
-    let (plan, reach) = plan(step)?;
+    let Launch { step, stdin, stdout, stderr, observe } = launch;
+    let (plan, reach, observed) = plan(step, observe)?;
     let stdio = stdio(stdin, stdout, stderr)?;
     let mut outcome = outcome(&plan);
+    let record = if observe { Some(observe::record().map_err(guardian_setup)?) } else { None };
+    let observer = match (&record, observed) {
+        (Some(record), Some(logged)) => {
+            Some(Observer::new(logged, &step.confinement.grants, record).map_err(guardian_setup)?)
+        }
+        _ => None,
+    };
+    let duty = reach.map(|reach| Duty { reach, observer });
 
     prctl::set_child_subreaper(true).map_err(|e| SpawnError::setup(Stage::Guardian, e))?;
     let orphans = Orphans::before_start();
@@ -91,11 +102,11 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
     let guardian = match sys::fork().map_err(|e| SpawnError::setup(Stage::Fork, e))? {
         ForkResult::Child => {
             drop((ours, attempts));
-            guardian::become_guardian(&plan, reach, stdio, theirs, attempts_end)
+            guardian::become_guardian(&plan, duty, stdio, theirs, attempts_end)
         }
         ForkResult::Parent { child } => child,
     };
-    drop((stdio, theirs, attempts_end));
+    drop((duty, stdio, theirs, attempts_end));
 
     let news = match reap::readable(&ours, START_LIMIT) {
         Ok(true) => control::receive::<News>(&ours).map_err(guardian_setup),
@@ -109,8 +120,9 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
             outcome.level = Level::of(outcome.landlock_abi, true, judged);
             outcome.judged &= judged;
             outcome.quota = quota;
+            outcome.observed = record.is_some() && judged;
             let server = Pid::from_raw(pid);
-            return Ok(Tree { server, guardian, control: ours, attempts, outcome, orphans, exit: None });
+            return Ok(Tree { server, guardian, control: ours, attempts, record, outcome, orphans, exit: None });
         }
         Ok(Some(News::Failed(failure))) => explain(step, failure),
         Ok(Some(News::Exited { .. }) | None) => SpawnError::GuardianLost,
@@ -126,7 +138,9 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
     Err(error)
 }
 
-fn plan(step: &Step) -> Result<(Plan<'_>, Option<network::Reach>), SpawnError> {
+type Planned<'a> = (Plan<'a>, Option<network::Reach>, Option<Logged>);
+
+fn plan(step: &Step, observe: bool) -> Result<Planned<'_>, SpawnError> {
     let grants = &step.confinement.grants;
     if !step.program.is_absolute() {
         return Err(SpawnError::RelativeProgram(step.program.clone()));
@@ -151,11 +165,16 @@ fn plan(step: &Step) -> Result<(Plan<'_>, Option<network::Reach>), SpawnError> {
     };
     let landlock = Version::running().map_err(|e| SpawnError::NoLandlock(e.into()))?;
     let listener = if reach.is_some() { Listener::Wanted } else { Listener::None };
-    let table = Table::built_in().map_err(|e| SpawnError::Table(e.to_string()))?;
+    if observe && filter != Reach::Listed {
+        return Err(SpawnError::Unobservable);
+    }
+    let table = if observe { Table::observing() } else { Table::built_in() };
+    let table = table.map_err(|e| SpawnError::Table(e.to_string()))?;
     let arch = Arch::native().ok_or_else(|| SpawnError::Table("it has no numbers for this architecture".into()))?;
     let compiled = |reach| seccomp::compile(&table, arch, reach).map_err(|e| SpawnError::Table(e.to_string()));
     // An install step without its proxy is of no use; a server without a network may be.
     let fallback = if filter == Reach::Listed { Some(compiled(Reach::None)?) } else { None };
+    let observed = observe.then(|| Logged::of(&table, arch, filter));
     let filter = compiled(filter)?;
 
     let program = c_string("the program", step.program.as_os_str())?;
@@ -170,7 +189,7 @@ fn plan(step: &Step) -> Result<(Plan<'_>, Option<network::Reach>), SpawnError> {
     let cwd = c_string("the working directory", step.cwd.as_os_str())?;
     let (args, env) = (Vector::new(args), Vector::new(env));
     let limits = &step.confinement.limits;
-    Ok((Plan { program, args, env, cwd, grants, limits, landlock, filter, listener, fallback }, reach))
+    Ok((Plan { program, args, env, cwd, grants, limits, landlock, filter, listener, fallback }, reach, observed))
 }
 
 fn c_string(what: &'static str, text: &OsStr) -> Result<CString, SpawnError> {
@@ -198,6 +217,7 @@ fn outcome(plan: &Plan<'_>) -> Outcome {
         filter_instructions: plan.filter.len(),
         judged: plan.listener == Listener::Wanted,
         quota: Quota::Counted,
+        observed: false,
         skipped: Vec::new(),
         missing: missing_from(abi),
     }
@@ -259,14 +279,14 @@ fn explain(step: &Step, failure: Failure) -> SpawnError {
 /// What to look at when `execve` failed. Reads the program from outside the sandbox.
 fn exec_hint(program: &Path, errno: Errno) -> String {
     match errno {
-        Errno::ENOENT if program.exists() => match interpreter(program) {
-            Some(name) => format!("its interpreter {name} does not exist"),
+        Errno::ENOENT if program.exists() => match script::interpreter(program) {
+            Some(name) => format!("its interpreter {name:?} does not exist"),
             None => "the loader it was linked for does not exist".into(),
         },
         Errno::ENOENT => "there is no such file: is it installed?".into(),
-        Errno::EACCES => match interpreter(program) {
+        Errno::EACCES => match script::interpreter(program) {
             Some(name) => {
-                format!("is it executable, and does the sandbox grant reading it and its interpreter {name}?")
+                format!("is it executable, and does the sandbox grant reading it and its interpreter {name:?}?")
             }
             None => "is it executable, and does the sandbox grant reading it and the loader?".into(),
         },
@@ -274,22 +294,6 @@ fn exec_hint(program: &Path, errno: Errno) -> String {
         Errno::E2BIG => "arguments and environment are too long together".into(),
         _ => "execve failed".into(),
     }
-}
-
-/// The interpreter that a script's first line names.
-fn interpreter(program: &Path) -> Option<String> {
-    // The kernel looks at 256 bytes (BINPRM_BUF_SIZE).
-    let mut start = Vec::new();
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(program).ok()?;
-    is_regular(&file)?.take(256).read_to_end(&mut start).ok()?;
-    let line = start.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
-    let line = String::from_utf8_lossy(line);
-    line.split_ascii_whitespace().next().map(|name| format!("{name:?}"))
-}
-
-/// Reading from a device or a FIFO could do harm.
-fn is_regular(file: &File) -> Option<&File> {
-    file.metadata().ok().filter(std::fs::Metadata::is_file).map(|_| file)
 }
 
 #[cfg(test)]

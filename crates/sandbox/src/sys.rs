@@ -166,6 +166,16 @@ pub(crate) fn notification(listener: BorrowedFd<'_>) -> nix::Result<libc::seccom
     Errno::result(result).map(|_| notification)
 }
 
+/// `ioctl(SECCOMP_IOCTL_NOTIF_SEND)` with `SECCOMP_USER_NOTIF_FLAG_CONTINUE`: the kernel performs the call as if it had not
+/// been notified. For calls about which the guardian decides nothing: see `observe`.
+pub(crate) fn let_go_on(listener: BorrowedFd<'_>, id: u64) -> nix::Result<()> {
+    let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+    let mut response = libc::seccomp_notif_resp { id, val: 0, error: 0, flags };
+    // SAFETY: the structure is the one this request reads, and valid during the call.
+    let result = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut response) };
+    Errno::result(result).map(drop)
+}
+
 /// `ioctl(SECCOMP_IOCTL_NOTIF_SEND)`: answers a call with a value or with an error. Never lets it continue.
 pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, result: nix::Result<i64>) -> nix::Result<()> {
     let (val, error) = result.map_or_else(|e| (0, -(e as i32)), |value| (value, 0));

@@ -65,6 +65,7 @@ pub struct Tree {
     pub(crate) guardian: Pid,
     pub(crate) control: OwnedFd,
     pub(crate) attempts: OwnedFd,
+    pub(crate) record: Option<OwnedFd>,
     pub(crate) outcome: Outcome,
     pub(crate) orphans: Orphans,
     pub(crate) exit: Option<Exit>,
@@ -104,6 +105,12 @@ impl Tree {
             Ok(true) => control::receive(&self.attempts).ok().flatten(),
             Ok(false) | Err(_) => None,
         }
+    }
+
+    /// The record of an observed server, which grows while it runs: a file in memory, for
+    /// [`firedoor_model::observation::Record::from_lines`].
+    pub fn record(&self) -> Option<BorrowedFd<'_>> {
+        self.record.as_ref().filter(|_| self.outcome.observed).map(AsFd::as_fd)
     }
 
     /// Becomes readable (or hangs up) when [`Tree::wait`] will return without blocking for long.

@@ -253,6 +253,7 @@ fn a_process_with_threads_is_refused() {
         stdin: null(),
         stdout: null(),
         stderr: firedoor_sandbox::Stderr::Inherit,
+        observe: false,
     };
     let error = firedoor_sandbox::spawn(launch).unwrap_err();
     assert!(matches!(error, firedoor_sandbox::SpawnError::Threads(n) if n > 1), "{error}");

@@ -54,7 +54,13 @@ impl Server {
         let remainders = [memory("firedoor-to-server")?, memory("firedoor-to-client")?];
         let ledger = memory("firedoor-ledger")?;
         let between = pipe2(OFlag::O_CLOEXEC).map_err(|e| format!("cannot make a pipe: {e}"))?;
-        let launch = Launch { step, stdin: server_stdin.into(), stdout: server_stdout.into(), stderr: Stderr::Inherit };
+        let launch = Launch {
+            step,
+            stdin: server_stdin.into(),
+            stdout: server_stdout.into(),
+            stderr: Stderr::Inherit,
+            observe: false,
+        };
         let tree = firedoor_sandbox::spawn(launch).map_err(|e| e.to_string())?;
         let server = Self {
             tree,

@@ -386,7 +386,7 @@ fn report(engine: &Connection, message: &ToEngine) -> Result<(), String> {
 fn install(step: &Step) -> Result<Tree, String> {
     let null = File::open("/dev/null").map_err(|e| format!("cannot open /dev/null: {e}"))?;
     let output = io::stderr().as_fd().try_clone_to_owned().map_err(|e| format!("cannot use stderr: {e}"))?;
-    let launch = Launch { step, stdin: null.into(), stdout: output, stderr: Stderr::Inherit };
+    let launch = Launch { step, stdin: null.into(), stdout: output, stderr: Stderr::Inherit, observe: false };
     firedoor_sandbox::spawn(launch).map_err(|e| e.to_string())
 }
 

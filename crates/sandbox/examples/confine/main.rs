@@ -6,7 +6,11 @@
 mod probes;
 mod resources;
 
-use std::{io::Write, os::fd::AsFd, process::ExitCode};
+use std::{
+    io::{Read, Seek, Write},
+    os::fd::AsFd,
+    process::ExitCode,
+};
 
 use firedoor_model::launch::Step;
 use firedoor_sandbox::{Launch, Stderr, spawn};
@@ -29,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Extra words: `attempts` prints what was refused at the end, `verbose` prints pid and outcome first, `term` forwards one SIGTERM when the server is up and has
+/// Extra words: `attempts` prints what was refused at the end, `observe` what was observed, `verbose` prints pid and outcome first, `term` forwards one SIGTERM when the server is up and has
 /// written a line, `kill` kills the tree then.
 fn run(path: &str, words: &[&str]) -> ExitCode {
     let fail = |text: String| {
@@ -48,7 +52,13 @@ fn run(path: &str, words: &[&str]) -> ExitCode {
             (Ok(stdin), Ok(stdout)) => (stdin, stdout),
             (Err(e), _) | (_, Err(e)) => return fail(format!("standard streams: {e}")),
         };
-    let mut tree = match spawn(Launch { step: &step, stdin, stdout, stderr: Stderr::Inherit }) {
+    let mut tree = match spawn(Launch {
+        step: &step,
+        stdin,
+        stdout,
+        stderr: Stderr::Inherit,
+        observe: words.contains(&"observe"),
+    }) {
         Ok(tree) => tree,
         Err(e) => return fail(e.to_string()),
     };
@@ -72,6 +82,12 @@ fn run(path: &str, words: &[&str]) -> ExitCode {
         while let Some(attempt) = tree.next_attempt() {
             let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&attempt).unwrap_or_default());
         }
+    }
+    if let Some(record) = tree.record().and_then(|r| r.try_clone_to_owned().ok()) {
+        let mut text = String::new();
+        let mut file = std::fs::File::from(record);
+        let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
+        let _ = write!(std::io::stderr(), "{text}{}", read.err().map(|e| e.to_string()).unwrap_or_default());
     }
     match ended {
         Ok(exit) => {

@@ -9,13 +9,14 @@ use std::{
 use firedoor_model::{
     Untrusted,
     network::{Attempt, AttemptKind},
+    observation::Observed,
 };
 use nix::{
     sys::socket::{self, MsgFlags},
     unistd::Pid,
 };
 
-use crate::procfs;
+use crate::{observe::Journal, procfs};
 
 /// The same attempt is told again after this long.
 const AGAIN: Duration = Duration::from_secs(600);
@@ -24,19 +25,33 @@ const MAX_TOLD: usize = 64;
 /// Longest target, in characters.
 const MAX_TEXT: usize = 300;
 
-/// The guardian's end of the channel for refused attempts.
+/// The guardian's end of the channel for refused attempts, and the record of observe mode.
 pub(crate) struct Attempts {
     channel: OwnedFd,
+    journal: Option<Journal>,
     told: HashMap<(AttemptKind, String), Instant>,
 }
 
 impl Attempts {
-    pub fn new(channel: OwnedFd) -> Self {
-        Self { channel, told: HashMap::new() }
+    pub fn new(channel: OwnedFd, journal: Option<Journal>) -> Self {
+        Self { channel, journal, told: HashMap::new() }
+    }
+
+    /// Writes down what was allowed, where that is wanted.
+    pub fn allowed(&mut self, kind: AttemptKind, target: &str) {
+        self.write_down(kind, target, true);
+    }
+
+    fn write_down(&mut self, kind: AttemptKind, target: &str, allowed: bool) {
+        if let Some(journal) = &mut self.journal {
+            let target = target.chars().take(MAX_TEXT).collect::<String>();
+            journal.note(Observed::Connection { kind, target: Untrusted::new(target), allowed });
+        }
     }
 
     /// Tells of an attempt of a thread. A caller that does not listen loses it.
     pub fn tell(&mut self, thread: Pid, kind: AttemptKind, target: &str, reason: &str) {
+        self.write_down(kind, target, false);
         let now = Instant::now();
         self.told.retain(|_, at| now.duration_since(*at) < AGAIN);
         let target: String = target.chars().take(MAX_TEXT).collect();
@@ -70,7 +85,7 @@ mod tests {
     #[test]
     fn each_attempt_is_told_once_and_not_too_many() {
         let (ours, theirs) = control::pair().unwrap();
-        let mut attempts = Attempts::new(theirs);
+        let mut attempts = Attempts::new(theirs, None);
         let own = Pid::this();
         for n in 0..1000 {
             attempts.tell(own, AttemptKind::Network, "evil.example:443", "no");

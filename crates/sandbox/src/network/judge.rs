@@ -140,7 +140,13 @@ impl Judge {
     /// The real address of a TCP connection.
     fn tcp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<SocketAddr> {
         let (target, verdict) = self.listed()?.real(to, Port::Tcp(to.port()));
-        verdict.map_err(|refusal| self.refuse(caller, AttemptKind::Network, &target, &refusal.to_string()))
+        match verdict {
+            Ok(real) => {
+                self.attempts.allowed(AttemptKind::Network, &target);
+                Ok(real)
+            }
+            Err(refusal) => Err(self.refuse(caller, AttemptKind::Network, &target, &refusal.to_string())),
+        }
     }
 
     fn connect_udp(&mut self, caller: &Caller<'_>, socket: &Socket, to: SocketAddr) -> nix::Result<Outcome> {
@@ -159,7 +165,13 @@ impl Judge {
     pub(super) fn udp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<SocketAddr> {
         let listed = self.listed()?;
         let (target, verdict) = listed.real(to, Port::Udp(to.port()));
-        let Err(refusal) = verdict else { return verdict.map_err(|_| Errno::EACCES) };
+        let refusal = match verdict {
+            Ok(real) => {
+                self.attempts.allowed(AttemptKind::Network, &format!("{target} (UDP)"));
+                return Ok(real);
+            }
+            Err(refusal) => refusal,
+        };
         // C libraries connect UDP sockets to what they have looked up only to see which way it would go; that is no attempt.
         if listed.names.meant_by(to.ip()).is_some() || matches!(to.port(), 0 | u16::MAX) {
             return Err(Errno::ENETUNREACH);
@@ -175,6 +187,7 @@ impl Judge {
     pub(super) fn unix(&mut self, caller: &Caller<'_>, path: &[u8]) -> nix::Result<super::unix::Resolved> {
         let (found, allowed) = self.listed()?.sockets.find(caller.thread, path)?;
         if allowed {
+            self.attempts.allowed(AttemptKind::Socket, &found.path.to_string_lossy());
             return Ok(found);
         }
         if found.is_asked_by_libc() {
@@ -193,7 +206,11 @@ impl Judge {
             (Kind::Tcp, Address::Inet(to)) if to.port() == 0 && !listed.listen => {
                 sys::bind(socket.fd.as_fd(), &address::encode(to, socket.domain))
             }
-            (Kind::Tcp, Address::Inet(to)) if listed.listen && is_here(to) => bind_here(&socket, to),
+            (Kind::Tcp, Address::Inet(to)) if listed.listen && is_here(to) => {
+                let bound = bind_here(&socket, to);
+                self.attempts.allowed(AttemptKind::Listen, &to.to_string());
+                bound
+            }
             (Kind::Udp, Address::Inet(to)) if to.port() == 0 && is_here(to) => listed.bind_udp(&socket, to),
             (Kind::Tcp | Kind::Udp, Address::Inet(to)) => {
                 Err(self.refuse(caller, AttemptKind::Listen, &to.to_string(), NO_LISTEN))

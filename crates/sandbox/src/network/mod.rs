@@ -1,7 +1,8 @@
 //! Network calls of the server, judged and performed by the guardian.
 //!
 //! The arguments are read once; what is judged is our copy, and what acts is a duplicate of the server's socket in our own
-//! process. A call is never continued: another thread could change its memory between our look and the kernel's.
+//! process. A call that is judged is never continued: another thread could change its memory between our look and the
+//! kernel's. What observe mode only writes down goes on: see [`crate::observe`].
 //!
 //! Architecture invariant: nothing here waits. What the network has not decided yet is kept in [`pending`].
 
@@ -35,7 +36,7 @@ use nix::{
     poll::{PollFd, PollFlags},
 };
 
-use crate::{metadata::Writable, sys};
+use crate::{metadata::Writable, observe::Observer, sys};
 use attempts::Attempts;
 use caller::Caller;
 use judge::Judge;
@@ -64,9 +65,18 @@ pub(crate) enum Reach {
     },
 }
 
+/// What a supervisor has to do.
+pub(crate) struct Duty {
+    /// What is allowed.
+    pub reach: Reach,
+    /// Who writes down what is done, if that is wanted.
+    pub observer: Option<Observer>,
+}
+
 /// The guardian's end of one filter.
 pub(crate) struct Supervisor {
     listener: OwnedFd,
+    observer: Option<Observer>,
     judge: Judge,
     files: Writable,
     pending: Pending,
@@ -81,11 +91,14 @@ enum Outcome {
 }
 
 impl Supervisor {
-    pub fn new(listener: OwnedFd, reach: Reach, attempts: OwnedFd) -> nix::Result<Self> {
+    pub fn new(listener: OwnedFd, Duty { reach, observer }: Duty, attempts: OwnedFd) -> nix::Result<Self> {
         sys::take_turns(listener.as_fd());
+        let errno = |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO));
+        let journal = observer.as_ref().map(Observer::for_connections).transpose().map_err(errno)?;
         let (Reach::Proxy { writable, .. } | Reach::Listed { writable, .. }) = &reach;
         let files = Writable::new(writable);
-        Ok(Self { listener, judge: Judge::new(reach, Attempts::new(attempts))?, files, pending: Pending::default() })
+        let judge = Judge::new(reach, Attempts::new(attempts, journal))?;
+        Ok(Self { listener, observer, judge, files, pending: Pending::default() })
     }
 
     /// Adds what is to be watched.
@@ -124,6 +137,13 @@ impl Supervisor {
     fn serve(&mut self) {
         // Without a call: its process was killed before we looked.
         let Ok(call) = sys::notification(self.listener.as_fd()) else { return };
+        if let Some(observer) = &mut self.observer {
+            observer.look(self.listener.as_fd(), &call);
+            if observer.only_logs(&call) {
+                while sys::let_go_on(self.listener.as_fd(), call.id) == Err(Errno::EINTR) {}
+                return;
+            }
+        }
         let result = match self.decide(&call) {
             Ok(Outcome::Later(work)) => match self.pending.keep(self.listener.as_fd(), call.id, work) {
                 Ok(()) => return,

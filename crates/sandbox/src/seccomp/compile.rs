@@ -4,7 +4,7 @@ use nix::libc::{self, sock_filter};
 
 use super::{
     bpf::{Assembler, Label},
-    table::{Condition, Number, Numbers, Reach, Rule, Table, TableError, Test},
+    table::{Action, Condition, Number, Numbers, Reach, Rule, Table, TableError, Test},
 };
 
 /// First number of the x32 ABI (`__X32_SYSCALL_BIT`, arch/x86/include/uapi/asm/unistd.h).
@@ -88,6 +88,29 @@ pub(crate) fn compile(table: &Table, arch: Arch, reach: Reach) -> Result<Program
     a.assemble().map(Program)
 }
 
+/// The calls of one table, architecture and network that are only written down.
+///
+/// A call is let go on only when this says so: everything else that the filter notifies is performed by the guardian.
+#[derive(Clone, Debug)]
+pub(crate) struct Logged(Vec<(u32, Vec<Rule>)>);
+
+impl Logged {
+    /// Those of a table.
+    pub fn of(table: &Table, arch: Arch, reach: Reach) -> Self {
+        let named = table.numbers.iter().filter_map(|(name, numbers)| Some((name, arch.number(numbers)?)));
+        let rules = named.map(|(name, number)| (number, rules_for(table, name, reach).into_iter().cloned().collect()));
+        let logs = |(_, rules): &(u32, Vec<Rule>)| rules.iter().any(|r| r.action == Action::Log);
+        Self(rules.filter(logs).collect())
+    }
+
+    /// Whether the first rule that decides about a call only writes it down. Looks at registers only, as the filter does.
+    pub fn contains(&self, number: i32, args: &[u64; 6]) -> bool {
+        let rules = self.0.iter().find(|(n, _)| i64::from(*n) == i64::from(number)).map(|(_, rules)| rules);
+        let first = rules.and_then(|rules| rules.iter().find(|r| r.when.iter().all(|c| c.holds(args))));
+        first.is_some_and(|rule| rule.action == Action::Log)
+    }
+}
+
 /// The rules that name a call, in order.
 pub(super) fn rules_for<'a>(table: &'a Table, name: &str, reach: Reach) -> Vec<&'a Rule> {
     let applies = |r: &&Rule| r.calls.iter().any(|c| c == name) && r.network.is_none_or(|n| n == reach);
@@ -142,19 +165,11 @@ mod tests {
     const BOTH: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
     const REACHES: [Reach; 3] = [Reach::None, Reach::Proxy, Reach::Listed];
 
-    fn holds(c: &Condition, args: &[u64; 6]) -> bool {
-        let low = u32::try_from(args[usize::from(c.arg)] & 0xffff_ffff).unwrap() & c.mask;
-        match &c.test {
-            Test::Is(values) => values.contains(&low),
-            Test::Not(values) => !values.contains(&low),
-        }
-    }
-
     /// What the table says, read directly.
     fn meant(table: &Table, arch: Arch, reach: Reach, number: u32, args: &[u64; 6]) -> u32 {
         let named = table.numbers.iter().find(|(_, n)| arch.number(n) == Some(number));
         let rules = named.map(|(name, _)| rules_for(table, name, reach)).unwrap_or_default();
-        let first = rules.iter().find(|r| r.when.iter().all(|c| holds(c, args)));
+        let first = rules.iter().find(|r| r.when.iter().all(|c| c.holds(args)));
         first.map_or(libc::SECCOMP_RET_ALLOW, |r| r.action.value())
     }
 
@@ -211,6 +226,37 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Observing changes the answer for calls that would have been allowed, and for no others.
+    #[test]
+    fn only_what_would_be_allowed_is_logged() {
+        let (plain, observing) = (Table::built_in().unwrap(), Table::observing().unwrap());
+        let mut logged = 0;
+        for arch in BOTH {
+            for reach in REACHES {
+                let (before, after) =
+                    (compile(&plain, arch, reach).unwrap(), compile(&observing, arch, reach).unwrap());
+                let logs = Logged::of(&observing, arch, reach);
+                for (name, numbers) in &observing.numbers {
+                    let Some(number) = arch.number(numbers) else { continue };
+                    let conditions: Vec<_> = rules_for(&observing, name, reach).iter().flat_map(|r| &r.when).collect();
+                    for x in interesting(&conditions) {
+                        let args = [x, x, x, x, 0, x];
+                        let call = Call { number, arch: arch.audit(), args };
+                        let (was, is) = (run(&before.0, &call), run(&after.0, &call));
+                        if logs.contains(number.cast_signed(), &args) {
+                            let want = (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF);
+                            assert_eq!((was, is), want, "{name} {args:x?} {arch:?} {reach:?}");
+                            logged += 1;
+                        } else {
+                            assert_eq!(was, is, "{name} {args:x?} {arch:?} {reach:?}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(logged > 0);
     }
 
     #[test]

@@ -7,6 +7,6 @@ mod install;
 mod interpreter;
 mod table;
 
-pub(crate) use compile::{Arch, Program, compile};
+pub(crate) use compile::{Arch, Logged, Program, compile};
 pub(crate) use install::{Listener, install};
 pub(crate) use table::{Reach, Table, TableError};

@@ -1,0 +1,184 @@
+//! A profile that follows from what an observed server did, for a person to read and to keep.
+//!
+//! What was allowed is granted again, collapsed by directory; what was refused stands beside it, commented out. So a
+//! proposal that nobody edits opens nothing that was closed, whatever the server tried.
+
+mod collapse;
+mod words;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use firedoor_model::{
+    Untrusted,
+    launch::Access,
+    network::{AttemptKind, HostGrant},
+    observation::{Basis, Record, Use},
+    paths::Paths,
+};
+use serde::Serialize;
+
+use crate::{
+    grants::closed_on_purpose,
+    profile_path,
+    protect::{Objection, Protected},
+};
+use collapse::{Needs, collapse};
+
+/// Most warnings of one kind; a server that reads a whole keyring need not be told file by file.
+const MAX_WARNINGS: usize = 20;
+
+/// A proposed profile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Proposal {
+    /// What to call it: the file's name without `.toml`.
+    pub name: String,
+    /// The file's text.
+    pub toml: String,
+    /// What to think about before using it.
+    pub warnings: Vec<String>,
+}
+
+/// What one half of a proposal, allowed or refused, asks for.
+#[derive(Debug, Default)]
+struct Half {
+    paths: BTreeMap<PathBuf, Access>,
+    args: Option<Access>,
+    hosts: BTreeSet<String>,
+    sockets: BTreeSet<String>,
+    listen: bool,
+}
+
+/// The whole of it.
+#[derive(Debug, Default)]
+struct Draft {
+    allowed: Half,
+    refused: Half,
+    /// Paths that stay linked into the private home, and what for.
+    state: BTreeMap<String, Access>,
+    warnings: Vec<String>,
+}
+
+/// Proposes a profile. Looks at the home's directories, to follow links of protected places.
+pub fn propose(record: &Record, basis: &Basis, paths: &Paths) -> Proposal {
+    let protected = Protected::new(paths);
+    let mut draft = Draft::default();
+    draft.files(record, basis, &protected);
+    draft.connections(record);
+    if record.is_truncated() {
+        draft.warnings.push("more was done than is recorded: the profile may lack something".into());
+    }
+    draft.warnings.dedup();
+    words::proposal(&draft, basis, protected.home())
+}
+
+impl Draft {
+    fn files(&mut self, record: &Record, basis: &Basis, protected: &Protected) {
+        let home = protected.home();
+        let granted: Vec<_> = basis.grants.iter().map(|g| (real_or(&g.path), g.access)).collect();
+        let state: Vec<_> = basis.state.iter().map(|text| (text, real_or(&profile_path(text, home)))).collect();
+        let (mut allowed, mut refused) = (Needs::default(), Needs::default());
+        let mut warned: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
+        let mut unreadable = 0_usize;
+        for (path, how, was_allowed) in record.files() {
+            let Some(path) = representable(path) else {
+                unreadable += 1;
+                continue;
+            };
+            let (path, access) = match how {
+                Use::Create => (path.parent().unwrap_or(path), Access::Write),
+                how => (path, how.needs()),
+            };
+            if granted.iter().any(|(place, a)| *a >= access && path.starts_with(place)) {
+                continue;
+            }
+            if !was_allowed && closed_on_purpose(path) {
+                continue;
+            }
+            let mut warn = |what: &'static str| {
+                warned.entry(what).or_default().insert(words::shown(path, home));
+            };
+            let half = if was_allowed { &mut allowed } else { &mut refused };
+            match protected.objection(path, access) {
+                Some(Objection::Own) => warn("belongs to Firedoor and is never granted"),
+                // Its process's own view, or another's: nothing that a grant could open.
+                Some(Objection::TooMuch) if path.starts_with("/proc") || path.starts_with("/sys") => {}
+                Some(Objection::TooMuch) => warn("holds too much to be granted: name what is needed in it"),
+                Some(Objection::Protected) if was_allowed => {
+                    warn("is a protected place, and was granted: keep it only if the server's work needs it");
+                    if !self.stays_linked(path, access, &state) {
+                        half.add_exactly(path, access);
+                    }
+                }
+                Some(Objection::Protected) => warn("is a protected place, was refused, and is not proposed"),
+                None if was_allowed && self.stays_linked(path, access, &state) => {}
+                None if basis.arguments.iter().any(|a| path.starts_with(a)) => {
+                    let args = if was_allowed { &mut self.allowed.args } else { &mut self.refused.args };
+                    *args = (*args).max(Some(access.max(Access::Read)));
+                }
+                None => half.add(path, access),
+            }
+        }
+        if unreadable > 0 {
+            self.warnings.push(format!("{unreadable} paths with unusual characters cannot stand in a profile"));
+        }
+        for (what, places) in warned {
+            let more = places.len().saturating_sub(MAX_WARNINGS);
+            self.warnings.extend(places.into_iter().take(MAX_WARNINGS).map(|place| format!("{place} {what}")));
+            if more > 0 {
+                self.warnings.push(format!("{more} more: {what}"));
+            }
+        }
+        let may = |dir: &Path, access| protected.objection(dir, access).is_none();
+        self.allowed.paths = collapse(allowed, home, &may);
+        self.refused.paths = collapse(refused, home, &may);
+        // What is granted in any case need not be asked for.
+        let Half { paths, .. } = &self.allowed;
+        self.refused.paths.retain(|path, access| !paths.iter().any(|(p, a)| *a >= *access && path.starts_with(p)));
+    }
+
+    /// Notes that a path of the profile in force, which links it into the private home, was used.
+    fn stays_linked(&mut self, path: &Path, access: Access, state: &[(&String, PathBuf)]) -> bool {
+        let Some((text, _)) = state.iter().find(|(_, place)| path.starts_with(place)) else { return false };
+        let known = self.state.entry((*text).clone()).or_insert(access);
+        *known = (*known).max(access);
+        true
+    }
+
+    fn connections(&mut self, record: &Record) {
+        for (kind, target, allowed) in record.connections() {
+            let half = if allowed { &mut self.allowed } else { &mut self.refused };
+            match kind {
+                AttemptKind::Network => {
+                    let text = target.raw().replace(" (UDP)", "/udp");
+                    half.hosts.extend(text.parse::<HostGrant>().ok().map(|host| host.to_string()));
+                }
+                AttemptKind::Listen => half.listen = true,
+                // Limits are a matter of taste, and what is used up says nothing about what is needed.
+                AttemptKind::Resource => {}
+                AttemptKind::Socket => {
+                    half.sockets.extend(representable(target).map(|path| path.to_string_lossy().into_owned()));
+                }
+            }
+        }
+        // A name that was refused when it was looked up, and its ports later, are one thing.
+        let allowed = self.allowed.hosts.clone();
+        self.refused.hosts.retain(|host| !allowed.contains(host));
+    }
+}
+
+/// The path, if it can stand in a file that people read.
+fn representable(path: &Untrusted) -> Option<&Path> {
+    let text = path.raw();
+    let plain = text.starts_with('/') && !text.contains(char::REPLACEMENT_CHARACTER) && !text.contains("/..");
+    (plain && path.visible(usize::MAX) == text).then(|| Path::new(text))
+}
+
+fn real_or(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests;
