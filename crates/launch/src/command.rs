@@ -30,6 +30,8 @@ pub(crate) struct PackageCommand {
     pub(crate) packages: Vec<Spec>,
     /// The program that runs, if it is named apart from the package.
     pub(crate) command: Option<String>,
+    /// What a shell runs instead of a program: npx's `--call`.
+    pub(crate) call: Option<String>,
     /// What that program gets.
     pub(crate) rest: Vec<OsString>,
     /// Options that the install must repeat to fill the same cache.

@@ -1,7 +1,7 @@
 //! Which variables of the client's environment a server gets.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs::File,
     io::Read as _,
@@ -27,6 +27,7 @@ struct Marks {
     values: Vec<String>,
     install: Vec<String>,
     certificates: Vec<String>,
+    skip: BTreeMap<String, String>,
 }
 
 #[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
@@ -84,9 +85,10 @@ pub(crate) fn filter(env: &[(OsString, OsString)], keep: &BTreeSet<&str>) -> (Ve
     (kept, dropped.into_iter().collect())
 }
 
-/// What an install gets of the variables that stayed.
+/// What an install gets: of the variables that stayed, and what keeps its scripts from downloads that would fail.
 pub(crate) fn for_install(env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-    env.iter().filter(|(name, _)| MARKS.install.iter().any(|n| name == n.as_str())).cloned().collect()
+    let stays = env.iter().filter(|(name, _)| MARKS.install.iter().any(|n| name == n.as_str()));
+    stays.cloned().chain(MARKS.skip.iter().map(|(name, value)| (name.into(), value.into()))).collect()
 }
 
 /// The files that hold the certificate authorities named in the environment. Only files that are nothing else: the
@@ -158,7 +160,9 @@ mod tests {
     #[test]
     fn installs_get_no_secret_even_if_declared() {
         let env = [("PATH", "/bin"), ("GITHUB_TOKEN", "x"), ("FOO", "x")].map(|(n, v)| (n.into(), v.into()));
-        assert_eq!(for_install(&env), [("PATH".into(), "/bin".into())]);
+        let (first, set) = for_install(&env).split_first().map(|(f, s)| (f.clone(), s.to_vec())).unwrap();
+        assert_eq!(first, ("PATH".into(), "/bin".into()));
+        assert!(set.iter().all(|(name, _)| MARKS.skip.contains_key(name.to_str().unwrap())));
     }
 
     #[test]

@@ -94,6 +94,17 @@ pub enum PlanError {
         /// Where it should be.
         dir: PathBuf,
     },
+    /// The package is there, but not what should run.
+    #[error(
+        "{package} brings no program to start ({names:?} is not among its programs): name one of them, \
+             as `npx --package PACKAGE PROGRAM` or `uvx --from PACKAGE PROGRAM`"
+    )]
+    NoProgram {
+        /// The package.
+        package: String,
+        /// What was looked for.
+        names: String,
+    },
 }
 
 impl PlanError {

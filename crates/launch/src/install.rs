@@ -9,7 +9,7 @@ use std::{
     fs::{self, DirBuilder, OpenOptions},
     io::{self, Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     time::Duration,
 };
 
@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::PlanError,
-    identity::{Ecosystem, Package, hash_file},
+    identity::{Ecosystem, Package},
+    installed::{self, Brought},
     private::Private,
-    profile::normal,
 };
 
 /// How long an install may take.
@@ -30,10 +30,6 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 const REFRESH: u64 = 24 * 60 * 60 * 1000;
 /// When a failed refresh is tried again.
 const RETRY: u64 = 60 * 60 * 1000;
-/// Largest record or lock file that is read.
-const MAX_FILE: u64 = 32 << 20;
-/// Most directories looked through for the installed package.
-const MAX_DIRS: usize = 4096;
 
 /// The install to run before the server. The engine runs `step` under its confinement, lets its proxy through to
 /// `hosts` only, and then calls [`InstallStep::done`] or [`InstallStep::failed`], and plans again.
@@ -91,6 +87,8 @@ pub(crate) struct Record {
     /// When a refresh failed last.
     failed: Option<Millis>,
     pub(crate) package: Package,
+    /// The tree with the package and what it depends on, in the generation: npm's `_npx/KEY`, uv's environment.
+    tree: PathBuf,
 }
 
 /// What is there already.
@@ -105,6 +103,11 @@ pub(crate) enum Installed {
 }
 
 impl Private {
+    /// The tree that an install brought.
+    pub(crate) fn tree(&self, record: &Record) -> PathBuf {
+        self.generation(&record.generation).join(&record.tree)
+    }
+
     /// The directory of a generation.
     pub(crate) fn generation(&self, name: &str) -> PathBuf {
         self.packages().join(name)
@@ -126,7 +129,8 @@ impl Private {
     fn record(&self) -> Option<Record> {
         let text = read_regular(&self.marker(), 64 * 1024).ok()?;
         let record: Record = serde_json::from_slice(&text).ok()?;
-        started(&record.generation).map(|_| record)
+        let inside = record.tree.components().all(|part| matches!(part, Component::Normal(_)));
+        started(&record.generation).filter(|_| inside).map(|_| record)
     }
 
     fn write_record(&self, record: &Record) -> Result<(), PlanError> {
@@ -193,8 +197,9 @@ impl InstallStep {
     pub fn done(&self, now: Millis) -> Result<(), PlanError> {
         let Target { private, generation, command, ecosystem, name } = &self.target;
         let dir = private.generation(generation);
-        let package = find(*ecosystem, &dir, name)?
+        let Brought { package, tree } = installed::find(*ecosystem, &dir, name)?
             .ok_or_else(|| PlanError::NotInstalled { package: self.package.clone(), dir: dir.clone() })?;
+        let tree = tree.strip_prefix(&dir).map(Path::to_owned).unwrap_or(tree);
         let previous = private.record().map(|r| r.generation).filter(|g| g != generation);
         private.write_record(&Record {
             command: *command,
@@ -203,6 +208,7 @@ impl InstallStep {
             installed: now,
             failed: None,
             package,
+            tree,
         })?;
         private.sweep(now);
         Ok(())
@@ -232,86 +238,4 @@ pub(crate) fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("it is larger than {max} bytes")));
     }
     Ok(bytes)
-}
-
-/// The subdirectories of a directory, bounded, symbolic links left out.
-fn subdirs(dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    let mut all: Vec<PathBuf> = entries
-        .take(MAX_DIRS)
-        .flatten()
-        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
-        .map(|e| e.path())
-        .collect();
-    all.sort();
-    all
-}
-
-/// A version or integrity is shown and stored: printable ASCII, and short.
-fn plain(text: &str) -> bool {
-    !text.is_empty() && text.len() <= 256 && text.bytes().all(|b| b.is_ascii_graphic())
-}
-
-/// The package in a generation.
-pub(crate) fn find(ecosystem: Ecosystem, dir: &Path, name: &str) -> Result<Option<Package>, PlanError> {
-    match ecosystem {
-        Ecosystem::Npm => find_npm(dir, name),
-        Ecosystem::Pypi => Ok(find_pypi(dir, name)),
-    }
-}
-
-#[derive(Deserialize)]
-struct LockFile {
-    #[serde(default)]
-    packages: std::collections::BTreeMap<String, Locked>,
-}
-
-#[derive(Deserialize)]
-struct Locked {
-    version: Option<String>,
-    integrity: Option<String>,
-}
-
-fn find_npm(dir: &Path, name: &str) -> Result<Option<Package>, PlanError> {
-    for tree in subdirs(&dir.join("npm/_npx")) {
-        let path = tree.join("node_modules/.package-lock.json");
-        let text = match read_regular(&path, MAX_FILE) {
-            Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-            Err(e) => return Err(PlanError::io(path, "read the lock file of the install", e)),
-        };
-        let lock: LockFile = serde_json::from_slice(&text)
-            .map_err(|e| PlanError::io(path, "read the lock file of the install", e.into()))?;
-        let Some(locked) = lock.packages.get(&format!("node_modules/{name}")) else { continue };
-        let Some(version) = locked.version.clone().filter(|v| plain(v)) else { continue };
-        let integrity = locked.integrity.clone().filter(|i| plain(i));
-        return Ok(Some(Package { ecosystem: Ecosystem::Npm, name: name.into(), version, integrity }));
-    }
-    Ok(None)
-}
-
-fn find_pypi(dir: &Path, name: &str) -> Option<Package> {
-    let archives = subdirs(&dir.join("uv/cache/archive-v0"));
-    // Environments lie beside the unpacked wheels; an environment says which version is used.
-    let environments = archives.iter().flat_map(|a| subdirs(&a.join("lib")));
-    let mut used = environments.filter_map(|python| dist_info(&python.join("site-packages"), name));
-    let (version, installed) = used.next()?;
-    // The unpacked wheel's RECORD is the one its publisher made.
-    let wheels = archives.iter().filter_map(|a| dist_info(a, name));
-    let record = wheels.into_iter().find(|(v, _)| *v == version).map_or(installed, |(_, dir)| dir).join("RECORD");
-    let integrity = fs::symlink_metadata(&record)
-        .is_ok_and(|m| m.is_file())
-        .then(|| hash_file(&record).ok())
-        .flatten()
-        .map(|digest| format!("sha256:{digest}"));
-    Some(Package { ecosystem: Ecosystem::Pypi, name: name.into(), version, integrity })
-}
-
-/// The version of a package in a directory of Python packages, and its `NAME-VERSION.dist-info`.
-fn dist_info(dir: &Path, name: &str) -> Option<(String, PathBuf)> {
-    subdirs(dir).into_iter().find_map(|path| {
-        let file = path.file_name()?.to_str()?.strip_suffix(".dist-info")?;
-        let (found, version) = file.rsplit_once('-')?;
-        (normal(found) == name && plain(version)).then(|| (version.to_owned(), path.clone()))
-    })
 }

@@ -12,6 +12,7 @@ mod error;
 mod grants;
 mod identity;
 mod install;
+mod installed;
 mod plan;
 mod private;
 mod profile;
@@ -35,7 +36,7 @@ pub use error::PlanError;
 pub use identity::{Ecosystem, Identity, Package, What};
 pub use install::InstallStep;
 pub use plan::{Plan, Run, plan};
-pub use profile::{ArgumentAccess, Match, Problem, Profile, Profiles, Subject};
+pub use profile::{ArgumentAccess, Kind, Match, Problem, Profile, Profiles, Subject};
 pub use proposal::{Proposal, propose};
 
 /// What `firedoor grants` holds for one entry.

@@ -1,5 +1,6 @@
 //! Putting a plan together.
 
+mod container;
 mod package;
 
 use std::{
@@ -11,7 +12,7 @@ use std::{
 
 use firedoor_model::{
     launch::{Access, Confinement, Grant, LaunchRequest, Network, Step},
-    network::Hosts,
+    network::{HostGrant, Hosts},
     observation::Basis,
 };
 
@@ -24,7 +25,7 @@ use crate::{
     identity::{Ecosystem, Identity, What, hash_file},
     install::InstallStep,
     private::Private,
-    profile::{ArgumentAccess, Found, Profile, Subject},
+    profile::{ArgumentAccess, Found, Kind, Profile, Subject},
     profile_path,
     program::{Lookup, Program},
     protect::Protected,
@@ -79,8 +80,10 @@ struct Planner<'a> {
     context: &'a Context<'a>,
     at: Lookup<'a>,
     program: Program,
+    /// What the program gets.
+    args: Vec<OsString>,
     private: Private,
-    profile: Option<&'a Profile>,
+    profile: Profile,
     env: Vec<(OsString, OsString)>,
     dropped_env: Vec<String>,
     grants: Grants,
@@ -115,26 +118,48 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
         }
         None => context.profiles.find(subject.as_slice()),
     };
+    let of_kind = context.profiles.of_kind(kind(&name, &command, &program));
     let profile = match found {
-        Found::Profile(p) => Some(p),
-        Found::Nothing => None,
+        Found::Profile(p) => of_kind.map_or_else(|| p.clone(), |beneath| p.clone().over(beneath)),
+        Found::Nothing => of_kind.cloned().unwrap_or_else(none),
         Found::Withheld => {
             grants.note("no profile is used: a profile file of yours that may be for this server is broken");
-            None
+            none()
         }
     };
     let mut keep: BTreeSet<&str> = context.user.env.iter().map(String::as_str).collect();
     keep.extend(context.declared_env.into_iter().flatten().map(String::as_str));
-    keep.extend(profile.into_iter().flat_map(|p| &p.env).map(String::as_str));
+    keep.extend(profile.env.iter().map(String::as_str));
     let (env, dropped_env) = environment::filter(&env, &keep);
 
     let private = Private::of(context.paths, &request.entry);
     private.create()?;
-    let planner = Planner { request, subject: known, context, at, program, private, profile, env, dropped_env, grants };
+    let args = request.args.clone();
+    let planner =
+        Planner { request, subject: known, context, at, program, args, private, profile, env, dropped_env, grants };
     match command {
         Command::Package(p) => planner.package(&p),
         Command::UvRun(r) => planner.uv_run(&name, &r),
         Command::Plain => planner.plain(&name),
+    }
+}
+
+/// What a server gets for which there is no profile at all.
+fn none() -> Profile {
+    Profile { name: "default".into(), ..Profile::default() }
+}
+
+/// How a server is launched. `name` is the file name of the configured program.
+fn kind(name: &str, command: &Command, program: &Program) -> Kind {
+    match command {
+        Command::Package(p) if p.ecosystem == Ecosystem::Npm => Kind::Npx,
+        Command::Package(_) => Kind::Uvx,
+        Command::UvRun(_) => Kind::Python,
+        Command::Plain => {
+            // A script is of its interpreter's kind.
+            let interpreter = program.interpreter.as_deref().and_then(Path::file_name).and_then(OsStr::to_str);
+            runtime::kind(name).or_else(|| runtime::kind(interpreter?)).unwrap_or(Kind::Native)
+        }
     }
 }
 
@@ -154,8 +179,8 @@ impl Planner<'_> {
             }
             None => self.program_identity()?,
         };
-        if name == "docker" || name == "podman" {
-            self.grants.note("the server runs in a container: what it may reach is decided by the container's options, not by Firedoor");
+        if runtime::kind(name) == Some(Kind::Docker) {
+            container::notes(name, &self.request.args).into_iter().for_each(|note| self.grants.note(note));
         }
         if self.program.interpreter.is_some() {
             let real = self.program.real.clone();
@@ -216,13 +241,11 @@ impl Planner<'_> {
             }
             None => self.program_identity()?,
         };
-        let cache = self.private.cache().join("uv");
         for (name, value) in
             [("UV_OFFLINE", "1"), ("UV_NO_SYNC", "1"), ("UV_FROZEN", "1"), ("UV_PYTHON_DOWNLOADS", "never")]
         {
             self.set(name, value);
         }
-        self.set("UV_CACHE_DIR", &cache);
         let args = self.request.args.clone();
         self.run(what, &args)
     }
@@ -273,7 +296,7 @@ impl Planner<'_> {
         for grant in &self.context.user.grants {
             self.grants.named(&grant.path, grant.access);
         }
-        let Some(profile) = self.profile else { return Ok(()) };
+        let profile = &self.profile;
         for (paths, access) in
             [(&profile.list, Access::List), (&profile.read, Access::Read), (&profile.write, Access::Write)]
         {
@@ -307,15 +330,16 @@ impl Planner<'_> {
     }
 
     /// The hosts and Unix sockets that the profile and the user grant.
-    fn reach(&mut self) -> (Network, Vec<PathBuf>) {
-        let user = self.context.user;
-        let mut hosts = Hosts { allowed: user.hosts.clone(), ..Hosts::default() };
+    fn reach(&mut self, args: &[OsString]) -> (Network, Vec<PathBuf>) {
+        let (user, profile) = (self.context.user, &self.profile);
+        let mut allowed: Vec<HostGrant> = user.hosts.iter().chain(&profile.hosts).cloned().collect();
+        // Of what the server is given, so that it and we read the same.
+        let (found, notes) = profile.endpoints.find(args, &self.env);
+        allowed.extend(found);
+        notes.into_iter().for_each(|note| self.grants.note(note));
+        let hosts = Hosts { allowed, listen: profile.listen, ..Hosts::default() };
         let mut named = user.sockets.clone();
-        if let Some(profile) = self.profile {
-            hosts.allowed.extend(profile.hosts.iter().cloned());
-            hosts.listen = profile.listen;
-            named.extend(profile.unix.iter().map(|p| profile_path(p, self.at.home)));
-        }
+        named.extend(profile.unix.iter().map(|p| profile_path(p, self.at.home)));
         let sockets = named.into_iter().filter(|path| self.grants.socket(path)).collect();
         (Network::Hosts(hosts), sockets)
     }
@@ -327,28 +351,40 @@ impl Planner<'_> {
         let (home, tmp, cache) = (self.private.home(), self.private.tmp(), self.private.cache());
         self.home_at(&home, &tmp, &cache);
         for (name, sub) in [("npm_config_cache", "npm"), ("UV_CACHE_DIR", "uv"), ("PIP_CACHE_DIR", "pip")] {
-            // Package commands have set theirs already.
-            if matches!(what, What::Executable { .. }) || !self.env.iter().any(|(n, _)| n == name) {
-                self.set(name, cache.join(sub));
+            self.set(name, cache.join(sub));
+        }
+        for (name, value) in std::mem::take(&mut self.profile.variables) {
+            if self.env.iter().any(|(n, _)| n == name.as_str()) {
+                continue;
+            }
+            match value.strip_prefix("~/") {
+                Some(rest) => self.set(&name, home.join(rest)),
+                None => self.set(&name, value),
+            }
+        }
+        for argument in std::mem::take(&mut self.profile.arguments) {
+            let option = |text: &OsStr| text.to_str().map(|t| t.split('=').next().unwrap_or_default().to_owned());
+            if !args.iter().any(|a| option(a) == option(OsStr::new(&argument))) {
+                self.args.push(argument.into());
             }
         }
         for dir in [home, tmp, cache] {
             basis.grants.push(Grant { path: dir.clone(), access: Access::Write });
             self.grants.trusted(dir, Access::Write);
         }
-        let (network, sockets) = self.reach();
-        let limits = self.profile.map(|p| p.limits).unwrap_or_default().over(grants::base_limits());
+        let (network, sockets) = self.reach(args);
+        let limits = self.profile.limits.over(grants::base_limits());
         let Grants { grants, notes, .. } = self.grants;
         Ok(Plan::Run(Box::new(Run {
             step: Step {
                 program: self.program.path,
-                args: self.request.args.clone(),
+                args: self.args,
                 env: self.env,
                 cwd: self.request.cwd.clone(),
                 confinement: Confinement { grants, network, sockets, limits },
             },
             identity: Identity::new(what, args),
-            profile: self.profile.map_or_else(|| "default".into(), |p| p.name.clone()),
+            profile: self.profile.name,
             basis,
             dropped_env: self.dropped_env,
             notes,
@@ -363,9 +399,9 @@ impl Planner<'_> {
             grants: self.grants.grants.clone(),
             arguments: arguments.filter_map(|path| fs::canonicalize(path).ok()).collect(),
             subject: self.subject.clone().map(|(kind, name)| (kind.to_owned(), name)),
-            state: self.profile.map(|p| p.state.clone()).unwrap_or_default(),
-            env: self.profile.into_iter().flat_map(|p| &p.env).filter(there).cloned().collect(),
-            profile: self.profile.map_or_else(|| "default".into(), |p| p.name.clone()),
+            state: self.profile.state.clone(),
+            env: self.profile.env.iter().filter(there).cloned().collect(),
+            profile: self.profile.name.clone(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::program::links;
+use crate::{profile::Kind, program::links};
 
 /// Largest `pyvenv.cfg` that is read.
 const MAX_CFG: u64 = 16 * 1024;
@@ -121,6 +121,23 @@ fn sticky(dir: &Path) -> bool {
     fs::metadata(dir).is_ok_and(|m| m.mode() & 0o1000 != 0)
 }
 
+/// The family of an interpreter's file name: without the version at its end.
+fn family(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// How a program of that file name launches a server; `None` when the name says nothing.
+pub(crate) fn kind(name: &str) -> Option<Kind> {
+    Some(match family(name) {
+        "node" | "nodejs" | "tsx" | "ts-node" => Kind::Node,
+        "python" | "pypy" => Kind::Python,
+        "deno" => Kind::Deno,
+        "bun" => Kind::Bun,
+        "docker" | "podman" => Kind::Docker,
+        _ => return None,
+    })
+}
+
 /// What an interpreter was asked to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -133,7 +150,7 @@ pub(crate) enum Target {
 /// The script among an interpreter's arguments. `interpreter` is the configured program's file name.
 pub(crate) fn target(interpreter: &str, args: &[OsString], cwd: &Path) -> Option<Target> {
     // Options whose value is the next argument, per interpreter: node --help, python3 --help, deno run --help.
-    let family = interpreter.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let family = family(interpreter);
     let (valued, eval, subcommands): (&[&str], &[&str], &[&str]) = match family {
         "node" | "nodejs" | "tsx" | "ts-node" => (
             &[

@@ -10,7 +10,7 @@ pub(super) fn npx(tool: &'static str, args: &[OsString]) -> Result<PackageComman
     let mut packages = Vec::new();
     let mut repeat = Vec::new();
     let mut registries = Vec::new();
-    let mut call = false;
+    let mut call = None;
     let mut positional = None;
     while let Some(word) = words.next()? {
         match word {
@@ -27,10 +27,7 @@ pub(super) fn npx(tool: &'static str, args: &[OsString]) -> Result<PackageComman
                 }
                 ("--ignore-scripts" | "--legacy-peer-deps" | "--force" | "-f", None) => repeat.push(name.to_owned()),
                 ("-p" | "--package", _) => packages.push(npm_spec(tool, words.value(name, value)?)?),
-                ("-c" | "--call", _) => {
-                    words.value(name, value)?;
-                    call = true;
-                }
+                ("-c" | "--call", _) => call = Some(words.value(name, value)?.to_owned()),
                 ("--registry", _) => {
                     let url = words.value(name, value)?.to_owned();
                     registries.push(RegistryOption { default: true, url });
@@ -51,9 +48,12 @@ pub(super) fn npx(tool: &'static str, args: &[OsString]) -> Result<PackageComman
     let rest: Vec<OsString> = words.rest.cloned().collect();
     let mut command = None;
     match positional {
-        Some(text) if packages.is_empty() && !call => packages.push(npm_spec(tool, text)?),
+        Some(text) if packages.is_empty() && call.is_none() => packages.push(npm_spec(tool, text)?),
+        Some(_) if call.is_some() => {
+            return Err(refuse(tool, "-c takes no further words".into(), "Put them into what -c runs"));
+        }
         Some(text) => command = Some(text.to_owned()),
-        None if !call => {
+        None if call.is_none() => {
             return Err(refuse(tool, "no package is named".into(), "Name it in the client's configuration"));
         }
         None => {}
@@ -62,7 +62,7 @@ pub(super) fn npx(tool: &'static str, args: &[OsString]) -> Result<PackageComman
         return Err(refuse(tool, "-c needs --package".into(), "Name the packages with --package"));
     }
     let ecosystem = Ecosystem::Npm;
-    Ok(PackageCommand { ecosystem, packages, command, rest, repeat, registries, python: None })
+    Ok(PackageCommand { ecosystem, packages, command, call, rest, repeat, registries, python: None })
 }
 
 /// A registry package: `name`, `@scope/name`, and either with `@version`, `@range` or `@tag` (npm-package-arg).

@@ -73,7 +73,7 @@ pub(super) fn uvx(tool: &'static str, args: &[OsString]) -> Result<PackageComman
     };
     let packages = std::iter::once(first).chain(with).collect();
     let rest = words.rest.cloned().collect();
-    Ok(PackageCommand { ecosystem: Ecosystem::Pypi, packages, command, rest, repeat, registries, python })
+    Ok(PackageCommand { ecosystem: Ecosystem::Pypi, packages, command, call: None, rest, repeat, registries, python })
 }
 
 /// A registry package: `name`, `name[extra]`, with `@version`, `@latest`, or a PEP 440 specifier.

@@ -20,13 +20,11 @@ use crate::{
     grants::{self, Grants},
     identity::{Ecosystem, What, hash_file},
     install::{self, InstallStep, Installed, Record, Target},
+    installed,
     program::links,
     registry::{self, Registries},
     runtime,
 };
-
-/// Largest `package.json` that is read.
-const MAX_MANIFEST: u64 = 1 << 20;
 
 impl Planner<'_> {
     /// npx or uvx: what the project has, what is installed, or an install.
@@ -38,8 +36,8 @@ impl Planner<'_> {
                     self.grants.derived([project.clone()], Access::Read);
                     self.grants.derived(runtime::project(&bin, self.at.home), Access::Read);
                     self.grants.note(format!("runs the package that is installed in {}", project.display()));
-                    let cache = self.private.cache();
-                    self.npm_offline(&cache.join("npm"));
+                    self.npm_at(&self.private.cache().join("npm"));
+                    self.set("npm_config_offline", "true");
                     let node = self.node().to_owned();
                     let what = What::Script { path: bin.clone(), sha256: hash_file(&bin)?, interpreter: node };
                     return self.run(what, &command.rest);
@@ -53,8 +51,6 @@ impl Planner<'_> {
                 }
             }
             Ecosystem::Pypi => {
-                let tool = if self.request.args.first().is_some_and(|a| a == "tool") { "uv" } else { "uvx" };
-                self.uv_itself(tool)?;
                 self.pythons(command)?;
             }
         }
@@ -105,6 +101,9 @@ impl Planner<'_> {
                 npm_install(&self.request.args, command)
             }
             Ecosystem::Pypi => {
+                let tool =
+                    if self.request.args.first().is_some_and(|a| a == "tool" || a == "x") { "uv" } else { "uvx" };
+                self.uv_itself(tool)?;
                 self.uv_at(&dir.join("uv"));
                 uv_install(&self.request.args, command)
             }
@@ -142,25 +141,32 @@ impl Planner<'_> {
         })))
     }
 
-    /// Runs what is installed, without network.
+    /// Runs what is installed: the package's own program, which can read its packages and not write them.
     fn installed(mut self, command: &PackageCommand, record: Record) -> Result<Plan, PlanError> {
-        let dir = self.private.generation(&record.generation);
-        let registries = registry::registries(command, &self.at, self.node())?;
-        self.registry_env(&registries);
-        match command.ecosystem {
-            Ecosystem::Npm => {
-                let cache = dir.join("npm");
-                self.npm_offline(&cache);
-                // npx takes a lock there at each start.
-                self.grants.trusted(cache, Access::Write);
-            }
-            Ecosystem::Pypi => {
-                let cache = dir.join("uv");
-                self.uv_at(&cache);
-                self.set("UV_OFFLINE", "1");
-                self.grants.trusted(cache, Access::Write);
+        let tree = self.private.tree(&record);
+        self.grants.trusted(tree.clone(), Access::Read);
+        let bin = installed::programs(command.ecosystem, &tree);
+        self.args = command.rest.clone();
+        if let Some(call) = &command.call {
+            self.program.path = "/bin/sh".into();
+            self.args = vec!["-c".into(), call.into()];
+        } else {
+            let names = installed::program_names(command, &tree);
+            match names.iter().filter(|n| !n.contains('/')).map(|n| bin.join(n)).find(|p| p.is_file()) {
+                Some(program) => self.program.path = program,
+                // `npx --package tsx node x.js`: what no package brings is looked up as a shell would.
+                None => match command.command.as_deref().map(|name| self.at.resolve(OsStr::new(name))) {
+                    Some(Ok(found)) => {
+                        self.program.path = found.path;
+                        self.program.files.extend(found.files);
+                        self.program.bin_dirs.extend(found.bin_dirs);
+                    }
+                    _ => return Err(PlanError::NoProgram { package: record.package.name, names: names.join(", ") }),
+                },
             }
         }
+        // As npx and uvx have it.
+        self.program.bin_dirs.insert(0, bin);
         self.run(What::Package(record.package), &command.rest)
     }
 
@@ -179,21 +185,13 @@ impl Planner<'_> {
             }
         }
         let package = modules.join(&spec.name);
-        let text = install::read_regular(&package.join("package.json"), MAX_MANIFEST).ok()?;
-        let json: serde_json::Value = serde_json::from_slice(&text).ok()?;
-        let version = json.get("version")?.as_str()?;
-        let same = spec.exact && spec.text == format!("{}@{version}", spec.name);
+        let manifest = installed::Manifest::read(&package)?;
+        let same = spec.exact && spec.text == format!("{}@{}", spec.name, manifest.version.as_deref()?);
         if !spec.bare && !same {
             return None;
         }
-        // npx runs the only program, or the one named like the package (libnpmexec, get-bin-from-manifest).
-        let short = spec.name.rsplit('/').next()?;
-        let bin = match json.get("bin")? {
-            serde_json::Value::String(one) => one.as_str(),
-            serde_json::Value::Object(all) if all.len() == 1 => all.values().next()?.as_str()?,
-            all => all.get(short)?.as_str()?,
-        };
-        let bin = fs::canonicalize(package.join(bin)).ok().filter(|b| b.is_file())?;
+        let (_, file) = manifest.program(&spec.name)?;
+        let bin = fs::canonicalize(package.join(file)).ok().filter(|b| b.is_file())?;
         Some((project, bin))
     }
 
@@ -257,17 +255,14 @@ impl Planner<'_> {
         self.set("npm_config_prefix", cache.join("prefix"));
     }
 
-    fn npm_offline(&mut self, cache: &Path) {
-        self.npm_at(cache);
-        self.set("npm_config_offline", "true");
-    }
-
     fn uv_at(&mut self, cache: &Path) {
         self.set("UV_CACHE_DIR", cache.join("cache"));
         self.set("UV_TOOL_DIR", cache.join("tools"));
         self.set("UV_TOOL_BIN_DIR", cache.join("bin"));
         self.set("UV_PYTHON_DOWNLOADS", "never");
         self.set("UV_NO_CONFIG", "1");
+        // The server cannot write beside its modules, and would compile them at each start.
+        self.set("UV_COMPILE_BYTECODE", "1");
     }
 }
 

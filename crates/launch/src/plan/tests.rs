@@ -117,8 +117,13 @@ impl World {
     /// What the install of `srv` leaves behind.
     fn npm_brings(step: &InstallStep, lock: &str) {
         let modules = step.step.cwd.join("npm/_npx/abc/node_modules");
-        fs::create_dir_all(&modules).unwrap();
+        for dir in [".bin", "srv"] {
+            fs::create_dir_all(modules.join(dir)).unwrap();
+        }
         fs::write(modules.join(".package-lock.json"), lock).unwrap();
+        fs::write(modules.join("srv/package.json"), r#"{"bin":{"other":"o.js","srv":"s.js"}}"#).unwrap();
+        fs::write(modules.join(".bin/srv"), "").unwrap();
+        fs::write(modules.join(".bin/other"), "").unwrap();
     }
 }
 
@@ -153,7 +158,7 @@ fn a_script_gets_its_project_and_private_directories() {
     // Neither what lies above the private home, nor the record of installs beside it.
     assert!(!grants.iter().any(|g| home.parent().unwrap().starts_with(&g.path)), "{grants:?}");
     assert_eq!(run.step.confinement.network, Network::Hosts(Hosts::default()));
-    assert_eq!((run.step.cwd, run.profile.as_str()), (world.at("home/app"), "default"));
+    assert_eq!((run.step.cwd, run.profile.as_str()), (world.at("home/app"), "node"));
     assert!(matches!(run.identity.what, What::Script { path, .. } if path == world.at("home/app/index.js")));
 }
 
@@ -236,14 +241,17 @@ fn installs_are_recorded_refreshed_and_fall_back() {
     let run = world.run(command);
     let What::Package(package) = &run.identity.what else { panic!("{run:?}") };
     assert_eq!((package.version.as_str(), package.integrity.as_deref()), ("1.2.3", Some("sha512-AA")));
-    assert_eq!(run.step.args, ["-y", "srv", "--flag"]);
+    let tree = step.step.cwd.join("npm/_npx/abc");
+    let bin = tree.join("node_modules/.bin");
+    assert_eq!((run.step.program, run.step.args), (bin.join("srv"), vec!["--flag".into()]));
     assert_eq!(run.step.confinement.network, Network::Hosts(Hosts::default()));
-    assert_eq!(var(&run.step.env, "npm_config_offline"), Some(OsStr::new("true")));
-    assert_eq!(var(&run.step.env, "npm_config_cache"), Some(step.step.cwd.join("npm").as_os_str()));
-    assert_eq!(access(&run.step.confinement.grants, &step.step.cwd.join("npm")), Some(Access::Write));
-    assert_eq!(access(&run.step.confinement.grants, &step.step.cwd), None);
+    let path = var(&run.step.env, "PATH").unwrap().to_str().unwrap();
+    assert_eq!(path, format!("{}:{}", bin.display(), world.at("bin").display()));
+    // The server reads its packages; neither they nor anything else of the install is its to write.
+    let below: Vec<_> = run.step.confinement.grants.iter().filter(|g| g.path.starts_with(&step.step.cwd)).collect();
+    assert_eq!(below, [&Grant { path: tree, access: Access::Read }]);
 
-    // What the server writes into the lock file changes nothing: the record was made before it ran.
+    // The identity is what was recorded when the install ended.
     World::npm_brings(&step, &LOCK.replace("1.2.3", "6.6.6"));
     assert_eq!(world.run(command).identity, run.identity);
 
@@ -332,12 +340,59 @@ fn uvx_packages() {
         fs::write(cache.join(dir).join("RECORD"), dir).unwrap();
     }
     step.done(Millis(world.now)).unwrap();
+    assert!(matches!(world.plan("uvx Srv_Time --zone x"), Err(PlanError::NoProgram { .. })));
+    fs::create_dir_all(cache.join("b/bin")).unwrap();
+    fs::write(cache.join("b/bin/srv-time"), "").unwrap();
     let run = world.run("uvx Srv_Time --zone x");
     let What::Package(package) = &run.identity.what else { panic!("{run:?}") };
     assert_eq!((package.name.as_str(), package.version.as_str()), ("srv-time", "2.0"));
     assert!(package.integrity.as_deref().is_some_and(|i| i.starts_with("sha256:")));
-    assert_eq!(var(&run.step.env, "UV_OFFLINE"), Some(OsStr::new("1")));
-    assert_eq!(var(&run.step.env, "UV_CACHE_DIR"), Some(step.step.cwd.join("uv/cache").as_os_str()));
+    assert_eq!((run.step.program, run.step.args), (cache.join("b/bin/srv-time"), vec!["--zone".into(), "x".into()]));
+    assert_eq!(access(&run.step.confinement.grants, &cache.join("b")), Some(Access::Read));
+    assert_eq!(var(&step.step.env, "UV_COMPILE_BYTECODE"), Some(OsStr::new("1")));
+}
+
+#[test]
+fn the_program_that_npx_would_run() {
+    for (line, manifest, want) in [
+        ("npx -y srv a", r#"{"bin":"s.js"}"#, Some("srv a")),
+        ("npx -y srv", r#"{"bin":{"other":"o.js"}}"#, Some("other")),
+        ("npx -y srv", r#"{"bin":{"a":"s.js","other":"s.js"}}"#, None),
+        ("npx -y srv", r#"{"bin":{"other":"o.js","b":"b.js"}}"#, None),
+        ("npx -y srv", "{}", None),
+        ("npx -y srv", "not json", None),
+        ("npx -p srv other -x", "{}", Some("other -x")),
+        ("npx -p srv absent", "{}", None),
+    ] {
+        let world = World::new();
+        let step = world.install(line);
+        World::npm_brings(&step, LOCK);
+        let modules = step.step.cwd.join("npm/_npx/abc/node_modules");
+        fs::write(modules.join("srv/package.json"), manifest).unwrap();
+        step.done(Millis(world.now)).unwrap();
+        let got = match world.plan(line) {
+            Ok(Plan::Run(run)) => {
+                let program = run.step.program.strip_prefix(modules.join(".bin")).unwrap().as_os_str().to_owned();
+                Some([vec![program], run.step.args].concat().join(OsStr::new(" ")).into_string().unwrap())
+            }
+            Ok(Plan::Install(step)) => panic!("{step:?}"),
+            Err(PlanError::NoProgram { .. }) => None,
+            Err(e) => panic!("{e}"),
+        };
+        assert_eq!(got.as_deref(), want, "{line} {manifest}");
+    }
+    // A shell runs what --call says; what no package brings is looked up in PATH.
+    for (line, program, args) in
+        [("npx -p srv -c other", "/bin/sh", vec!["-c", "other"]), ("npx -p srv node x.js", "@/bin/node", vec!["x.js"])]
+    {
+        let world = World::new();
+        let step = world.install(line);
+        World::npm_brings(&step, LOCK);
+        step.done(Millis(world.now)).unwrap();
+        let run = world.run(line);
+        assert_eq!(run.step.program, Path::new(&program.replace('@', world.root.to_str().unwrap())), "{line}");
+        assert_eq!(run.step.args, args, "{line}");
+    }
 }
 
 #[test]
@@ -433,6 +488,65 @@ fn hosts_and_sockets_are_the_profiles_and_the_users() {
     assert_eq!(hosts, ["*.example.org", "api.example.com:443", "listen"]);
     assert_eq!(sockets, [PathBuf::from("/run/docker.sock"), world.at("home/x.sock")]);
     assert!(notes.join(";").contains("engine.sock is not granted: it belongs to Firedoor"), "{notes:?}");
+}
+
+#[test]
+fn what_the_entry_itself_names_is_reached() {
+    let mut world = World::new();
+    let profile = "description = \"d\"\nendpoints = { schemes = { postgresql = 5432 }, variables = [\"DB_URL\"] }\n[match]\nexecutable = [\"gosrv\"]";
+    world.file("home/.config/firedoor/profiles/mine.toml", profile);
+    world.env.push(("DB_URL".into(), "postgresql://u:p@db.example.com/x".into()));
+    let hosts = |world: &World| {
+        let run = world.run("gosrv postgresql://localhost:6000/x");
+        let Network::Hosts(hosts) = run.step.confinement.network else { panic!("not judged by host") };
+        hosts.allowed.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    // A variable that the server does not get names no host either.
+    assert_eq!(hosts(&world), ["127.0.0.1:6000", "[::1]:6000"]);
+    world.declared.insert("DB_URL".into());
+    assert_eq!(hosts(&world), ["127.0.0.1:6000", "[::1]:6000", "db.example.com:5432"]);
+    let notes = world.run("gosrv postgresql://a%b%c/x").notes;
+    assert!(notes.join("").contains("argument 1 names is not granted"), "{notes:?}");
+}
+
+#[test]
+fn profiles_set_variables_and_arguments() {
+    let mut world = World::new();
+    let profile = "description = \"d\"\narguments = [\"--flag=a\"]\n[match]\nexecutable = [\"gosrv\"]\n[variables]\nFIRST = \"~/f\"\nSECOND = \"2\"";
+    world.file("home/.config/firedoor/profiles/mine.toml", profile);
+    world.env.push(("SECOND".into(), "mine".into()));
+    let run = world.run("gosrv x");
+    let home = PathBuf::from(var(&run.step.env, "HOME").unwrap());
+    assert_eq!(var(&run.step.env, "FIRST"), Some(home.join("f").as_os_str()));
+    assert_eq!(var(&run.step.env, "SECOND"), Some(OsStr::new("mine")));
+    assert_eq!(run.step.args, ["x", "--flag=a"]);
+    assert_eq!(world.run("gosrv --flag=b").step.args, ["--flag=b"]);
+    // What the profile adds is no part of what the user configured.
+    assert_eq!(run.identity.args, world.run("gosrv x").identity.args);
+}
+
+#[test]
+fn launch_kinds_have_profiles_beneath_the_servers_own() {
+    let world = World::new();
+    world.file("bin/docker", "\u{7f}ELF");
+    world.file("bin/script", "#!/usr/bin/env node\n");
+    for (line, want) in [("node index.js", "node"), ("gosrv", "native"), ("docker run x", "docker"), ("script", "node")]
+    {
+        assert_eq!(world.run(line).profile, want, "{line}");
+    }
+    assert!(world.run("docker run --privileged x").notes.join("").contains("what root can"));
+    world.file(
+        "home/.config/firedoor/profiles/native.toml",
+        "description = \"d\"\nhosts = [\"a.example:443\"]\n[match]\nkind = [\"native\"]",
+    );
+    world.file(
+        "home/.config/firedoor/profiles/mine.toml",
+        "description = \"d\"\nhosts = [\"b.example:443\"]\n[match]\nexecutable = [\"gosrv\"]",
+    );
+    let run = world.run("gosrv");
+    let Network::Hosts(hosts) = run.step.confinement.network else { panic!("not judged by host") };
+    let hosts: Vec<_> = hosts.allowed.iter().map(ToString::to_string).collect();
+    assert_eq!((run.profile.as_str(), hosts), ("mine", vec!["b.example:443".into(), "a.example:443".to_owned()]));
 }
 
 #[test]
