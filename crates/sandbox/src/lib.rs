@@ -13,6 +13,7 @@
 
 mod control;
 mod doctor;
+mod elf;
 mod error;
 mod filesystem;
 mod guardian;

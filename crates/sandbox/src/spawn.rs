@@ -26,6 +26,7 @@ use nix::{
 
 use crate::{
     control::{self, Failure, News, Place},
+    elf,
     error::{SpawnError, Stage},
     filesystem::Version,
     guardian,
@@ -160,12 +161,13 @@ fn plan(step: &Step, observe: bool) -> Result<Planned<'_>, SpawnError> {
         Network::Proxy(address) => return Err(SpawnError::Proxy(*address)),
         Network::Hosts(hosts) => {
             let sockets = step.confinement.sockets.clone();
-            (Some(network::Reach::Listed { hosts: hosts.clone(), sockets, writable: writable() }), Reach::Listed)
+            let filter = if elf::may_use_musl(&step.program) { Reach::ListedMusl } else { Reach::Listed };
+            (Some(network::Reach::Listed { hosts: hosts.clone(), sockets, writable: writable() }), filter)
         }
     };
     let landlock = Version::running().map_err(|e| SpawnError::NoLandlock(e.into()))?;
     let listener = if reach.is_some() { Listener::Wanted } else { Listener::None };
-    if observe && filter != Reach::Listed {
+    if observe && !filter.is_listed() {
         return Err(SpawnError::Unobservable);
     }
     let table = if observe { Table::observing() } else { Table::built_in() };
@@ -173,7 +175,7 @@ fn plan(step: &Step, observe: bool) -> Result<Planned<'_>, SpawnError> {
     let arch = Arch::native().ok_or_else(|| SpawnError::Table("it has no numbers for this architecture".into()))?;
     let compiled = |reach| seccomp::compile(&table, arch, reach).map_err(|e| SpawnError::Table(e.to_string()));
     // An install step without its proxy is of no use; a server without a network may be.
-    let fallback = if filter == Reach::Listed { Some(compiled(Reach::None)?) } else { None };
+    let fallback = if filter.is_listed() { Some(compiled(Reach::None)?) } else { None };
     let observed = observe.then(|| Logged::of(&table, arch, filter));
     let filter = compiled(filter)?;
 

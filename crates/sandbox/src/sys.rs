@@ -288,6 +288,29 @@ pub(crate) fn send_message(
     usize::try_from(sent).map_err(|_| Errno::EINVAL)
 }
 
+/// `recvfrom(2)`: the length, and who sent it in the kernel's form.
+pub(crate) fn receive_datagram(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    flags: c_int,
+) -> nix::Result<(usize, Vec<u8>)> {
+    let mut from = vec![0u8; size_of::<libc::sockaddr_storage>()];
+    let mut length = libc::socklen_t::try_from(from.len()).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: both buffers are valid for writing the length given beside them, and `length` for writing.
+    let received = Errno::result(unsafe {
+        libc::recvfrom(
+            socket.as_raw_fd(),
+            bytes.as_mut_ptr().cast(),
+            bytes.len(),
+            flags,
+            from.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    })?;
+    from.truncate(usize::try_from(length).unwrap_or(0));
+    Ok((usize::try_from(received).map_err(|_| Errno::EINVAL)?, from))
+}
+
 /// `pidfd_send_signal(2)`: to the thread or process of the pidfd.
 pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: c_int) -> nix::Result<()> {
     // SAFETY: takes integers and a null pointer, which means no details.

@@ -3,14 +3,14 @@
 
 #[expect(dead_code, reason = "shared with the other test programs")]
 mod common;
+#[path = "common/tls.rs"]
+mod tls;
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
     net::{TcpListener, UdpSocket},
     os::unix::net::UnixListener,
     path::Path,
-    process::{Child, Command, Stdio},
 };
 
 use common::{Setup, grant, users};
@@ -18,9 +18,7 @@ use firedoor_model::{
     launch::{Access, Network},
     network::{Attempt, Hosts, KnownName},
 };
-
-const PYTHON: &str = "/usr/bin/python3";
-const NAME: &str = "tls.firedoor.test";
+use tls::{NAME, PYTHON, Tls};
 
 /// A server with these hosts. The name of the test is this machine; so is one that pretends to be public.
 fn hosts(allowed: &[String], listen: bool) -> Network {
@@ -192,55 +190,6 @@ fn each_call_is_judged() {
             assert!(!attempts.iter().any(|a| a.target.raw().ends_with(".arpa")), "{errors}");
             assert!(!told(&address), "what is allowed is no attempt");
         }
-    }
-}
-
-/// A TLS server for [`NAME`], with an authority of its own.
-struct Tls {
-    server: Child,
-    port: u16,
-}
-
-impl Tls {
-    fn start(dir: &Path) -> Self {
-        let text = r#"
-import http.server, ssl, sys
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_GET(self):
-        self.send_response(200); self.send_header("Content-Length", "5"); self.end_headers(); self.wfile.write(b"hello")
-    def log_message(self, *a): pass
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain("cert.pem", "key.pem")
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-server.socket = context.wrap_socket(server.socket, server_side=True)
-print(server.server_address[1], flush=True)
-server.serve_forever()
-"#;
-        let openssl = |args: &str| {
-            let done = Command::new("openssl").args(args.split(' ')).current_dir(dir).stderr(Stdio::null()).status();
-            assert!(done.unwrap().success(), "openssl {args}");
-        };
-        openssl(
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=test",
-        );
-        openssl(&format!(
-            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out req.pem -subj /CN={NAME}"
-        ));
-        fs::write(dir.join("ext"), format!("subjectAltName=DNS:{NAME}")).unwrap();
-        openssl("x509 -req -in req.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out cert.pem");
-        let mut server =
-            Command::new(PYTHON).args(["-c", text]).current_dir(dir).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { server, port: line.trim().parse().unwrap() }
-    }
-}
-
-impl Drop for Tls {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
     }
 }
 

@@ -136,6 +136,15 @@ impl<'a> Caller<'a> {
         Err(Errno::ENAMETOOLONG)
     }
 
+    /// Writes to the caller's memory.
+    pub fn write(&self, at: u64, bytes: &[u8]) -> nix::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.still_waits()?;
+        write(self.thread, at, bytes)
+    }
+
     /// A duplicate of one of the caller's descriptors.
     pub fn descriptor(&self, fd: RawFd) -> nix::Result<OwnedFd> {
         sys::pidfd_getfd(self.pidfd.as_fd(), fd)

@@ -132,7 +132,7 @@ impl Judge {
         if matches!(begun, Ok(_) | Err(Errno::EINPROGRESS))
             && let Address::Inet(local) = Address::decode(&sys::own_address(own.as_fd())?, domain)?
         {
-            listed.stub.streams.admit(local, caller.thread);
+            listed.stub.streams.admit(local, caller.thread, to);
         }
         begun
     }
@@ -157,7 +157,7 @@ impl Judge {
         let listed = self.listed()?;
         let stub = listed.stub.address(to).ok_or(Errno::ENETUNREACH)?;
         socket.connect(&address::encode(stub, socket.domain))?;
-        listed.admit(caller, socket)?;
+        listed.admit(caller, socket, to)?;
         Ok(Outcome::Done(0))
     }
 
@@ -299,10 +299,10 @@ impl Listed {
         sys::bind(socket.fd.as_fd(), &address::encode(SocketAddr::new(any, 0), socket.domain))
     }
 
-    /// Remembers a socket that was led to the stub.
-    pub fn admit(&mut self, caller: &Caller<'_>, socket: &Socket) -> nix::Result<()> {
+    /// Remembers a socket that was led to the stub instead of to `asked`.
+    pub fn admit(&mut self, caller: &Caller<'_>, socket: &Socket, asked: SocketAddr) -> nix::Result<()> {
         if let Address::Inet(own) = Address::decode(&sys::own_address(socket.fd.as_fd())?, socket.domain)? {
-            self.stub.admit(own, caller.thread);
+            self.stub.admit(own, caller.thread, asked);
         }
         Ok(())
     }

@@ -10,6 +10,10 @@ pub(crate) const MSGHDR: usize = size_of::<libc::msghdr>();
 pub(crate) const MMSGHDR: usize = size_of::<libc::mmsghdr>();
 /// Size of `struct iovec`.
 pub(crate) const IOVEC: usize = size_of::<libc::iovec>();
+/// Where `struct msghdr` has what receiving writes to it.
+pub(crate) const NAME_LENGTH_AT: u64 = std::mem::offset_of!(libc::msghdr, msg_namelen) as u64;
+pub(crate) const CONTROL_LENGTH_AT: u64 = std::mem::offset_of!(libc::msghdr, msg_controllen) as u64;
+pub(crate) const FLAGS_AT: u64 = std::mem::offset_of!(libc::msghdr, msg_flags) as u64;
 /// Most blocks of one message (`UIO_MAXIOV`).
 const MAX_BLOCKS: usize = 1024;
 /// Longest control data. The kernel takes `net.core.optmem_max`, 20 KiB to 128 KiB; 253 descriptors need 1 KiB.

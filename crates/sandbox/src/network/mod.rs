@@ -2,7 +2,7 @@
 //!
 //! The arguments are read once; what is judged is our copy, and what acts is a duplicate of the server's socket in our own
 //! process. A call that is judged is never continued: another thread could change its memory between our look and the
-//! kernel's. What observe mode only writes down goes on: see [`crate::observe`].
+//! kernel's. What observe mode only writes down goes on (see [`crate::observe`]), and so does what only receives.
 //!
 //! Architecture invariant: nothing here waits. What the network has not decided yet is kept in [`pending`].
 
@@ -16,6 +16,7 @@ mod names;
 mod pending;
 mod policy;
 mod public;
+mod receive;
 mod resolver;
 mod send;
 mod stream;
@@ -84,6 +85,8 @@ pub(crate) struct Supervisor {
 
 /// What becomes of a call.
 enum Outcome {
+    /// The caller does it itself, as it could without us: receiving is never refused.
+    Unjudged,
     /// It returns this.
     Done(i64),
     /// Its caller waits until the network has decided.
@@ -140,8 +143,7 @@ impl Supervisor {
         if let Some(observer) = &mut self.observer {
             observer.look(self.listener.as_fd(), &call);
             if observer.only_logs(&call) {
-                while sys::let_go_on(self.listener.as_fd(), call.id) == Err(Errno::EINTR) {}
-                return;
+                return leave(self.listener.as_fd(), call.id);
             }
         }
         let result = match self.decide(&call) {
@@ -150,6 +152,7 @@ impl Supervisor {
                 Err(errno) => Err(errno),
             },
             Ok(Outcome::Done(value)) => Ok(value),
+            Ok(Outcome::Unjudged) => return leave(self.listener.as_fd(), call.id),
             Err(errno) => Err(errno),
         };
         answer(self.listener.as_fd(), call.id, result);
@@ -178,9 +181,19 @@ impl Supervisor {
             }
             libc::SYS_sendmsg => self.judge.send_message(caller, fd, a1, int(a2)),
             libc::SYS_sendmmsg => self.judge.send_messages(caller, fd, (a1, int(a2)), int(a3)),
+            libc::SYS_recvfrom => {
+                let length = usize::try_from(a2).map_err(|_| Errno::EINVAL)?;
+                self.judge.receive_from(&caller, fd, (a1, length), int(a3), (a4, a5))
+            }
+            libc::SYS_recvmsg => self.judge.receive_message(&caller, fd, a1, int(a2)),
             _ => Err(Errno::EPERM),
         }
     }
+}
+
+/// Lets a call go on that nothing is decided about.
+fn leave(listener: BorrowedFd<'_>, id: u64) {
+    while sys::let_go_on(listener, id) == Err(Errno::EINTR) {}
 }
 
 /// Answers a call. `ENOENT` means that the caller was killed meanwhile, so nobody is left to be answered.

@@ -244,7 +244,7 @@ impl Judge {
                     let here = if stub.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
                     self.listed()?.bind_udp(socket, SocketAddr::new(here, 0))?;
                 }
-                self.listed()?.admit(caller, socket)?;
+                self.listed()?.admit(caller, socket, to)?;
                 Ok((address::encode(stub, socket.domain), None))
             }
             (Kind::Udp, Address::Inet(to)) => Ok((address::encode(self.udp(caller, to)?, socket.domain), None)),

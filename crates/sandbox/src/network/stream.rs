@@ -75,8 +75,8 @@ impl Streams {
     }
 
     /// A socket with this local address is being connected to us.
-    pub fn admit(&mut self, local: SocketAddr, thread: Pid) {
-        self.led.admit(local, thread);
+    pub fn admit(&mut self, local: SocketAddr, thread: Pid, asked: SocketAddr) {
+        self.led.admit(local, thread, asked);
     }
 
     /// The questions that have come, each with its connection's number.
@@ -204,7 +204,7 @@ mod tests {
     fn connect(streams: &mut Streams, admitted: bool) -> TcpStream {
         let stream = TcpStream::connect(streams.address("1.2.3.4:53".parse().unwrap()).unwrap()).unwrap();
         if admitted {
-            streams.admit(stream.local_addr().unwrap(), Pid::this());
+            streams.admit(stream.local_addr().unwrap(), Pid::this(), stream.peer_addr().unwrap());
         }
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stream

@@ -26,9 +26,9 @@ pub(crate) struct Stub {
     pub streams: Streams,
 }
 
-/// Sockets that were led here: their local addresses, and the threads that own them.
+/// Sockets that were led here: their local addresses, the threads that own them, and what they asked.
 #[derive(Default)]
-pub(crate) struct Led(VecDeque<(SocketAddr, Pid)>);
+pub(crate) struct Led(VecDeque<(SocketAddr, Pid, SocketAddr)>);
 
 /// Who waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +67,14 @@ impl Stub {
         }
     }
 
-    /// A socket with this local address was led here.
-    pub fn admit(&mut self, local: SocketAddr, thread: Pid) {
-        self.led.admit(local, thread);
+    /// A socket with this local address was led here instead of to `asked`.
+    pub fn admit(&mut self, local: SocketAddr, thread: Pid, asked: SocketAddr) {
+        self.led.admit(local, thread, asked);
+    }
+
+    /// What a socket with this local address has last asked.
+    pub fn asked(&self, local: SocketAddr) -> Option<SocketAddr> {
+        self.led.0.iter().find(|(known, ..)| *known == local).map(|(.., asked)| *asked)
     }
 
     /// The queries that have come.
@@ -102,24 +107,24 @@ impl Stub {
 }
 
 impl Led {
-    pub fn admit(&mut self, local: SocketAddr, thread: Pid) {
-        self.0.retain(|(known, _)| *known != local);
+    pub fn admit(&mut self, local: SocketAddr, thread: Pid, asked: SocketAddr) {
+        self.0.retain(|(known, ..)| *known != local);
         if self.0.len() >= MAX_LED {
             self.0.pop_front();
         }
-        self.0.push_back((local, thread));
+        self.0.push_back((local, thread, asked));
     }
 
     /// Whose socket this is. One that is bound to no address sends from the loopback one.
     fn thread(&self, from: SocketAddr) -> Option<Pid> {
         let unspecified = |s: &SocketAddr| s.ip().is_unspecified() && s.port() == from.port();
-        self.0.iter().find(|(s, _)| *s == from || unspecified(s)).map(|(_, thread)| *thread)
+        self.0.iter().find(|(s, ..)| *s == from || unspecified(s)).map(|(_, thread, _)| *thread)
     }
 
     /// The same, for a connection, which is made once.
     pub fn take(&mut self, from: SocketAddr) -> Option<Pid> {
-        let at = self.0.iter().position(|(s, _)| *s == from)?;
-        self.0.remove(at).map(|(_, thread)| thread)
+        let at = self.0.iter().position(|(s, ..)| *s == from)?;
+        self.0.remove(at).map(|(_, thread, _)| thread)
     }
 }
 
@@ -136,10 +141,12 @@ mod tests {
             socket.send_to(b"?", to).unwrap();
         }
         let led = sockets[1].local_addr().unwrap();
-        stub.admit(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), led.port()), Pid::this());
+        let (asked, unspecified) = ("1.2.3.4:53".parse().unwrap(), Ipv4Addr::UNSPECIFIED.into());
+        stub.admit(SocketAddr::new(unspecified, led.port()), Pid::this(), asked);
+        assert_eq!((stub.asked(SocketAddr::new(unspecified, led.port())), stub.asked(led)), (Some(asked), None));
         let queries = stub.queries();
         assert_eq!(queries.iter().map(|q| q.from).collect::<Vec<_>>(), [Asker::Datagram(led)]);
-        (0..10_000u16).for_each(|n| stub.admit(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), n), Pid::this()));
+        (0..10_000u16).for_each(|n| stub.admit(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), n), Pid::this(), asked));
         assert_eq!(stub.led.0.len(), MAX_LED);
     }
 }

@@ -18,6 +18,19 @@ pub(crate) enum Reach {
     Proxy,
     /// What lists of hosts and Unix sockets allow, through the guardian.
     Listed,
+    /// The same, for a program that uses musl.
+    ListedMusl,
+}
+
+impl Reach {
+    pub fn is_listed(self) -> bool {
+        matches!(self, Self::Listed | Self::ListedMusl)
+    }
+
+    /// Whether a rule for servers with this network holds for those with `other`.
+    pub fn covers(self, other: Self) -> bool {
+        self == other || (self, other) == (Self::Listed, Self::ListedMusl)
+    }
 }
 
 /// The table is not what it must be.
@@ -377,6 +390,8 @@ mod tests {
             semop = SYS_semop,
             semtimedop = SYS_semtimedop,
             sendmmsg = SYS_sendmmsg,
+            recvfrom = SYS_recvfrom,
+            recvmsg = SYS_recvmsg,
             sendmsg = SYS_sendmsg,
             sendto = SYS_sendto,
             setns = SYS_setns,
