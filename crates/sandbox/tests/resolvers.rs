@@ -1,5 +1,5 @@
 //! Resolvers other than the C library's of this machine. Each needs a compiler; without it, it is not tested, and says so.
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests fail like tests")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "helpers of tests fail like tests")]
 
 #[expect(dead_code, reason = "shared with the other test programs")]
 mod common;
