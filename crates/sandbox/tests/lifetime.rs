@@ -14,7 +14,10 @@ use std::{
 };
 
 use common::{Setup, users};
-use firedoor_model::launch::{Access, Step};
+use firedoor_model::{
+    launch::{Access, Network, Step},
+    network::Hosts,
+};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -140,6 +143,24 @@ fn nothing_outlives_a_killed_caller() {
             running.kill();
             dies_within(setup.dir(), LIMIT);
         }
+    }
+}
+
+/// A guardian whose descriptors are occupied still finds what it has to kill.
+#[test]
+fn nothing_outlives_a_killed_caller_by_occupying_the_guardian() {
+    for user in users() {
+        let mut setup = Setup::new(user);
+        setup.step.confinement.network = Network::Hosts(Hosts::default());
+        // By which `alive` knows it; what is forked is found as well.
+        setup.step.env = vec![("OUT".into(), setup.dir().join("out").into())];
+        setup.step.args = vec!["probe".into(), "stuck:250".into()];
+        let mut running = Running::start(&setup, &[]);
+        // EAGAIN from the guardian: it keeps no more. EMFILE would be its own limit.
+        assert_eq!(running.line(), format!("ready Some({})", nix::libc::EAGAIN), "as {user:?}");
+        assert_eq!(alive(setup.dir()).len(), 1);
+        running.kill();
+        dies_within(setup.dir(), LIMIT);
     }
 }
 

@@ -19,6 +19,7 @@ pub fn probe(kind: &str, argument: &str) -> Option<io::Result<()>> {
         "files" => files(number),
         "filesize" => file_size(argument),
         "oomscore" => score(number),
+        "stuck" => stuck(number),
         _ => return None,
     })
 }
@@ -113,6 +114,50 @@ fn file_size(path: &str) -> io::Result<()> {
     // SAFETY: the signal is ignored, so that the call fails instead.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     fs::write(path, vec![0; 4 << 20])
+}
+
+/// N: so many threads that each hand descriptors to a peer that does not read: many at first, then single ones, so that
+/// none is left. Prints `ready` when no more may wait.
+fn stuck(count: u64) -> io::Result<()> {
+    let (done, one_done) = std::sync::mpsc::channel();
+    for n in 0..count {
+        let done = done.clone();
+        thread::Builder::new().stack_size(256 << 10).spawn(move || {
+            let mut ends = [0; 2];
+            // SAFETY: the kernel writes two integers.
+            if unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr()) } == 0 {
+                let _ = done.send(hand_over(ends[0], if n < 3 { 253 } else { 1 }));
+            }
+        })?;
+    }
+    let first = one_done.recv().map_err(io::Error::other)?;
+    println!("ready {first:?}");
+    thread::sleep(PATIENCE);
+    Ok(())
+}
+
+/// Fills the queue of a socket, then sends so many descriptors, which waits; until it fails.
+fn hand_over(socket: i32, descriptors: usize) -> Option<i32> {
+    let mut data = vec![0u8; 64 << 10];
+    // SAFETY: the data have the length that is given.
+    while unsafe { libc::send(socket, data.as_ptr().cast(), data.len(), libc::MSG_DONTWAIT) } > 0 {}
+    let mut block = libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
+    // A `cmsghdr` of 16 bytes, then the numbers.
+    let mut control = vec![0u64; 2 + descriptors.div_ceil(2)];
+    control[0] = 16 + 4 * descriptors as u64;
+    control[1] = u64::from(libc::SOL_SOCKET.cast_unsigned()) | (u64::from(libc::SCM_RIGHTS.cast_unsigned()) << 32);
+    // SAFETY: plain integers and pointers, for which zero is valid.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut block;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = 16 + 4 * descriptors;
+    loop {
+        // SAFETY: every pointer in the message is valid for the length beside it.
+        if unsafe { libc::sendmsg(socket, &raw const message, libc::MSG_NOSIGNAL) } < 0 {
+            return io::Error::last_os_error().raw_os_error();
+        }
+    }
 }
 
 /// N: whether the kernel would end this process before others, by at least so much.
