@@ -80,6 +80,8 @@ pub(crate) fn become_guardian(
 }
 
 fn set_up(stdio: &Stdio, control: &OwnedFd, attempts: &OwnedFd, duty: Option<&Duty>) -> nix::Result<SignalFd> {
+    // Somebody may have stopped us when the caller dies: then we go on, and see that it has (prctl(2), PR_SET_PDEATHSIG).
+    prctl::set_pdeathsig(Signal::SIGCONT)?;
     // Blocked before anything else: from here on no signal but SIGKILL ends us without our tree.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?;
     // A caller that ignores SIGCHLD would make the kernel reap for us, and statuses would be lost.

@@ -1,6 +1,7 @@
 //! Starting one server.
 
 use std::{
+    cell::Cell,
     ffi::{CString, OsStr},
     fs::OpenOptions,
     io,
@@ -123,7 +124,17 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
             outcome.quota = quota;
             outcome.observed = record.is_some() && judged;
             let server = Pid::from_raw(pid);
-            return Ok(Tree { server, guardian, control: ours, attempts, record, outcome, orphans, exit: None });
+            return Ok(Tree {
+                server,
+                guardian,
+                control: ours,
+                attempts,
+                record,
+                outcome,
+                orphans,
+                exit: None,
+                kill_by: Cell::new(None),
+            });
         }
         Ok(Some(News::Failed(failure))) => explain(step, failure),
         Ok(Some(News::Exited { .. }) | None) => SpawnError::GuardianLost,

@@ -1,9 +1,10 @@
 //! A running server and everything it started, as the caller sees it.
 
 use std::{
+    cell::Cell,
     fmt, io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use firedoor_model::network::Attempt;
@@ -25,6 +26,8 @@ use crate::{
 
 /// How long a guardian may take to end after its tree did.
 const GUARDIAN_END: Duration = Duration::from_secs(2);
+/// How long a guardian may take to kill its tree when it is told to.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// How the main process of a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -69,6 +72,8 @@ pub struct Tree {
     pub(crate) outcome: Outcome,
     pub(crate) orphans: Orphans,
     pub(crate) exit: Option<Exit>,
+    /// A guardian that does not do it until then is killed, and its work done here.
+    pub(crate) kill_by: Cell<Option<Instant>>,
 }
 
 impl Tree {
@@ -90,6 +95,8 @@ impl Tree {
 
     /// Kills the server and everything it started. [`Tree::wait`] tells when that is done.
     pub fn kill(&self) -> io::Result<()> {
+        let limit = self.kill_by.get().unwrap_or_else(|| Instant::now() + KILL_LIMIT);
+        self.kill_by.set(Some(limit));
         self.order(Order::Kill)
     }
 
@@ -122,6 +129,14 @@ impl Tree {
     pub fn wait(&mut self) -> io::Result<Exit> {
         if let Some(exit) = self.exit {
             return Ok(exit);
+        }
+        let in_time = match self.kill_by.get() {
+            Some(limit) => reap::readable(&self.control, limit.saturating_duration_since(Instant::now()))?,
+            None => true,
+        };
+        if !in_time {
+            // Stopped, or held up by a file system that does not answer.
+            let _ = kill(self.guardian, Signal::SIGKILL);
         }
         let exit = match control::receive::<News>(&self.control) {
             Ok(Some(News::Exited { code, by_signal: false })) => Exit::Code(code),

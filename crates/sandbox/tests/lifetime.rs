@@ -211,6 +211,55 @@ fn a_killed_guardian_leaves_nothing() {
     }
 }
 
+/// A guardian that was stopped does its work when the caller dies, and the caller does it when it is told to kill.
+#[test]
+fn a_stopped_guardian_leaves_nothing() {
+    for user in users() {
+        for by_order in [false, true] {
+            let setup = shell(user, TRICKS[1].2);
+            let mut running = Running::start(&setup, &["signal-on-line"]);
+            assert_eq!(running.line(), "ready");
+            kill(children(running.pid())[0], Signal::SIGSTOP).unwrap();
+            if by_order {
+                writeln!(running.caller.stdin.take().unwrap(), "kill").unwrap();
+                assert_eq!(running.caller.wait().unwrap().code(), Some(137));
+                assert_eq!(alive(setup.dir()), [], "as {user:?}");
+            } else {
+                running.kill();
+                dies_within(setup.dir(), LIMIT);
+            }
+        }
+    }
+}
+
+/// The caller is killed, or the guardian killed or stopped and then the caller killed, at any moment of a start.
+#[test]
+fn nothing_outlives_a_death_at_any_moment() {
+    for user in users() {
+        for round in 0..60u64 {
+            let setup = shell(user, TRICKS[1].2);
+            let mut running = Running::start(&setup, &[]);
+            // Spread over the start, which takes a few milliseconds, and some time after it.
+            let moment = Instant::now() + Duration::from_micros(round * 431 % 12_000);
+            until(|| Instant::now() >= moment, || "time stands still".into());
+            let guardian = children(running.pid()).first().copied();
+            match (round % 3, guardian) {
+                (1, Some(guardian)) => drop(kill(guardian, Signal::SIGKILL)),
+                (2, Some(guardian)) => drop(kill(guardian, Signal::SIGSTOP)),
+                _ => {}
+            }
+            if round % 3 == 1 && guardian.is_some() {
+                running.caller.wait().unwrap();
+            } else {
+                running.kill();
+            }
+            dies_within(setup.dir(), LIMIT);
+            // One that was stopped before it was a guardian has started nothing, and waits.
+            let _ = guardian.map(|g| kill(g, Signal::SIGCONT));
+        }
+    }
+}
+
 fn children(pid: Pid) -> Vec<Pid> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     text.split_ascii_whitespace().map(|n| Pid::from_raw(n.parse().unwrap())).collect()
