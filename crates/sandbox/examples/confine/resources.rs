@@ -131,7 +131,7 @@ fn stuck(count: u64) -> io::Result<()> {
         })?;
     }
     let first = one_done.recv().map_err(io::Error::other)?;
-    println!("ready {first:?}");
+    io::Write::write_all(&mut io::stdout(), format!("ready {first:?}\n").as_bytes())?;
     thread::sleep(PATIENCE);
     Ok(())
 }
