@@ -194,6 +194,22 @@ fn each_call_is_judged() {
 }
 
 #[test]
+fn floods_are_ended() {
+    let listener = common::sink();
+    let port = listener.local_addr().unwrap().port();
+    let text = format!(
+        "import socket\nmade, to = 0, socket.gethostbyname('localhost')\ntry:\n while made < 5000:\n  socket.create_connection((to, {port})).close()\n  made += 1\n\
+         except OSError as e: print(made, e.errno)"
+    );
+    let mut setup = Setup::new(None);
+    program(&mut setup, &[PYTHON, "-I", "-c", &text]);
+    setup.step.confinement.network = hosts(&[format!("localhost:{port}")], false);
+    let (output, errors) = setup.run(&["attempts"]);
+    assert_eq!(output, "1200 13\n", "{errors}");
+    assert_eq!(errors.matches("connections to one host").count(), 1, "it is told once: {errors}");
+}
+
+#[test]
 fn real_programs_reach_allowed_hosts_and_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let tls = Tls::start(dir.path());

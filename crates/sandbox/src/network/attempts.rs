@@ -49,6 +49,11 @@ impl Attempts {
         }
     }
 
+    /// Whether that was told a short while ago.
+    pub fn has_told(&self, kind: AttemptKind, target: &str) -> bool {
+        self.told.contains_key(&(kind, target.to_owned()))
+    }
+
     /// Tells of an attempt of a thread. A caller that does not listen loses it.
     pub fn tell(&mut self, thread: Pid, kind: AttemptKind, target: &str, reason: &str) {
         self.write_down(kind, target, false);
@@ -91,6 +96,8 @@ mod tests {
             attempts.tell(own, AttemptKind::Network, "evil.example:443", "no");
             attempts.tell(own, AttemptKind::Network, &format!("n{n}.example"), "no");
         }
+        assert!(attempts.has_told(AttemptKind::Network, "evil.example:443"));
+        assert!(!attempts.has_told(AttemptKind::Listen, "evil.example:443"));
         drop(attempts);
         let mut all: Vec<Attempt> = Vec::new();
         while let Some(attempt) = control::receive(&ours).unwrap() {

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use firedoor_model::network::{AttemptKind, KnownName, Port};
+use firedoor_model::network::{self, AttemptKind, KnownName, Port};
 use nix::{errno::Errno, libc};
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     address::{self, Address, SOCKADDR_MAX},
     attempts::Attempts,
     caller::{Caller, Kind, Socket},
+    caps::Caps,
     dns::{Answer, Family, Question},
     names::Names,
     pending::Work,
@@ -45,6 +46,9 @@ pub(crate) struct Judge {
 /// State of a server whose connections are judged by lists.
 pub(super) struct Listed {
     policy: Policy,
+    caps: Caps,
+    /// This machine's own domain.
+    domain: Option<String>,
     listen: bool,
     names: Names,
     resolver: Resolver,
@@ -64,6 +68,8 @@ impl Judge {
                 known.push(KnownName { name: "localhost".into(), addresses });
                 Some(Listed {
                     policy: Policy::new(hosts.allowed.clone()),
+                    caps: Caps::new(Instant::now()),
+                    domain: own_domain(),
                     listen: hosts.listen,
                     names: Names::default(),
                     resolver: Resolver::new(known)?,
@@ -139,7 +145,7 @@ impl Judge {
 
     /// The real address of a TCP connection.
     fn tcp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<SocketAddr> {
-        let (target, verdict) = self.listed()?.real(to, Port::Tcp(to.port()));
+        let (target, verdict) = self.listed()?.counted(to, Port::Tcp(to.port()));
         match verdict {
             Ok(real) => {
                 self.attempts.allowed(AttemptKind::Network, &target);
@@ -151,7 +157,8 @@ impl Judge {
 
     fn connect_udp(&mut self, caller: &Caller<'_>, socket: &Socket, to: SocketAddr) -> nix::Result<Outcome> {
         if to.port() != DNS {
-            let real = self.udp(caller, to)?;
+            let real = self.listed()?.counted(to, Port::Udp(to.port()));
+            let real = self.udp_verdict(caller, to, real)?;
             return socket.connect(&address::encode(real, socket.domain)).map(|()| Outcome::Done(0));
         }
         let listed = self.listed()?;
@@ -163,8 +170,16 @@ impl Judge {
 
     /// The real address of a datagram.
     pub(super) fn udp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<SocketAddr> {
-        let listed = self.listed()?;
-        let (target, verdict) = listed.real(to, Port::Udp(to.port()));
+        let real = self.listed()?.real(to, Port::Udp(to.port()));
+        self.udp_verdict(caller, to, real)
+    }
+
+    fn udp_verdict(
+        &mut self,
+        caller: &Caller<'_>,
+        to: SocketAddr,
+        (target, verdict): (String, Result<SocketAddr, Refusal>),
+    ) -> nix::Result<SocketAddr> {
         let refusal = match verdict {
             Ok(real) => {
                 self.attempts.allowed(AttemptKind::Network, &format!("{target} (UDP)"));
@@ -173,12 +188,13 @@ impl Judge {
             Err(refusal) => refusal,
         };
         // C libraries connect UDP sockets to what they have looked up only to see which way it would go; that is no attempt.
-        if listed.names.meant_by(to.ip()).is_some() || matches!(to.port(), 0 | u16::MAX) {
+        let asked = self.listed()?.names.meant_by(to.ip()).is_some() && refusal != Refusal::Connections;
+        if asked || matches!(to.port(), 0 | u16::MAX) {
             return Err(Errno::ENETUNREACH);
         }
         let reason = match refusal {
             Refusal::NotGranted => NO_UDP.to_owned(),
-            other @ Refusal::NotPublic(_) => other.to_string(),
+            other => other.to_string(),
         };
         Err(self.refuse(caller, AttemptKind::Network, &format!("{target} (UDP)"), &reason))
     }
@@ -289,6 +305,17 @@ impl Listed {
         (target, verdict.map(|()| SocketAddr::new(ip, to.port())))
     }
 
+    /// The same for a connection, which counts.
+    fn counted(&mut self, to: SocketAddr, port: Port) -> (String, Result<SocketAddr, Refusal>) {
+        let (target, verdict) = self.real(to, port);
+        let verdict = verdict.and_then(|real| {
+            // Who grants an address by its number means something of their own, such as a database.
+            let exempt = self.policy.is_literal(real.ip(), port);
+            if exempt { Ok(real) } else { self.caps.connect(Instant::now(), &target).map(|()| real) }
+        });
+        (target, verdict)
+    }
+
     /// Binds a socket for datagrams, to any port. Only what may send elsewhere gets more than the loopback interface.
     pub fn bind_udp(&self, socket: &Socket, to: SocketAddr) -> nix::Result<()> {
         if !self.policy.has_udp() || to.ip().is_loopback() {
@@ -316,6 +343,9 @@ impl Listed {
             return Ok(known.map_or(Answer::NoSuchName, |(known, _)| Answer::Host(known.name.clone())));
         }
         if !self.policy.may_look_up(name) {
+            if self.is_completion(attempts, name) {
+                return Ok(Answer::NoSuchName);
+            }
             attempts.tell(query.thread, AttemptKind::Network, name, &Refusal::NotGranted.to_string());
             return Ok(Answer::NoSuchName);
         }
@@ -328,10 +358,36 @@ impl Listed {
                 return Ok(Answer::Failed);
             }
         } else if !self.names.get(name).is_some_and(|n| n.is_fresh(now)) {
-            let begun = self.waiting.len() < MAX_WAITING && self.resolver.begin(name);
-            return if begun { Err(name.clone()) } else { Ok(Answer::Failed) };
+            return match self.begin(name, now) {
+                Ok(true) => Err(name.clone()),
+                Ok(false) => Ok(Answer::Failed),
+                Err((target, refusal)) => {
+                    attempts.tell(query.thread, AttemptKind::Network, &target, &refusal.to_string());
+                    Ok(Answer::Failed)
+                }
+            };
         }
         Ok(self.known(attempts, query, question, name))
+    }
+
+    /// Begins to look a name up, or joins who does. The refusal comes with what it is about.
+    fn begin(&mut self, name: &str, now: Instant) -> Result<bool, (String, Refusal)> {
+        if !self.resolver.is_under_way(name) {
+            if self.names.get(name).is_none()
+                && let Some(parent) = self.policy.wildcard_of(name)
+            {
+                self.caps.new_name(now, parent, name).map_err(|refusal| (format!("*.{parent}"), refusal))?;
+            }
+            self.caps.look_up(now).map_err(|refusal| ("look-ups".to_owned(), refusal))?;
+        }
+        Ok(self.waiting.len() < MAX_WAITING && self.resolver.begin(name))
+    }
+
+    /// Whether this is a name that was asked for before, with this machine's own domain behind it: without a resolv.conf
+    /// resolvers take that from the host name (resolv.conf(5), `search`) when the name itself has failed.
+    fn is_completion(&self, attempts: &Attempts, name: &str) -> bool {
+        let prefix = self.domain.as_deref().and_then(|domain| without(name, domain));
+        prefix.is_some_and(|p| self.policy.may_look_up(p) || attempts.has_told(AttemptKind::Network, p))
     }
 
     /// The answer for a name that was looked up.
@@ -365,6 +421,18 @@ impl Listed {
     }
 }
 
+/// A name without the domain behind it.
+fn without<'a>(name: &'a str, domain: &str) -> Option<&'a str> {
+    name.strip_suffix(domain)?.strip_suffix('.')
+}
+
+/// The domain in this machine's host name, where it has one.
+fn own_domain() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let (_, domain) = name.trim_end().split_once('.')?;
+    network::name(domain).ok()
+}
+
 /// Begins to connect; a caller that waits does so with our list of pending calls.
 fn begin(socket: Socket, to: Vec<u8>) -> nix::Result<Outcome> {
     let waits = socket.waits()?;
@@ -396,5 +464,23 @@ pub(super) fn bind_here(socket: &Socket, to: SocketAddr) -> nix::Result<()> {
         IpAddr::V6(ip) if ip.is_unspecified() => bind(&at(Ipv6Addr::LOCALHOST.into())),
         IpAddr::V4(ip) if ip.is_unspecified() => bind(&at(Ipv4Addr::LOCALHOST.into())),
         ip => bind(&at(ip)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_completed_with_a_domain() {
+        for (name, want) in [
+            ("api.example.com.corp.example.org", Some("api.example.com")),
+            ("nas.corp.example.org", Some("nas")),
+            ("corp.example.org", None),
+            ("badcorp.example.org", None),
+            ("api.example.com", None),
+        ] {
+            assert_eq!(without(name, "corp.example.org"), want, "{name}");
+        }
     }
 }

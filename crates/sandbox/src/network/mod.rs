@@ -9,6 +9,7 @@
 mod address;
 pub(crate) mod attempts;
 pub(crate) mod caller;
+mod caps;
 mod dns;
 mod judge;
 mod message;

@@ -4,6 +4,7 @@ use std::{fmt, net::IpAddr};
 
 use firedoor_model::network::{Host, HostGrant, Port};
 
+use super::caps::{CONNECTIONS, CONNECTIONS_TO_ONE, LOOK_UPS, NEW_NAMES};
 use super::public::{embedded, is_local_name, is_public};
 
 /// The host list of one server.
@@ -19,6 +20,12 @@ pub(crate) enum Refusal {
     NotGranted,
     /// The name is granted, but stands for an address of this machine or network.
     NotPublic(IpAddr),
+    /// Too many look-ups.
+    LookUps,
+    /// Too many new names below a wildcard.
+    Names,
+    /// Too many connections.
+    Connections,
 }
 
 impl fmt::Display for Refusal {
@@ -31,6 +38,15 @@ impl fmt::Display for Refusal {
                 f,
                 "the name is granted but stands for {address}, which is not public; if it is right, grant that address too"
             ),
+            Self::LookUps => write!(f, "more than {LOOK_UPS} look-ups in a minute"),
+            Self::Names => write!(
+                f,
+                "more than {NEW_NAMES} bytes of new names below one wildcard in an hour; names can carry data out: grant those that are needed by name"
+            ),
+            Self::Connections => write!(
+                f,
+                "more than {CONNECTIONS_TO_ONE} connections to one host, or {CONNECTIONS} to all, in a minute"
+            ),
         }
     }
 }
@@ -38,6 +54,23 @@ impl fmt::Display for Refusal {
 impl Policy {
     pub fn new(allowed: Vec<HostGrant>) -> Self {
         Self { allowed }
+    }
+
+    /// The wildcard that alone lets a name be looked up, without its asterisk.
+    pub fn wildcard_of(&self, name: &str) -> Option<&str> {
+        let mut wildcard = None;
+        for grant in self.allowed.iter().filter(|g| g.names(name)) {
+            match &grant.host {
+                Host::Below(parent) => wildcard = Some(parent.as_str()),
+                _ => return None,
+            }
+        }
+        wildcard
+    }
+
+    /// Whether an address is granted by its number.
+    pub fn is_literal(&self, ip: IpAddr, port: Port) -> bool {
+        self.literally(ip, Some(port))
     }
 
     /// Whether datagrams to anywhere are granted.
@@ -238,6 +271,15 @@ mod tests {
             let to: std::net::SocketAddr = to.parse().unwrap();
             let verdict = policy(grants).address(to.ip(), Port::Tcp(to.port()), || OWN.to_vec());
             assert_eq!(verdict.is_ok(), want, "{grants:?} {to}");
+        }
+        for (grants, name, want) in [
+            (&["*.a.b:1"][..], "x.a.b", Some("a.b")),
+            (&["*.a.b", "x.a.b"], "x.a.b", None),
+            (&["*.a.b", "x.a.b"], "y.a.b", Some("a.b")),
+            (&["*.a.b", "*:443"], "x.a.b", None),
+            (&["x.a.b"], "x.a.b", None),
+        ] {
+            assert_eq!(policy(grants).wildcard_of(name), want, "{grants:?} {name}");
         }
         assert!(policy(&["*.a.b"]).may_look_up("x.a.b") && !policy(&["*.a.b"]).may_look_up("a.b"));
     }

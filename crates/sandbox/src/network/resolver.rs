@@ -61,6 +61,11 @@ impl Resolver {
         self.known.iter().find(|k| k.name == name).map(|k| k.addresses.clone())
     }
 
+    /// Whether a name is being looked up.
+    pub fn is_under_way(&self, name: &str) -> bool {
+        self.under_way.contains(name)
+    }
+
     /// Begins to look a name up, unless that is under way. `false` when too many are.
     pub fn begin(&mut self, name: &str) -> bool {
         if self.under_way.contains(name) {
