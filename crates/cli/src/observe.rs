@@ -127,6 +127,7 @@ pub fn in_words(record: &Record, proposal: &Proposal) -> String {
                 AttemptKind::Listen => "listen at ",
                 AttemptKind::Socket => "socket ",
                 AttemptKind::Resource => "limit: ",
+                AttemptKind::File => "protected ",
             };
             format!("{what}{}", shown(target))
         })

@@ -173,7 +173,7 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
                     let access = match grant.access {
                         Access::List => "list",
                         Access::Read => "ro",
-                        Access::Write => "rw",
+                        Access::Edit | Access::Write => "rw",
                     };
                     output::line(&format!("  {access:<4} {}", grant.path.display()));
                 }

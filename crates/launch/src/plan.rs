@@ -28,7 +28,7 @@ use crate::{
     profile::{ArgumentAccess, Found, Kind, Profile, Subject},
     profile_path,
     program::{Lookup, Program},
-    protect::Protected,
+    protect::{self, Protected},
     runtime,
 };
 
@@ -381,7 +381,7 @@ impl Planner<'_> {
                 args: self.args,
                 env: self.env,
                 cwd: self.request.cwd.clone(),
-                confinement: Confinement { grants, network, sockets, limits },
+                confinement: Confinement { grants, protected: protect::names().clone(), network, sockets, limits },
             },
             identity: Identity::new(what, args),
             profile: self.profile.name,

@@ -77,7 +77,7 @@ pub fn propose(record: &Record, basis: &Basis, paths: &Paths) -> Proposal {
 impl Draft {
     fn files(&mut self, record: &Record, basis: &Basis, protected: &Protected) {
         let home = protected.home();
-        let granted: Vec<_> = basis.grants.iter().map(|g| (real_or(&g.path), g.access)).collect();
+        let granted: Vec<_> = basis.grants.iter().map(|g| (real_or(&g.path), g.access.asked())).collect();
         let state: Vec<_> = basis.state.iter().map(|text| (text, real_or(&profile_path(text, home)))).collect();
         let (mut allowed, mut refused) = (Needs::default(), Needs::default());
         let mut warned: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
@@ -158,6 +158,8 @@ impl Draft {
                 AttemptKind::Listen => half.listen = true,
                 // Limits are a matter of taste, and what is used up says nothing about what is needed.
                 AttemptKind::Resource => {}
+                // Written down among the files.
+                AttemptKind::File => {}
                 AttemptKind::Socket => {
                     half.sockets.extend(representable(target).map(|path| path.to_string_lossy().into_owned()));
                 }

@@ -12,6 +12,7 @@ use std::{
 use firedoor_model::{
     launch::{Access, Grant},
     paths::Paths,
+    protected::ProtectedNames,
 };
 use serde::Deserialize;
 
@@ -28,12 +29,18 @@ const MAX_DEPTH: usize = 64;
 struct Places {
     secret: Vec<String>,
     persistence: Vec<String>,
+    tree: ProtectedNames,
 }
 
 #[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
 static PLACES: LazyLock<Places> = LazyLock::new(|| {
     toml::from_str(include_str!("../../../profiles/sandbox/protected.toml")).expect("protected.toml parses")
 });
+
+/// Names that stay closed in every tree that may be written.
+pub(crate) fn names() -> &'static ProtectedNames {
+    &PLACES.tree
+}
 
 /// Trees that hold the whole system or other processes; they and what is in them are never granted.
 const SYSTEM: &[&str] = &["/proc", "/sys", "/run/user"];
@@ -152,7 +159,12 @@ impl Protected {
         if !path.is_absolute() {
             return Err("the path is not absolute".into());
         }
-        let target = fs::canonicalize(path).map_err(|e| e.to_string())?;
+        let target = match fs::canonicalize(path) {
+            Ok(target) => target,
+            // What would be closed in a tree that another grant opens can be opened before it is there.
+            Err(_) if origin == Origin::Named && access == Access::Write && names().look(path).closed > 0 => real(path),
+            Err(e) => return Err(e.to_string()),
+        };
         if WHOLE.iter().any(|w| target == Path::new(w)) {
             return Err("it holds too much: grant a directory in it instead".into());
         }
@@ -169,15 +181,26 @@ impl Protected {
                 target.display()
             ));
         }
-        let access = if origin == Origin::Derived && access == Access::Write && inside(&self.persistence) {
+        let look = names().look(&target);
+        let run_by_others = inside(&self.persistence) || look.closed > 0 || look.directory_only && !target.is_dir();
+        let access = if origin == Origin::Derived && access == Access::Write && run_by_others {
             cut.notes
-                .push(format!("{} is granted to read only: programs there run outside the sandbox", target.display()));
+                .push(format!("{} is granted to read only: other programs run what is there, outside the sandbox. If the server is to write \
+                     it: firedoor grants add ENTRY --rw {0}",
+                    target.display()));
             Access::Read
         } else {
             access
         };
         let mut left = MAX_CHILDREN;
         self.tree(&target, access, cut, &mut left, 0)?;
+        for grant in &mut cut.grants {
+            // The guardian opens nothing but files for others. A device or a pipe has no names in it to protect.
+            let file = |kind: fs::FileType| kind.is_dir() || kind.is_file();
+            if grant.access == Access::Write && fs::metadata(&grant.path).map_or(true, |m| file(m.file_type())) {
+                grant.access = Access::Edit;
+            }
+        }
         if cut.grants.len() > 1 {
             cut.notes.push(format!(
                 "{} holds protected places, so its other parts are granted one by one. The names of all files in it can be \
@@ -275,6 +298,7 @@ mod tests {
             let letter = match g.access {
                 Access::List => 'l',
                 Access::Read => 'r',
+                Access::Edit => 'e',
                 Access::Write => 'w',
             };
             format!("{letter} {}", g.path.strip_prefix(&home.root).unwrap_or(&g.path).display())
@@ -285,7 +309,7 @@ mod tests {
     #[test]
     fn a_plain_directory_is_granted_as_it_is() {
         let home = home();
-        assert_eq!(shown(&home, "h/work", Access::Write, Origin::Derived), (vec!["w h/work".into()], String::new()));
+        assert_eq!(shown(&home, "h/work", Access::Write, Origin::Derived), (vec!["e h/work".into()], String::new()));
         assert_eq!(shown(&home, "h/todo.txt", Access::Read, Origin::Named).0, ["r h/todo.txt"]);
         assert_eq!(shown(&home, "h", Access::List, Origin::Named).0, ["l h"]);
     }
@@ -300,13 +324,13 @@ mod tests {
                 "l h",
                 "r h/.bashrc",
                 "l h/.config",
-                "w h/.config/app",
+                "e h/.config/app",
                 "l h/.local",
                 "r h/.local/bin",
                 "l h/.local/share",
-                "w h/.local/share/notes",
-                "w h/todo.txt",
-                "w h/work",
+                "e h/.local/share/notes",
+                "e h/todo.txt",
+                "e h/work",
             ]
         );
         assert!(notes.contains("one by one"), "{notes}");

@@ -4,7 +4,7 @@ use std::{ffi::OsString, net::SocketAddrV4, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EntryId, limits::Limits, network::Hosts};
+use crate::{EntryId, limits::Limits, network::Hosts, protected::ProtectedNames};
 
 /// What a client asked the shim to run. Holds the environment with its secrets: never logged, never stored.
 #[derive(Clone, Serialize, Deserialize)]
@@ -29,8 +29,18 @@ pub enum Access {
     List,
     /// Read and execute.
     Read,
+    /// As `Write`, but for names that are protected ([`Confinement::protected`]), at any depth. The guardian does the
+    /// writing; where it cannot, this is `Read`.
+    Edit,
     /// Read, execute, write, create, rename and remove.
     Write,
+}
+
+impl Access {
+    /// The access that a person or a profile asks for to get this one.
+    pub fn asked(self) -> Self {
+        if self == Self::Edit { Self::Write } else { self }
+    }
 }
 
 /// One path that the sandbox opens.
@@ -46,7 +56,7 @@ pub struct Grant {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// Nothing, loopback included.
+    /// Nothing, loopback included. The guardian takes no calls then, so grants to edit are grants to read.
     None,
     /// One loopback TCP address: the engine's egress proxy, which judges by host name.
     Proxy(SocketAddrV4),
@@ -61,6 +71,9 @@ pub struct Confinement {
     pub grants: Vec<Grant>,
     /// Network.
     pub network: Network,
+    /// What stays closed below grants to edit. A grant that names such a place itself opens it.
+    #[serde(default)]
+    pub protected: ProtectedNames,
     /// Paths of Unix sockets that may be connected to. Only with [`Network::Hosts`], which judges them.
     #[serde(default)]
     pub sockets: Vec<PathBuf>,

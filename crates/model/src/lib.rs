@@ -12,6 +12,7 @@ pub mod limits;
 pub mod network;
 pub mod observation;
 pub mod paths;
+pub mod protected;
 pub mod question;
 pub mod rule;
 pub mod text;

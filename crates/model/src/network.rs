@@ -213,7 +213,7 @@ pub struct Attempt {
     pub program: Untrusted,
     /// What it tried.
     pub kind: AttemptKind,
-    /// Host and port, or the socket's path.
+    /// Host and port, or a path.
     pub target: Untrusted,
     /// Why it was refused, and what would allow it, in our words.
     pub reason: String,
@@ -231,6 +231,8 @@ pub enum AttemptKind {
     Socket,
     /// To use more of something than its limits allow.
     Resource,
+    /// To change what has a protected name in a granted tree.
+    File,
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::{
     filesystem::Version,
     level::{Level, Report, missing_from},
     quota::{Quota, group::Group},
-    seccomp::{self, Arch, Listener, Program, Reach, Table},
+    seccomp::{self, Arch, Listener, Program, Reach, Scope, Table},
     sys,
 };
 
@@ -47,7 +47,7 @@ pub fn doctor() -> Report {
 }
 
 fn program() -> Option<Program> {
-    seccomp::compile(&Table::built_in().ok()?, Arch::native()?, Reach::Listed).ok()
+    seccomp::compile(&Table::built_in().ok()?, Arch::native()?, Scope { reach: Reach::Listed, trees: true }).ok()
 }
 
 fn report(landlock: nix::Result<u32>, probe: Probe, group: io::Result<()>) -> Report {

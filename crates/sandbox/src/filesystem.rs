@@ -66,7 +66,8 @@ impl Version {
             | AccessFs::MakeSock;
         let wanted = match access {
             Access::List => AccessFs::ReadDir.into(),
-            Access::Read => read,
+            // The guardian writes what is to be written.
+            Access::Read | Access::Edit => read,
             Access::Write => read | write,
         };
         let possible = if is_directory { AccessFs::from_all(self.abi) } else { AccessFs::from_file(self.abi) };
@@ -171,6 +172,8 @@ mod tests {
             (7, Access::List, false, BitFlags::EMPTY),
             (7, Access::Read, true, file | AccessFs::ReadDir),
             (7, Access::Read, false, file),
+            (7, Access::Edit, true, file | AccessFs::ReadDir),
+            (7, Access::Edit, false, file),
             (7, Access::Write, false, file | AccessFs::WriteFile | AccessFs::Truncate),
             (1, Access::Write, false, file | AccessFs::WriteFile),
         ] {

@@ -27,7 +27,7 @@ use nix::{
 use crate::{
     control::{self, Failure, News, Order, Place, Progress},
     error::Stage,
-    network::{Duty, Reach, Supervisor, attempts},
+    network::{Duty, Supervisor, attempts},
     quota::{Found, Keeper, Quota, group::Group},
     reap,
     server::{Plan, Stdio, become_server},
@@ -393,20 +393,20 @@ impl<'a> Guardian<'a> {
                     made.end(self.server);
                 }
             }
+            Ok(Some(Progress::Trial(fd))) => {
+                if control::send(progress, &take(self.server, fd).is_ok()).is_err() {
+                    return lost();
+                }
+            }
             Ok(Some(Progress::Listener(fd))) => {
                 let Some((duty, attempts)) = self.network.take() else { return lost() };
-                // Calls that are written down would fail without anybody who lets them go on.
-                let may_go_without = matches!(duty.reach, Reach::Listed { .. }) && duty.observer.is_none();
-                let taken = take_listener(self.server, fd).and_then(|l| Supervisor::new(l, duty, attempts));
-                self.judged = taken.is_ok();
-                match taken {
+                match take(self.server, fd).and_then(|listener| Supervisor::new(listener, duty, attempts)) {
                     Ok(supervisor) => self.supervisor = Some(supervisor),
-                    Err(_) if may_go_without => {}
                     Err(errno) => {
                         return Next::End(Some(Failure { at: Place::Stage(Stage::Listener), errno: errno as i32 }));
                     }
                 }
-                if control::send(progress, &self.judged).is_err() {
+                if control::send(progress, &true).is_err() {
                     return lost();
                 }
             }
@@ -439,7 +439,7 @@ fn input(fd: BorrowedFd<'_>) -> PollFd<'_> {
     PollFd::new(fd, PollFlags::POLLIN)
 }
 
-/// The filter's listener, out of the server's process, which nothing but our own code has run in so far.
-fn take_listener(server: Pid, fd: RawFd) -> nix::Result<OwnedFd> {
+/// A descriptor, out of the server's process, which nothing but our own code has run in so far.
+fn take(server: Pid, fd: RawFd) -> nix::Result<OwnedFd> {
     sys::pidfd_getfd(sys::pidfd_open(server)?.as_fd(), fd)
 }

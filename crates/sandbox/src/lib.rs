@@ -33,6 +33,7 @@ mod server;
 mod spawn;
 mod sys;
 mod tree;
+mod trees;
 
 pub use doctor::doctor;
 pub use error::{SpawnError, Stage};

@@ -8,8 +8,9 @@ use nix::{errno::Errno, libc, sys::stat::fstat};
 
 use crate::{
     network::caller::Caller,
-    paths::{self, Resolved},
+    paths::{self, Named, Resolved},
     sys,
+    trees::{self, Answer, Kind, Trees, Verdict},
 };
 
 /// Where a call may change something.
@@ -45,13 +46,19 @@ impl Writable {
         Self(grants.iter().filter_map(|g| fs::canonicalize(g).ok()).collect())
     }
 
-    /// Makes a change, if this is a call that makes one. `None` for other calls.
-    pub fn change(&self, caller: &Caller<'_>, number: i64, args: [u64; 6]) -> Option<nix::Result<()>> {
+    /// Makes a change here or in `trees`, if this is a call that makes one. `None` for other calls.
+    pub fn change(
+        &self,
+        trees: &Trees,
+        caller: &Caller<'_>,
+        number: i64,
+        args: [u64; 6],
+    ) -> Option<nix::Result<Answer>> {
         let decoded = decode(number, args, |at, unit| times(caller, at, unit))?;
-        Some(decoded.and_then(|(target, change)| self.perform(caller, target, change)))
+        Some(decoded.and_then(|(target, change)| self.perform(trees, caller, target, change)))
     }
 
-    fn perform(&self, caller: &Caller<'_>, target: Target, change: Change) -> nix::Result<()> {
+    fn perform(&self, trees: &Trees, caller: &Caller<'_>, target: Target, change: Change) -> nix::Result<Answer> {
         let (Resolved { fd: file, path }, anonymous) = match target {
             Target::Descriptor(fd) => {
                 let fd = caller.descriptor(fd)?;
@@ -61,18 +68,26 @@ impl Writable {
                 (Resolved { fd, path }, anonymous)
             }
             Target::Path { base, path, follow } => {
-                (paths::resolve(caller, base, &caller.read_string(path)?, follow)?, false)
+                (Named::of(caller, base, caller.read_string(path)?)?.resolve(follow)?, false)
             }
         };
+        let kind = trees::kind(&file)?;
         if !anonymous && !self.0.iter().any(|g| path.starts_with(g)) {
-            return Err(Errno::EACCES);
+            match trees.judge(&path, kind) {
+                Verdict::Open => {}
+                Verdict::Outside => return Err(Errno::EACCES),
+                Verdict::Protected => return Ok(Answer::Protected(path)),
+            }
         }
-        match change {
+        let done = match change {
             // Of use to other users only.
             Change::Mode(mode) if mode & libc::S_ISUID != 0 => Err(Errno::EPERM),
+            // As file systems answer that keep no mode for a link.
+            Change::Mode(_) if kind == Kind::Symlink => Err(Errno::EOPNOTSUPP),
             Change::Mode(mode) => sys::change_mode(file.as_fd(), mode & 0o7777),
             Change::Times(times) => sys::change_times(file.as_fd(), times.as_ref()),
-        }
+        };
+        done.map(|()| Answer::Done)
     }
 }
 
@@ -91,10 +106,7 @@ fn decode(
     Some(match number {
         libc::SYS_fchmod => Ok((Target::Descriptor(int(a)), mode(b))),
         libc::SYS_fchmodat => Ok((at(a, b, true), mode(c))),
-        libc::SYS_fchmodat2 => known(d, libc::AT_SYMLINK_NOFOLLOW).and_then(|()| {
-            // File systems here do not change the mode of a link itself either.
-            if follow(d) { Ok((at(a, b, true), mode(c))) } else { Err(Errno::EOPNOTSUPP) }
-        }),
+        libc::SYS_fchmodat2 => known(d, libc::AT_SYMLINK_NOFOLLOW).map(|()| (at(a, b, follow(d)), mode(c))),
         libc::SYS_utimensat => known(d, libc::AT_SYMLINK_NOFOLLOW).and_then(|()| {
             // Without a path the descriptor itself is meant (utimensat(2)).
             let target = if b == 0 { Target::Descriptor(int(a)) } else { at(a, b, follow(d)) };
@@ -156,7 +168,7 @@ mod tests {
         for (number, args, want) in [
             (libc::SYS_fchmod, [3, 0o600, 0, 0], Some(Ok((Target::Descriptor(3), Change::Mode(0o600))))),
             (libc::SYS_fchmodat, [cwd, 7, 0o600, 99], Some(Ok((path(libc::AT_FDCWD, true), Change::Mode(0o600))))),
-            (libc::SYS_fchmodat2, [5, 7, 0o600, nofollow], Some(Err(Errno::EOPNOTSUPP))),
+            (libc::SYS_fchmodat2, [5, 7, 0o600, nofollow], Some(Ok((path(5, false), Change::Mode(0o600))))),
             (libc::SYS_fchmodat2, [5, 7, 0o600, 0x4000], Some(Err(Errno::EINVAL))),
             (libc::SYS_utimensat, [5, 7, 0, nofollow], Some(Ok((path(5, false), Change::Times(None))))),
             (libc::SYS_utimensat, [5, 0, 0, 0], Some(Ok((Target::Descriptor(5), Change::Times(None))))),

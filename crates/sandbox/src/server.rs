@@ -153,28 +153,43 @@ fn confine_and_execute(
     }
     prctl::set_no_new_privs().map_err(stage(Stage::NoNewPrivileges))?;
     domain.enter()?;
-    let offline = |program: &Program| seccomp::install(program, Listener::None).map(drop).map_err(stage(Stage::Filter));
-    match (seccomp::install(&plan.filter, plan.listener), &plan.fallback) {
-        (Ok(None), _) => {}
-        (Ok(Some(listener)), fallback) => {
+    let failed = stage(Stage::Filter);
+    let listener = match (plan.listener, &plan.fallback) {
+        (Listener::Wanted, Some(fallback)) => match may_be_supervised(progress)? {
+            true => seccomp::install(&plan.filter, Listener::Wanted).or_else(|_| without(fallback)),
+            false => without(fallback),
+        },
+        (wanted, _) => seccomp::install(&plan.filter, wanted),
+    };
+    match listener.map_err(failed)? {
+        None if plan.listener == Listener::Wanted => say(progress, &Progress::Offline)?,
+        None => {}
+        Some(listener) => {
             say(progress, &Progress::Listener(listener.as_raw_fd()))?;
-            // The guardian answers whether it has taken its duplicate; an end of file means that it could not.
-            match (control::receive::<bool>(progress), fallback) {
-                (Ok(Some(true)), _) => {}
-                // Of two filters the stricter answer counts: a refusal goes before a notification (seccomp(2)).
-                (Ok(Some(false)), Some(fallback)) => offline(fallback)?,
-                _ => return Err(stage(Stage::Listener)(Errno::EPIPE)),
+            // The guardian answers that it has taken its duplicate; an end of file means that it could not.
+            if !matches!(control::receive::<bool>(progress), Ok(Some(true))) {
+                return Err(stage(Stage::Listener)(Errno::EPIPE));
             }
         }
-        (Err(_), Some(fallback)) => {
-            offline(fallback)?;
-            say(progress, &Progress::Offline)?;
-        }
-        (Err(errno), None) => return Err(stage(Stage::Filter)(errno)),
     }
     say(progress, &Progress::Executing)?;
     let errno = sys::execute(&plan.program, &plan.args, &plan.env);
     Err(Failure { at: Place::Exec, errno: errno as i32 })
+}
+
+/// Whether the guardian may look into this process. Asked before the filter is there: a call that nobody answers would fail
+/// for good.
+fn may_be_supervised(progress: BorrowedFd<'_>) -> Result<bool, Failure> {
+    say(progress, &Progress::Trial(progress.as_raw_fd()))?;
+    match control::receive(progress) {
+        Ok(Some(may)) => Ok(may),
+        Ok(None) | Err(_) => Err(stage(Stage::Listener)(Errno::EPIPE)),
+    }
+}
+
+/// Installs a filter that needs nobody.
+fn without(program: &Program) -> nix::Result<Option<OwnedFd>> {
+    seccomp::install(program, Listener::None)
 }
 
 fn say(progress: BorrowedFd<'_>, message: &Progress) -> Result<(), Failure> {

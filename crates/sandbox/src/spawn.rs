@@ -9,7 +9,7 @@ use std::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -38,10 +38,11 @@ use crate::{
     procfs,
     quota::Quota,
     reap, script,
-    seccomp::{self, Arch, Listener, Logged, Reach, Table},
+    seccomp::{self, Arch, Listener, Logged, Reach, Scope, Table},
     server::{Plan, Stdio},
     sys::{self, Vector},
     tree::Tree,
+    trees::Trees,
 };
 
 /// Longest time for a start. Honest ones take milliseconds; a granted path on a dead network share takes for ever.
@@ -163,17 +164,20 @@ fn plan(step: &Step, observe: bool) -> Result<Planned<'_>, SpawnError> {
     if let Some(grant) = grants.iter().find(|g| !g.path.is_absolute()) {
         return Err(SpawnError::RelativeGrant(grant.path.clone()));
     }
-    let writable = || grants.iter().filter(|g| g.access == Access::Write).map(|g| g.path.clone()).collect();
+    let granted =
+        |access| -> Vec<PathBuf> { grants.iter().filter(|g| g.access == access).map(|g| g.path.clone()).collect() };
+    let (writable, edited) = (granted(Access::Write), granted(Access::Edit));
+    let trees = Trees::new(&edited, step.confinement.protected.clone());
     let (reach, filter) = match &step.confinement.network {
         Network::None => (None, Reach::None),
         Network::Proxy(address) if address.ip().is_loopback() => {
-            (Some(network::Reach::Proxy { address: *address, writable: writable() }), Reach::Proxy)
+            (Some(network::Reach::Proxy { address: *address, writable, trees }), Reach::Proxy)
         }
         Network::Proxy(address) => return Err(SpawnError::Proxy(*address)),
         Network::Hosts(hosts) => {
             let sockets = step.confinement.sockets.clone();
             let filter = if elf::may_use_musl(&step.program) { Reach::ListedMusl } else { Reach::Listed };
-            (Some(network::Reach::Listed { hosts: hosts.clone(), sockets, writable: writable() }), filter)
+            (Some(network::Reach::Listed { hosts: hosts.clone(), sockets, writable, trees }), filter)
         }
     };
     let landlock = Version::running().map_err(|e| SpawnError::NoLandlock(e.into()))?;
@@ -184,11 +188,13 @@ fn plan(step: &Step, observe: bool) -> Result<Planned<'_>, SpawnError> {
     let table = if observe { Table::observing() } else { Table::built_in() };
     let table = table.map_err(|e| SpawnError::Table(e.to_string()))?;
     let arch = Arch::native().ok_or_else(|| SpawnError::Table("it has no numbers for this architecture".into()))?;
-    let compiled = |reach| seccomp::compile(&table, arch, reach).map_err(|e| SpawnError::Table(e.to_string()));
-    // An install step without its proxy is of no use; a server without a network may be.
-    let fallback = if filter.is_listed() { Some(compiled(Reach::None)?) } else { None };
-    let observed = observe.then(|| Logged::of(&table, arch, filter));
-    let filter = compiled(filter)?;
+    let compiled = |scope| seccomp::compile(&table, arch, scope).map_err(|e| SpawnError::Table(e.to_string()));
+    // An install step without its proxy is of no use; a server without a network, that writes to no tree, may be.
+    let offline = Scope { reach: Reach::None, trees: false };
+    let fallback = if filter.is_listed() { Some(compiled(offline)?) } else { None };
+    let scope = Scope { reach: filter, trees: reach.is_some() && !edited.is_empty() };
+    let observed = observe.then(|| Logged::of(&table, arch, scope));
+    let filter = compiled(scope)?;
 
     let program = c_string("the program", step.program.as_os_str())?;
     let mut args = vec![program.clone()];

@@ -14,6 +14,7 @@ pub fn judged(entry: &EntryId, attempt: Attempt) -> What {
         AttemptKind::Listen => ("sandbox/network", "listen", "listen for connections"),
         AttemptKind::Socket => ("sandbox/socket", "connect", "reach a Unix socket"),
         AttemptKind::Resource => ("sandbox/limits", "use", "use more than its limits allow"),
+        AttemptKind::File => ("sandbox/file", "write", "change a protected file"),
     };
     let evidence = |pointer: &str, excerpt: Untrusted| Evidence {
         role: Role::Place,
@@ -55,6 +56,7 @@ mod tests {
             (AttemptKind::Listen, "sandbox/network"),
             (AttemptKind::Socket, "sandbox/socket"),
             (AttemptKind::Resource, "sandbox/limits"),
+            (AttemptKind::File, "sandbox/file"),
         ] {
             let attempt = Attempt {
                 pid: 7,

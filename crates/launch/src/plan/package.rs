@@ -10,6 +10,7 @@ use std::{
 use firedoor_model::{
     Digest,
     launch::{Access, Confinement, Network, Step},
+    protected::ProtectedNames,
 };
 
 use super::{Plan, Planner, set, set_proxy};
@@ -121,6 +122,7 @@ impl Planner<'_> {
                 cwd: dir.clone(),
                 confinement: Confinement {
                     grants,
+                    protected: ProtectedNames::default(),
                     network: Network::Proxy(proxy.address),
                     sockets: Vec::new(),
                     limits: grants::base_limits(),

@@ -199,7 +199,7 @@ fn user_grants_are_cut_and_explained() {
     let run = world.run("gosrv");
     let grants = &run.step.confinement.grants;
     assert_eq!(access(grants, &world.at("home")), Some(Access::List));
-    assert_eq!(access(grants, &world.at("home/data")), Some(Access::Write));
+    assert_eq!(access(grants, &world.at("home/data")), Some(Access::Edit));
     assert!(!grants.iter().any(|g| g.path.starts_with(world.at("home/.ssh"))));
     let notes = run.notes.join("\n");
     for want in ["one by one", "belongs to Firedoor", "holds too much"] {
@@ -428,7 +428,7 @@ fn profiles_grant_arguments_and_state() {
     assert_eq!(access(grants, &world.at("home/app")), Some(Access::Read));
     assert_eq!(access(grants, &world.at("home/.ssh")), None);
     assert!(run.notes.join("").contains("protected place"), "{:?}", run.notes);
-    assert_eq!(access(grants, &world.at("home/.aws")), Some(Access::Write));
+    assert_eq!(access(grants, &world.at("home/.aws")), Some(Access::Edit));
     let home = PathBuf::from(var(&run.step.env, "HOME").unwrap());
     assert_eq!(fs::read_link(home.join(".aws")).unwrap(), world.at("home/.aws"));
     // The server replaces the link: the plan fails rather than following it.
@@ -443,7 +443,7 @@ fn a_profile_can_be_named() {
     world.profile = Some("filesystem".into());
     let run = world.run("gosrv @/home/data");
     assert_eq!(run.profile, "filesystem");
-    assert_eq!(access(&run.step.confinement.grants, &world.at("home/data")), Some(Access::Write));
+    assert_eq!(access(&run.step.confinement.grants, &world.at("home/data")), Some(Access::Edit));
     world.profile = Some("absent".into());
     assert!(world.plan("gosrv").unwrap_err().to_string().contains("no usable profile"));
 }

@@ -130,7 +130,7 @@ mod tests {
                 let letter = match access {
                     Access::List => 'l',
                     Access::Read => 'r',
-                    Access::Write => 'w',
+                    Access::Edit | Access::Write => 'w',
                 };
                 format!("{letter} {}", path.display())
             })

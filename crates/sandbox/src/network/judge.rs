@@ -61,7 +61,7 @@ impl Judge {
     pub fn new(reach: Reach, attempts: Attempts) -> nix::Result<Self> {
         let listed = match &reach {
             Reach::Proxy { .. } => None,
-            Reach::Listed { hosts, sockets, writable } => {
+            Reach::Listed { hosts, sockets, writable, trees } => {
                 let errno = |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO));
                 let mut known = hosts.known.clone();
                 let addresses = vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
@@ -75,7 +75,7 @@ impl Judge {
                     resolver: Resolver::new(known)?,
                     stub: Stub::new().map_err(errno)?,
                     waiting: Vec::new(),
-                    sockets: Sockets::new(sockets.clone(), writable.clone()),
+                    sockets: Sockets::new(sockets.clone(), writable.clone(), trees.clone()),
                 })
             }
         };

@@ -2,7 +2,7 @@
 //!
 //! The arguments are read once; what is judged is our copy, and what acts is a duplicate of the server's socket in our own
 //! process. A call that is judged is never continued: another thread could change its memory between our look and the
-//! kernel's. What observe mode only writes down goes on (see [`crate::observe`]), and so does what only receives.
+//! kernel's. What goes on is decided by Landlock (see [`crate::trees`] and [`crate::observe`]), or only receives.
 //!
 //! Architecture invariant: nothing here waits. What the network has not decided yet is kept in [`pending`].
 
@@ -31,14 +31,19 @@ use std::{
     time::Duration,
 };
 
-use firedoor_model::network::Hosts;
+use firedoor_model::network::{AttemptKind, Hosts};
 use nix::{
     errno::Errno,
     libc,
     poll::{PollFd, PollFlags},
 };
 
-use crate::{metadata::Writable, observe::Observer, sys};
+use crate::{
+    metadata::Writable,
+    observe::Observer,
+    sys,
+    trees::{Answer, Trees},
+};
 use attempts::Attempts;
 use caller::Caller;
 use judge::Judge;
@@ -46,6 +51,9 @@ use pending::{Pending, Work};
 
 /// How often calls whose callers may have died are looked at.
 const SWEEP: Duration = Duration::from_secs(1);
+/// Why a name in a granted tree is refused.
+const PROTECTED: &str =
+    "other programs run by themselves what has this name; if it is right: firedoor grants add ENTRY --rw PATH";
 
 /// What is allowed.
 #[derive(Clone, Debug)]
@@ -56,6 +64,8 @@ pub(crate) enum Reach {
         address: SocketAddrV4,
         /// Where modes and times of files may be changed.
         writable: Vec<PathBuf>,
+        /// Where the guardian writes for the server.
+        trees: Trees,
     },
     /// What the lists say.
     Listed {
@@ -64,6 +74,8 @@ pub(crate) enum Reach {
         sockets: Vec<PathBuf>,
         /// Directories in which the server may make sockets of its own, and change modes and times of files.
         writable: Vec<PathBuf>,
+        /// The same, and where the guardian writes for the server.
+        trees: Trees,
     },
 }
 
@@ -81,17 +93,20 @@ pub(crate) struct Supervisor {
     observer: Option<Observer>,
     judge: Judge,
     files: Writable,
+    trees: Trees,
     pending: Pending,
 }
 
 /// What becomes of a call.
 enum Outcome {
-    /// The caller does it itself, as it could without us: receiving is never refused.
+    /// The caller does it itself, as it could without us: receiving is never refused, and about files Landlock decides.
     Unjudged,
     /// It returns this.
     Done(i64),
     /// Its caller waits until the network has decided.
     Later(Work),
+    /// It returns this file.
+    File { file: OwnedFd, close_on_exec: bool },
 }
 
 impl Supervisor {
@@ -99,10 +114,10 @@ impl Supervisor {
         sys::take_turns(listener.as_fd());
         let errno = |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO));
         let journal = observer.as_ref().map(Observer::for_connections).transpose().map_err(errno)?;
-        let (Reach::Proxy { writable, .. } | Reach::Listed { writable, .. }) = &reach;
-        let files = Writable::new(writable);
+        let (Reach::Proxy { writable, trees, .. } | Reach::Listed { writable, trees, .. }) = &reach;
+        let (files, trees) = (Writable::new(writable), trees.clone());
         let judge = Judge::new(reach, Attempts::new(attempts, journal))?;
-        Ok(Self { listener, observer, judge, files, pending: Pending::default() })
+        Ok(Self { listener, observer, judge, files, trees, pending: Pending::default() })
     }
 
     /// Adds what is to be watched.
@@ -147,16 +162,25 @@ impl Supervisor {
                 return leave(self.listener.as_fd(), call.id);
             }
         }
-        let result = match self.decide(&call) {
-            Ok(Outcome::Later(work)) => match self.pending.keep(self.listener.as_fd(), call.id, work) {
+        let decided = self.decide(&call);
+        let listener = self.listener.as_fd();
+        let result = match decided {
+            Ok(Outcome::Later(work)) => match self.pending.keep(listener, call.id, work) {
                 Ok(()) => return,
                 Err(errno) => Err(errno),
             },
+            Ok(Outcome::File { file, close_on_exec }) => {
+                match sys::answer_with_file(listener, call.id, file.as_fd(), close_on_exec) {
+                    Ok(()) => return,
+                    // Its table of descriptors may be full.
+                    Err(errno) => Err(errno),
+                }
+            }
             Ok(Outcome::Done(value)) => Ok(value),
-            Ok(Outcome::Unjudged) => return leave(self.listener.as_fd(), call.id),
+            Ok(Outcome::Unjudged) => return leave(listener, call.id),
             Err(errno) => Err(errno),
         };
-        answer(self.listener.as_fd(), call.id, result);
+        answer(listener, call.id, result);
     }
 
     fn decide(&mut self, call: &libc::seccomp_notif) -> nix::Result<Outcome> {
@@ -165,8 +189,17 @@ impl Supervisor {
         // The kernel takes these as `int` or `unsigned int`.
         let int = |n: u64| ((n & 0xffff_ffff) as u32).cast_signed();
         let number = i64::from(call.data.nr);
-        if let Some(changed) = self.files.change(&caller, number, call.data.args) {
-            return changed.map(|()| Outcome::Done(0));
+        let args = call.data.args;
+        let written = self.files.change(&self.trees, &caller, number, args);
+        if let Some(answer) = written.or_else(|| self.trees.act(&caller, number, args)) {
+            return match answer? {
+                Answer::Done => Ok(Outcome::Done(0)),
+                Answer::File { file, close_on_exec } => Ok(Outcome::File { file, close_on_exec }),
+                Answer::Kernel => Ok(Outcome::Unjudged),
+                Answer::Protected(path) => {
+                    Err(self.judge.refuse(&caller, AttemptKind::File, &path.to_string_lossy(), PROTECTED))
+                }
+            };
         }
         if matches!(self.judge.reach, Reach::Proxy { .. }) && number != libc::SYS_connect {
             return Err(Errno::EPERM);
@@ -192,7 +225,7 @@ impl Supervisor {
     }
 }
 
-/// Lets a call go on that nothing is decided about.
+/// Lets a call go on that is not decided here.
 fn leave(listener: BorrowedFd<'_>, id: u64) {
     while sys::let_go_on(listener, id) == Err(Errno::EINTR) {}
 }

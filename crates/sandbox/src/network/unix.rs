@@ -4,12 +4,13 @@
 //! file. Abstract names are refused before this.
 
 use std::{
+    ffi::OsStr,
     fs,
     os::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use nix::{
@@ -20,7 +21,10 @@ use nix::{
 };
 
 use super::address;
-use crate::{paths, sys};
+use crate::{
+    paths, sys,
+    trees::{Kind, Trees, Verdict},
+};
 
 /// Sockets of its own that one server may make.
 const MAX_OWN: usize = 64;
@@ -32,6 +36,7 @@ const ASKED_BY_LIBC: [&str; 4] = ["/run/nscd", "/var/run/nscd", "/run/systemd", 
 pub(crate) struct Sockets {
     granted: Vec<PathBuf>,
     writable: Vec<PathBuf>,
+    trees: Trees,
     /// The sockets that were bound for it. Open, so that no other file gets their numbers.
     own: Vec<Own>,
 }
@@ -75,8 +80,8 @@ fn resolve(thread: Pid, path: &[u8]) -> nix::Result<Resolved> {
 }
 
 impl Sockets {
-    pub fn new(granted: Vec<PathBuf>, writable: Vec<PathBuf>) -> Self {
-        Self { granted, writable, own: Vec::new() }
+    pub fn new(granted: Vec<PathBuf>, writable: Vec<PathBuf>, trees: Trees) -> Self {
+        Self { granted, writable, trees, own: Vec::new() }
     }
 
     /// The socket at a path, and whether it may be connected to.
@@ -102,14 +107,16 @@ impl Sockets {
             return Err(Errno::EADDRINUSE);
         }
         let parent = resolve(thread, parent)?;
-        if !self.writable.iter().any(|g| fs::canonicalize(g).is_ok_and(|g| parent.path.starts_with(g))) {
+        let name = OsStr::from_bytes(name);
+        let in_tree = || self.trees.judge_name(&parent.path.join(name), Kind::File) == Verdict::Open;
+        let writable = |g: &PathBuf| fs::canonicalize(g).is_ok_and(|g| parent.path.starts_with(g));
+        if !self.writable.iter().any(writable) && !in_tree() {
             return Err(Errno::EACCES);
         }
         if self.own.len() >= MAX_OWN {
             return Err(Errno::ENOSPC);
         }
         let at = format!("/proc/self/fd/{}/", parent.fd.as_raw_fd());
-        let name = Path::new(std::ffi::OsStr::from_bytes(name));
         let name_text = name.to_str().ok_or(Errno::EINVAL)?;
         let target = address::unix(&format!("{at}{name_text}"));
         // `sun_path` has 108 bytes (unix(7)).
@@ -133,7 +140,7 @@ impl Sockets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::net::UnixListener;
+    use std::{os::unix::net::UnixListener, path::Path};
 
     fn bytes(path: &Path) -> &[u8] {
         path.as_os_str().as_bytes()
@@ -153,7 +160,7 @@ mod tests {
         std::os::unix::fs::symlink(format!("/proc/self/cwd/{}", root.join("other").display()), root.join("magic"))
             .unwrap();
         // A grant may name a link.
-        let sockets = Sockets::new(vec![root.join("good")], Vec::new());
+        let sockets = Sockets::new(vec![root.join("good")], Vec::new(), Trees::default());
         for (name, want) in [
             ("granted", Ok(true)),
             ("good", Ok(true)),
@@ -178,7 +185,7 @@ mod tests {
             fs::create_dir(root.join(name)).unwrap();
         }
         std::os::unix::fs::symlink(root.join("closed"), root.join("open/link")).unwrap();
-        let mut sockets = Sockets::new(Vec::new(), vec![root.join("open")]);
+        let mut sockets = Sockets::new(Vec::new(), vec![root.join("open")], Trees::default());
         for (path, want) in [
             ("open/s", Ok(())),
             ("open/s", Err(Errno::EADDRINUSE)),

@@ -1,9 +1,9 @@
 //! Observe mode: writes down what a server opens, starts and changes, and decides nothing.
 //!
 //! The calls that the table logs (`action = "log"`) would be allowed without observing: about them Landlock decides alone,
-//! on the file that the kernel really opens. So they are let go on after a look at their path. This is the only place where
-//! a notified call continues, and it is right only because nothing depends on what was read: a program that changes the path
-//! between our look and the kernel's gets a wrong line into its own record, and no right. What the guardian performs
+//! on the file that the kernel really opens. So they are let go on after a look at their path. That is right only because
+//! nothing depends on what was read: a program that changes the path between our look and the kernel's gets a wrong line
+//! into its own record, and no right. What the guardian performs
 //! itself is written down on the way, and still performed.
 //!
 //! Architecture invariant: nothing here can refuse a call or fail one.
@@ -66,7 +66,7 @@ impl Observer {
     /// Measures by these grants.
     pub fn new(logged: Logged, grants: &[Grant], record: &OwnedFd) -> io::Result<Self> {
         // Missing ones are skipped, and open nothing.
-        let real = |g: &Grant| Some(Grant { path: fs::canonicalize(&g.path).ok()?, access: g.access });
+        let real = |g: &Grant| Some(Grant { path: fs::canonicalize(&g.path).ok()?, access: g.access.asked() });
         Ok(Self {
             logged,
             grants: grants.iter().filter_map(real).collect(),

@@ -4,7 +4,7 @@ use nix::libc::{self, sock_filter};
 
 use super::{
     bpf::{Assembler, Label},
-    table::{Action, Condition, Number, Numbers, Reach, Rule, Table, TableError, Test},
+    table::{Action, Condition, Number, Numbers, Rule, Scope, Table, TableError, Test},
 };
 
 /// First number of the x32 ABI (`__X32_SYSCALL_BIT`, arch/x86/include/uapi/asm/unistd.h).
@@ -59,16 +59,16 @@ impl Program {
     }
 }
 
-/// Compiles the table's rules for one architecture and network.
+/// Compiles the table's rules for one architecture and scope.
 ///
 /// The program tests the call's number once against every number in the table; the part for one number ends in a
 /// return on every path.
-pub(crate) fn compile(table: &Table, arch: Arch, reach: Reach) -> Result<Program, TableError> {
+pub(crate) fn compile(table: &Table, arch: Arch, scope: Scope) -> Result<Program, TableError> {
     let mut a = Assembler::default();
     prologue(&mut a, arch);
     for (name, numbers) in &table.numbers {
         let Some(number) = arch.number(numbers) else { continue };
-        let rules = rules_for(table, name, reach);
+        let rules = rules_for(table, name, scope);
         if rules.is_empty() {
             continue;
         }
@@ -88,7 +88,7 @@ pub(crate) fn compile(table: &Table, arch: Arch, reach: Reach) -> Result<Program
     a.assemble().map(Program)
 }
 
-/// The calls of one table, architecture and network that are only written down.
+/// The calls of one table, architecture and scope that are only written down.
 ///
 /// A call is let go on only when this says so: everything else that the filter notifies is performed by the guardian.
 #[derive(Clone, Debug)]
@@ -96,9 +96,9 @@ pub(crate) struct Logged(Vec<(u32, Vec<Rule>)>);
 
 impl Logged {
     /// Those of a table.
-    pub fn of(table: &Table, arch: Arch, reach: Reach) -> Self {
+    pub fn of(table: &Table, arch: Arch, scope: Scope) -> Self {
         let named = table.numbers.iter().filter_map(|(name, numbers)| Some((name, arch.number(numbers)?)));
-        let rules = named.map(|(name, number)| (number, rules_for(table, name, reach).into_iter().cloned().collect()));
+        let rules = named.map(|(name, number)| (number, rules_for(table, name, scope).into_iter().cloned().collect()));
         let logs = |(_, rules): &(u32, Vec<Rule>)| rules.iter().any(|r| r.action == Action::Log);
         Self(rules.filter(logs).collect())
     }
@@ -112,8 +112,9 @@ impl Logged {
 }
 
 /// The rules that name a call, in order.
-pub(super) fn rules_for<'a>(table: &'a Table, name: &str, reach: Reach) -> Vec<&'a Rule> {
-    let applies = |r: &&Rule| r.calls.iter().any(|c| c == name) && r.network.is_none_or(|n| n.covers(reach));
+pub(super) fn rules_for<'a>(table: &'a Table, name: &str, scope: Scope) -> Vec<&'a Rule> {
+    let holds = |r: &Rule| r.network.is_none_or(|n| n.covers(scope.reach)) && (scope.trees || !r.trees);
+    let applies = |r: &&Rule| r.calls.iter().any(|c| c == name) && holds(r);
     table.rules.iter().filter(applies).collect()
 }
 
@@ -159,16 +160,23 @@ fn condition(a: &mut Assembler, condition: &Condition, otherwise: Label) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seccomp::Reach;
     use crate::seccomp::interpreter::{Call, run};
     use proptest::prelude::*;
 
     const BOTH: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
     const REACHES: [Reach; 4] = [Reach::None, Reach::Proxy, Reach::Listed, Reach::ListedMusl];
+    const OFFLINE: Scope = Scope { reach: Reach::None, trees: false };
+    const WHOLE: Scope = Scope { reach: Reach::Listed, trees: true };
+
+    fn scopes() -> Vec<Scope> {
+        REACHES.into_iter().flat_map(|reach| [false, true].map(|trees| Scope { reach, trees })).collect()
+    }
 
     /// What the table says, read directly.
-    fn meant(table: &Table, arch: Arch, reach: Reach, number: u32, args: &[u64; 6]) -> u32 {
+    fn meant(table: &Table, arch: Arch, scope: Scope, number: u32, args: &[u64; 6]) -> u32 {
         let named = table.numbers.iter().find(|(_, n)| arch.number(n) == Some(number));
-        let rules = named.map(|(name, _)| rules_for(table, name, reach)).unwrap_or_default();
+        let rules = named.map(|(name, _)| rules_for(table, name, scope)).unwrap_or_default();
         let first = rules.iter().find(|r| r.when.iter().all(|c| c.holds(args)));
         first.map_or(libc::SECCOMP_RET_ALLOW, |r| r.action.value())
     }
@@ -190,11 +198,11 @@ mod tests {
     fn the_filter_does_what_each_row_says() {
         let table = Table::built_in().unwrap();
         for arch in BOTH {
-            for reach in REACHES {
-                let program = compile(&table, arch, reach).unwrap();
+            for scope in scopes() {
+                let program = compile(&table, arch, scope).unwrap();
                 for (name, numbers) in &table.numbers {
                     let Some(number) = arch.number(numbers) else { continue };
-                    let conditions: Vec<_> = rules_for(&table, name, reach).iter().flat_map(|r| &r.when).collect();
+                    let conditions: Vec<_> = rules_for(&table, name, scope).iter().flat_map(|r| &r.when).collect();
                     let values = interesting(&conditions);
                     let used = |i: u8| conditions.iter().any(|c| c.arg == i);
                     let choices = |i: u8| if used(i) { values.as_slice() } else { &values[..1] };
@@ -203,8 +211,8 @@ mod tests {
                             for z in if used(2) { choices(2) } else { choices(3) } {
                                 let args = [*x, *y, *z, *z, 0, *y];
                                 let got = run(&program.0, &Call { number, arch: arch.audit(), args });
-                                let want = meant(&table, arch, reach, number, &args);
-                                assert_eq!(got, want, "{name} {args:x?} {arch:?} {reach:?}");
+                                let want = meant(&table, arch, scope, number, &args);
+                                assert_eq!(got, want, "{name} {args:x?} {arch:?} {scope:?}");
                             }
                         }
                     }
@@ -217,8 +225,8 @@ mod tests {
     fn what_is_not_listed_passes() {
         let table = Table::built_in().unwrap();
         for arch in BOTH {
-            for reach in REACHES {
-                let program = compile(&table, arch, reach).unwrap();
+            for scope in scopes() {
+                let program = compile(&table, arch, scope).unwrap();
                 let listed: Vec<u32> = table.numbers.values().filter_map(|n| arch.number(n)).collect();
                 for number in (0..1000).filter(|n| !listed.contains(n)) {
                     let call = Call { number, arch: arch.audit(), args: [u64::MAX; 6] };
@@ -234,23 +242,23 @@ mod tests {
         let (plain, observing) = (Table::built_in().unwrap(), Table::observing().unwrap());
         let mut logged = 0;
         for arch in BOTH {
-            for reach in REACHES {
+            for scope in scopes() {
                 let (before, after) =
-                    (compile(&plain, arch, reach).unwrap(), compile(&observing, arch, reach).unwrap());
-                let logs = Logged::of(&observing, arch, reach);
+                    (compile(&plain, arch, scope).unwrap(), compile(&observing, arch, scope).unwrap());
+                let logs = Logged::of(&observing, arch, scope);
                 for (name, numbers) in &observing.numbers {
                     let Some(number) = arch.number(numbers) else { continue };
-                    let conditions: Vec<_> = rules_for(&observing, name, reach).iter().flat_map(|r| &r.when).collect();
+                    let conditions: Vec<_> = rules_for(&observing, name, scope).iter().flat_map(|r| &r.when).collect();
                     for x in interesting(&conditions) {
                         let args = [x, x, x, x, 0, x];
                         let call = Call { number, arch: arch.audit(), args };
                         let (was, is) = (run(&before.0, &call), run(&after.0, &call));
                         if logs.contains(number.cast_signed(), &args) {
                             let want = (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF);
-                            assert_eq!((was, is), want, "{name} {args:x?} {arch:?} {reach:?}");
+                            assert_eq!((was, is), want, "{name} {args:x?} {arch:?} {scope:?}");
                             logged += 1;
                         } else {
-                            assert_eq!(was, is, "{name} {args:x?} {arch:?} {reach:?}");
+                            assert_eq!(was, is, "{name} {args:x?} {arch:?} {scope:?}");
                         }
                     }
                 }
@@ -263,8 +271,8 @@ mod tests {
     fn foreign_abis_are_refused() {
         let table = Table::built_in().unwrap();
         let enosys = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
-        let x86 = compile(&table, Arch::X86_64, Reach::None).unwrap();
-        let arm = compile(&table, Arch::Aarch64, Reach::None).unwrap();
+        let x86 = compile(&table, Arch::X86_64, OFFLINE).unwrap();
+        let arm = compile(&table, Arch::Aarch64, OFFLINE).unwrap();
         const AUDIT_ARCH_I386: u32 = 0x4000_0003;
         const AUDIT_ARCH_ARM: u32 = 0x4000_0028;
         for (program, arch, number, want) in [
@@ -291,7 +299,7 @@ mod tests {
             (Reach::Listed, [allow; 3]),
             (Reach::ListedMusl, [notify, notify, allow]),
         ] {
-            let program = compile(&table, Arch::X86_64, reach).unwrap();
+            let program = compile(&table, Arch::X86_64, Scope { reach, trees: false }).unwrap();
             let got =
                 [("recvmsg", [3, 1, 0, 0, 0, 0]), ("recvfrom", [3, 1, 9, 0, 7, 8]), ("recvfrom", [3, 1, 9, 0, 0, 0])]
                     .map(|(name, args)| {
@@ -367,7 +375,7 @@ mod tests {
         ];
         for arch in BOTH {
             for (index, reach) in REACHES.into_iter().enumerate() {
-                let program = compile(&table, arch, reach).unwrap();
+                let program = compile(&table, arch, Scope { reach, trees: false }).unwrap();
                 for (name, args, want) in rows {
                     let number = arch.number(&table.numbers[*name]).unwrap();
                     let got = run(&program.0, &Call { number, arch: arch.audit(), args: *args });
@@ -378,15 +386,56 @@ mod tests {
         }
     }
 
+    /// What opens, creates, changes or removes a name goes to the guardian where it writes to trees, and reading never does.
+    #[test]
+    fn trees_are_written_by_the_guardian() {
+        let table = Table::built_in().unwrap();
+        let (allow, notify) = (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF);
+        let enosys = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
+        let at = |flags: i32| [5, 0, u64::from(flags.cast_unsigned()), 0o600, 0, 0];
+        let rows: &[(&str, [u64; 6], u32)] = &[
+            ("openat", at(libc::O_RDONLY | libc::O_CLOEXEC), allow),
+            ("openat", at(libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NONBLOCK), allow),
+            ("openat", at(libc::O_PATH | libc::O_RDWR | libc::O_CREAT), allow),
+            ("openat", at(libc::O_WRONLY), notify),
+            ("openat", at(libc::O_RDWR), notify),
+            ("openat", at(libc::O_ACCMODE), notify),
+            ("openat", at(libc::O_CREAT), notify),
+            ("openat", at(libc::O_TRUNC), notify),
+            ("openat", at(libc::O_TMPFILE | libc::O_RDWR), notify),
+            ("openat2", at(0), enosys),
+            ("mkdirat", [0; 6], notify),
+            ("mknodat", [0; 6], notify),
+            ("unlinkat", [0; 6], notify),
+            ("renameat", [0; 6], notify),
+            ("renameat2", [0; 6], notify),
+            ("linkat", [0; 6], notify),
+            ("symlinkat", [0; 6], notify),
+            ("truncate", [0; 6], notify),
+        ];
+        for arch in BOTH {
+            for reach in REACHES {
+                for trees in [false, true] {
+                    let program = compile(&table, arch, Scope { reach, trees }).unwrap();
+                    for (name, args, want) in rows {
+                        let number = arch.number(&table.numbers[*name]).unwrap();
+                        let got = run(&program.0, &Call { number, arch: arch.audit(), args: *args });
+                        assert_eq!(got, if trees { *want } else { allow }, "{name} {args:x?} {arch:?} {trees}");
+                    }
+                }
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn filter_and_table_agree(pick in any::<prop::sample::Index>(), args in any::<[u64; 6]>()) {
             let table = Table::built_in().unwrap();
-            let program = compile(&table, Arch::X86_64, Reach::Listed).unwrap();
+            let program = compile(&table, Arch::X86_64, WHOLE).unwrap();
             let numbers: Vec<u32> = table.numbers.values().filter_map(|n| Arch::X86_64.number(n)).collect();
             let number = *pick.get(&numbers);
             let got = run(&program.0, &Call { number, arch: Arch::X86_64.audit(), args });
-            prop_assert_eq!(got, meant(&table, Arch::X86_64, Reach::Listed, number, &args));
+            prop_assert_eq!(got, meant(&table, Arch::X86_64, WHOLE, number, &args));
         }
     }
 }

@@ -9,4 +9,4 @@ mod table;
 
 pub(crate) use compile::{Arch, Logged, Program, compile};
 pub(crate) use install::{Listener, install};
-pub(crate) use table::{Reach, Table, TableError};
+pub(crate) use table::{Reach, Scope, Table, TableError};

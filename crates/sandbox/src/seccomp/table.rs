@@ -33,6 +33,14 @@ impl Reach {
     }
 }
 
+/// Which rules hold for one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Scope {
+    pub reach: Reach,
+    /// Whether the guardian writes to granted trees in the server's stead.
+    pub trees: bool,
+}
+
 /// The table is not what it must be.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TableError {
@@ -160,6 +168,9 @@ impl Test {
 pub(crate) struct Rule {
     pub calls: Vec<String>,
     pub network: Option<Reach>,
+    /// Only for servers whose granted trees the guardian writes to.
+    #[serde(default)]
+    pub trees: bool,
     #[serde(default)]
     pub when: Vec<Condition>,
     pub action: Action,
@@ -408,7 +419,8 @@ mod tests {
             umount2 = SYS_umount2,
             unshare = SYS_unshare,
             userfaultfd = SYS_userfaultfd,
-            vhangup = SYS_vhangup
+            vhangup = SYS_vhangup,
+            mknodat = SYS_mknodat,
         );
         #[cfg(target_arch = "x86_64")]
         check!(
@@ -429,11 +441,12 @@ mod tests {
             ioperm = SYS_ioperm,
             iopl = SYS_iopl,
             modify_ldt = SYS_modify_ldt,
-            uselib = SYS_uselib
+            uselib = SYS_uselib,
+            mknod = SYS_mknod,
         );
         // `libc` has no number yet for what is newest.
         let newer = ["file_setattr", "open_tree_attr", "removexattrat", "setxattrat"];
-        let absent = if cfg!(target_arch = "x86_64") { 0 } else { 18 };
+        let absent = if cfg!(target_arch = "x86_64") { 0 } else { 19 };
         assert_eq!(checked + newer.len() + absent, table.numbers.len());
     }
 }

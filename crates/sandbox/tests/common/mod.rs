@@ -13,6 +13,7 @@ use std::{
 use firedoor_model::{
     launch::{Access, Confinement, Grant, Network, Step},
     limits::Limits,
+    protected::ProtectedNames,
 };
 use tempfile::TempDir;
 
@@ -73,7 +74,13 @@ impl Setup {
             args: vec!["probe".into()],
             env: Vec::new(),
             cwd: "/".into(),
-            confinement: Confinement { grants, network: Network::None, sockets: Vec::new(), limits: Limits::default() },
+            confinement: Confinement {
+                grants,
+                protected: ProtectedNames::default(),
+                network: Network::None,
+                sockets: Vec::new(),
+                limits: Limits::default(),
+            },
         };
         let setup = Self { user, step, dir };
         setup.own_everything();

@@ -1,0 +1,155 @@
+//! Opening files to write, and truncating them.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::{
+    errno::Errno,
+    fcntl::{FcntlArg, OFlag, fcntl, open as open_at_path, openat, readlinkat},
+    sys::stat::{Mode, SFlag},
+    unistd::ftruncate,
+};
+
+use super::{
+    Answer, Kind, Trees, Verdict, masked,
+    spot::{self, Spot},
+};
+use crate::paths::{self, Named, Resolved};
+
+/// Symbolic links that are followed, as the kernel does (`MAXSYMLINKS`, linux/namei.h).
+const MAX_LINKS: usize = 40;
+
+/// `open(2)` with flags that write.
+pub(super) fn open(
+    trees: &Trees,
+    mut file: Named,
+    flags: i32,
+    mode: u32,
+    mask: impl Fn() -> nix::Result<Mode>,
+) -> nix::Result<Answer> {
+    let wanted = Wanted { flags: OFlag::from_bits_truncate(flags), mode: Mode::from_bits_truncate(mode) };
+    if wanted.flags.contains(OFlag::O_TMPFILE) {
+        return nameless(trees, &file, wanted, mask);
+    }
+    let creates = wanted.flags.contains(OFlag::O_CREAT);
+    if wanted.flags.contains(OFlag::O_DIRECTORY) {
+        return Ok(Answer::Kernel);
+    }
+    let exclusive = creates && wanted.flags.contains(OFlag::O_EXCL);
+    let follow = !exclusive && !wanted.flags.contains(OFlag::O_NOFOLLOW);
+    for _ in 0..MAX_LINKS {
+        match file.resolve(follow) {
+            Ok(_) if exclusive => return Ok(Answer::Kernel),
+            Ok(found) => return existing(trees, &found, wanted),
+            Err(Errno::ENOENT) if creates => {}
+            Err(_) => return Ok(Answer::Kernel),
+        }
+        let Ok(spot) = Spot::of(&file) else { return Ok(Answer::Kernel) };
+        if spot.means_directory() {
+            return Ok(Answer::Kernel);
+        }
+        let made = match trees.judge_name(&spot.path, Kind::File) {
+            Verdict::Protected => return Ok(Answer::Protected(spot.path)),
+            // A link without a target may still lead into a tree.
+            Verdict::Outside => Err(Errno::EEXIST),
+            Verdict::Open => create(&spot, wanted, mask()?),
+        };
+        match made {
+            Err(Errno::EEXIST) if follow && !spot.path.starts_with("/proc") => {}
+            // It has come into being since we looked, or the last name is a link that is not to be followed.
+            Err(Errno::EEXIST) => return Ok(Answer::Kernel),
+            made => return made.map(|file| wanted.answer(file)),
+        }
+        match readlinkat(&spot.parent, spot.last.as_os_str()) {
+            Ok(target) => file = Named::through(target, spot.parent)?,
+            // Created meanwhile: look again.
+            Err(Errno::EINVAL) => {}
+            Err(_) => return Ok(Answer::Kernel),
+        }
+    }
+    Err(Errno::ELOOP)
+}
+
+/// What the caller wants of a file.
+#[derive(Clone, Copy)]
+struct Wanted {
+    flags: OFlag,
+    mode: Mode,
+}
+
+impl Wanted {
+    /// Flags for us: never waiting, whatever the file is (a pipe without a reader, a lease), because the guardian does not.
+    fn ours(self) -> OFlag {
+        self.flags | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK | OFlag::O_NOCTTY
+    }
+
+    fn answer(self, file: OwnedFd) -> Answer {
+        Answer::File { file, close_on_exec: self.flags.contains(OFlag::O_CLOEXEC) }
+    }
+
+    /// The flag belongs to the open file, and the caller gets the file.
+    fn waiting_again(self, file: OwnedFd) -> nix::Result<OwnedFd> {
+        if !self.flags.contains(OFlag::O_NONBLOCK) {
+            let now = OFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GETFL)?);
+            fcntl(&file, FcntlArg::F_SETFL(now - OFlag::O_NONBLOCK))?;
+        }
+        Ok(file)
+    }
+}
+
+/// Opens a file that is there: exactly the one that was judged.
+fn existing(trees: &Trees, found: &Resolved, wanted: Wanted) -> nix::Result<Answer> {
+    let (kind, stat) = spot::kind(&found.fd)?;
+    if !spot::is_plain(&stat) {
+        return Ok(Answer::Kernel);
+    }
+    match trees.judge(&found.path, kind) {
+        Verdict::Outside => return Ok(Answer::Kernel),
+        Verdict::Protected => return Ok(Answer::Protected(found.path.clone())),
+        Verdict::Open => {}
+    }
+    let flags = wanted.ours() - OFlag::O_CREAT - OFlag::O_EXCL - OFlag::O_NOFOLLOW;
+    let file = open_at_path(&paths::own(found.fd.as_fd()), flags, Mode::empty())?;
+    Ok(wanted.answer(wanted.waiting_again(file)?))
+}
+
+/// Makes a file where there was none.
+fn create(spot: &Spot, wanted: Wanted, mask: Mode) -> nix::Result<OwnedFd> {
+    let flags = wanted.ours() | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
+    let file = masked(mask, || openat(&spot.parent, spot.last.as_os_str(), flags, wanted.mode))?;
+    wanted.waiting_again(file)
+}
+
+/// A file without a name, which may get one later.
+fn nameless(
+    trees: &Trees,
+    directory: &Named,
+    wanted: Wanted,
+    mask: impl Fn() -> nix::Result<Mode>,
+) -> nix::Result<Answer> {
+    let Ok(found) = directory.resolve(!wanted.flags.contains(OFlag::O_NOFOLLOW)) else { return Ok(Answer::Kernel) };
+    match trees.judge(&found.path, Kind::Directory) {
+        Verdict::Outside => return Ok(Answer::Kernel),
+        Verdict::Protected => return Ok(Answer::Protected(found.path)),
+        Verdict::Open => {}
+    }
+    let file = masked(mask()?, || openat(&found.fd, ".", wanted.ours() - OFlag::O_NOFOLLOW, wanted.mode))?;
+    Ok(wanted.answer(wanted.waiting_again(file)?))
+}
+
+/// `truncate(2)`.
+pub(super) fn truncate(trees: &Trees, file: &Named, length: i64) -> nix::Result<Answer> {
+    let Ok(found) = file.resolve(true) else { return Ok(Answer::Kernel) };
+    let (kind, stat) = spot::kind(&found.fd)?;
+    if SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT != SFlag::S_IFREG || length < 0 {
+        return Ok(Answer::Kernel);
+    }
+    match trees.judge(&found.path, kind) {
+        Verdict::Outside => Ok(Answer::Kernel),
+        Verdict::Protected => Ok(Answer::Protected(found.path)),
+        Verdict::Open => {
+            let flags = OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+            let file = open_at_path(&paths::own(found.fd.as_fd()), flags, Mode::empty())?;
+            ftruncate(&file, length).map(|()| Answer::Done)
+        }
+    }
+}

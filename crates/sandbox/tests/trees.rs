@@ -1,0 +1,129 @@
+//! Trees that a server may write, by real programs, as root (where the tests are) and as an ordinary user.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
+
+#[expect(dead_code, reason = "shared with the other test programs")]
+mod common;
+
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use common::{Setup, grant, users};
+use firedoor_model::{
+    launch::{Access, Network},
+    network::{Attempt, AttemptKind, Hosts},
+    protected::ProtectedNames,
+};
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// The names of this build.
+fn names() -> ProtectedNames {
+    #[derive(serde::Deserialize)]
+    struct File {
+        tree: ProtectedNames,
+    }
+    let file: File = toml::from_str(include_str!("../../../profiles/sandbox/protected.toml")).unwrap();
+    file.tree
+}
+
+/// A server that may write `tree`, and has a home of its own.
+fn setup(user: Option<u32>, words: &[&str]) -> Setup {
+    let mut setup = Setup::new(user);
+    setup.step.program = words[0].into();
+    setup.step.args = words[1..].iter().map(Into::into).collect();
+    for name in ["tree", "home"] {
+        fs::create_dir(setup.dir().join(name)).unwrap();
+    }
+    setup.grant("tree", Access::Edit);
+    setup.grant("home", Access::Write);
+    let home = setup.dir().join("home");
+    setup.step.env = vec![("HOME".into(), home.into()), ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
+    setup.step.confinement.grants.push(grant("/dev/urandom", Access::Read));
+    setup.step.confinement.protected = names();
+    setup.step.confinement.network = Network::Hosts(Hosts::default());
+    setup
+}
+
+fn script(setup: &mut Setup, name: &str) -> PathBuf {
+    let script = setup.dir().join(name);
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tree_calls").join(name), &script).unwrap();
+    setup.grant(name, Access::Read);
+    script
+}
+
+/// What the step's command prints without a sandbox.
+fn unconfined(setup: &Setup, words: &[&str]) -> String {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).env_clear().envs(setup.step.env.clone());
+    if let Some(user) = setup.user {
+        command.uid(user).gid(user);
+    }
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn programs_do_not_notice() {
+    for user in users() {
+        let mut setup = setup(user, &[PYTHON]);
+        let file = script(&mut setup, "ordinary.py");
+        let (inside, outside) = (setup.dir().join("tree/t"), setup.dir().join("elsewhere/t"));
+        fs::create_dir_all(&inside).unwrap();
+        fs::create_dir_all(&outside).unwrap();
+        setup.own_everything();
+        let words = |tree: &Path| ["-I", file.to_str().unwrap(), tree.to_str().unwrap()].map(String::from);
+        let bare = words(&outside);
+        let want = unconfined(&setup, &[PYTHON, &bare[0], &bare[1], &bare[2]]);
+        setup.step.args = words(&inside).map(Into::into).to_vec();
+        let (got, errors) = setup.run(&["attempts"]);
+        assert_eq!(errors, "", "as {user:?}");
+        let want: Vec<&str> = want.lines().collect();
+        let got: Vec<&str> = got.lines().collect();
+        let different: Vec<_> = want.iter().zip(&got).filter(|(a, b)| a != b).collect();
+        assert!(different.is_empty() && want.len() == got.len(), "as {user:?}: {different:#?}");
+        assert!(want.len() > 100, "{want:?}");
+    }
+}
+
+#[test]
+fn protected_names_stay_closed() {
+    for user in users() {
+        let mut setup = setup(user, &[PYTHON]);
+        let file = script(&mut setup, "protected.py");
+        let tree = setup.dir().join("tree");
+        for directory in [".git/hooks", "sub/.claude", "open/.vscode"] {
+            fs::create_dir_all(tree.join(directory)).unwrap();
+        }
+        for name in [".git/config", ".git/HEAD"] {
+            fs::write(tree.join(name), "made up").unwrap();
+        }
+        setup.grant("tree/open/.vscode", Access::Edit);
+        setup.step.args = ["-I", file.to_str().unwrap(), tree.to_str().unwrap()].map(Into::into).to_vec();
+        setup.own_everything();
+        let (output, errors) = setup.run(&["attempts"]);
+        let different = |name: &str| match name {
+            "openat2" => "ENOSYS",
+            "outside and back" => "EXDEV",
+            "to nothing" => "EEXIST",
+            "moved into place" | "granted by name" | "index" | "own directory" | "read" => "ok",
+            _ => "EACCES",
+        };
+        let names: Vec<&str> = output.lines().map(|l| l.split('=').next().unwrap()).collect();
+        let want: String = names.iter().map(|n| format!("{n}={}\n", different(n))).collect();
+        assert_eq!(output, want, "as {user:?}: {errors}");
+        assert!(names.len() > 50, "{output}");
+        assert_eq!(fs::read(tree.join(".git/config")).unwrap(), b"made up");
+        assert!(fs::read_dir(tree.join(".git/hooks")).unwrap().next().is_none());
+
+        let attempts: Vec<Attempt> = errors.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
+        for name in [".git/hooks/pre-commit", ".git/config", "a/.vscode", "sub/.git", "repository/HEAD"] {
+            let path = fs::canonicalize(&tree).unwrap().join(name);
+            let told = |a: &Attempt| a.kind == AttemptKind::File && a.target.raw() == path.to_string_lossy();
+            assert!(attempts.iter().any(told), "{name}: {errors}");
+        }
+        assert!(attempts.iter().all(|a| a.program.raw().contains("/python3") && a.reason.contains("--rw")));
+    }
+}
