@@ -119,7 +119,7 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8]
         visit(&buffer, Encoding::Json, budget);
     }
     // Tag characters U+E0000–U+E007F are F3 A0 80 xx and F3 A0 81 xx in UTF-8.
-    if text.windows(3).any(|w| matches!(w, [0xF3, 0xA0, 0x80 | 0x81])) && budget.take(text.len()) {
+    if memchr::memmem::find(text, &[0xF3, 0xA0]).is_some() && budget.take(text.len()) {
         buffer.clear();
         tags(text, &mut buffer);
         visit(&buffer, Encoding::Tags, budget);
@@ -139,6 +139,31 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8]
     spaced_runs(text, budget, visit);
     hex_runs(text, budget, visit);
     base_runs(text, budget, visit);
+}
+
+/// Hands on the start and end of every run of at least `shortest` bytes that are `part` of one, until `visit` returns
+/// false. Looks at the last byte that such a run must have first, so that most bytes of a text without any are skipped; no
+/// byte is looked at more than twice.
+pub(crate) fn each_run(
+    text: &[u8],
+    shortest: usize,
+    part: impl Fn(u8) -> bool,
+    mut visit: impl FnMut(usize, usize) -> bool,
+) {
+    // All of `start..known` is part of a run.
+    let (mut start, mut known) = (0, 0);
+    while let Some(window) = text.get(known..start + shortest) {
+        if let Some(gap) = window.iter().rposition(|b| !part(*b)) {
+            (start, known) = (known + gap + 1, start + shortest);
+            continue;
+        }
+        let rest = text.get(start + shortest..).unwrap_or_default();
+        let end = start + shortest + rest.iter().position(|b| !part(*b)).unwrap_or(rest.len());
+        if !visit(start, end) {
+            return;
+        }
+        (start, known) = (end, end);
+    }
 }
 
 /// Percent escapes (RFC 3986); false when there is none. `+` is a space in form data; both are dropped when folded.

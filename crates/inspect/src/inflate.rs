@@ -17,7 +17,7 @@ pub(crate) fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
         [cmf, flg, ..] if cmf & 15 == 8 && (u16::from(*cmf) << 8 | u16::from(*flg)).is_multiple_of(31) => (bytes, true),
         // Raw data says nothing of itself. One block that is the last and is compressed (RFC 1951 section 3.2.3) is what
         // short texts give, and setting up a decoder for every other run of characters would cost more than it finds.
-        [first, ..] if matches!(first & 7, 3 | 5) && bytes.len() >= MIN_RAW => (bytes, false),
+        _ if raw(bytes) => (bytes, false),
         _ => return None,
     };
     let room = MAX_OUT.min(body.len().saturating_mul(MAX_RATIO).saturating_add(64));
@@ -29,6 +29,56 @@ pub(crate) fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
     // Raw data has no mark of its own: it must be read to its end.
     let good = if raw { matches!(status, Ok(flate2::Status::StreamEnd)) } else { true };
     (good && !out.is_empty()).then_some(out)
+}
+
+/// Whether bytes begin as something that [`inflated`] tries.
+pub(crate) fn begins(bytes: &[u8]) -> bool {
+    let zlib = |cmf: u8, flg: u8| cmf & 15 == 8 && (u16::from(cmf) << 8 | u16::from(flg)).is_multiple_of(31);
+    match bytes {
+        [0x1F, 0x8B, ..] => true,
+        [cmf, flg, ..] if zlib(*cmf, *flg) => true,
+        _ => raw(bytes),
+    }
+}
+
+/// Whether bytes can be one block of raw DEFLATE data that is the last: what chance gives seldom can.
+fn raw(bytes: &[u8]) -> bool {
+    let Some(head) = bytes.first_chunk::<16>().filter(|_| bytes.len() >= MIN_RAW) else { return false };
+    let bits = u128::from_le_bytes(*head);
+    match bits & 7 {
+        3 => fixed(bits >> 3),
+        5 => dynamic(bits >> 3),
+        _ => false,
+    }
+}
+
+/// A block of fixed codes (RFC 1951 section 3.2.6) begins with literals; those of text are mostly letters.
+fn fixed(mut bits: u128) -> bool {
+    let (mut literals, mut letters) = (0, 0);
+    for _ in 0..12 {
+        // Codes are packed from their most significant bit.
+        let code = (bits as u16).reverse_bits();
+        let (literal, length) = match code >> 8 {
+            short @ 0x30..=0xBF => ((short - 0x30) as u8, 8),
+            0xC8..=0xFF => ((144 + (code >> 7) - 0x190) as u8, 9),
+            _ => break,
+        };
+        if literal < 0x20 && !literal.is_ascii_whitespace() {
+            return false;
+        }
+        literals += 1;
+        letters += usize::from(literal.is_ascii_alphabetic() || literal == b' ' || literal >= 0x80);
+        bits >>= length;
+    }
+    literals > 0 && letters * 2 >= literals
+}
+
+/// The lengths of the codes that a dynamic block begins with (RFC 1951 section 3.2.7) leave no code unused.
+fn dynamic(bits: u128) -> bool {
+    let (literals, distances, lengths) = (bits & 31, bits >> 5 & 31, (bits >> 10 & 15) + 4);
+    let used = (0..lengths).map(|at| (bits >> (14 + 3 * at) & 7) as u32).filter(|length| *length > 0);
+    let space: u32 = used.map(|length| 128 >> length).sum();
+    literals <= 29 && distances <= 29 && space == 128
 }
 
 /// What follows the optional fields of a gzip header.

@@ -17,7 +17,7 @@ use firedoor_model::{
 use crate::{Inspector, TableError, view};
 use layers::Concealment;
 use model::Model;
-use phrases::{Phrases, Place};
+use phrases::{Phrase, Phrases, Place};
 
 /// Shortest string that can hold an instruction.
 const MIN_LEAF: usize = 12;
@@ -54,24 +54,28 @@ pub(crate) struct Sight {
 }
 
 impl Injections {
-    pub(crate) fn load(table: &str, weights: &[u8]) -> Result<Self, TableError> {
+    pub(crate) fn load(table: &str, weights: &[u8], private: &[String]) -> Result<Self, TableError> {
         let model = Model::read(weights).map_err(|e| TableError::new("injection.weights", &e))?;
-        Ok(Self { model, phrases: Phrases::load(table)? })
+        Ok(Self { model, phrases: Phrases::load(table, private)? })
     }
 
-    /// The gravest instruction in a text. `budget` bounds what is decoded for the whole message.
-    pub(crate) fn look(&self, text: &str, place: Place, budget: &mut usize) -> Option<Sight> {
+    /// The gravest instruction in a text, and whether the text says that it is private. `budget` bounds what is decoded for
+    /// the whole message.
+    pub(crate) fn look(&self, text: &str, place: Place, budget: &mut usize) -> (Option<Sight>, bool) {
         let thresholds = self.phrases.thresholds;
         let visible = if place == Place::Definitions { thresholds.definition } else { thresholds.result };
-        let mut gravest = self.weigh(&view::normalised(text), place, visible, Concealment::None);
-        layers::each(text, budget, &mut |layer| {
+        let normal = view::normalised(text);
+        let seen = self.phrases.find(&normal, place);
+        let (signs, private) = (seen.signs, seen.private);
+        let mut gravest = self.weigh(&normal, &seen.phrases, visible, Concealment::None);
+        layers::each(text, signs, budget, &mut |layer| {
             let threshold = match layer.how {
                 Concealment::None => visible,
                 Concealment::Markup => thresholds.markup,
                 Concealment::Encoded | Concealment::Covert => thresholds.encoded,
             };
             let normal = view::normalised(&layer.text);
-            let mut sight = self.weigh(&normal, place, threshold, layer.how);
+            let mut sight = self.weigh(&normal, &self.phrases.find(&normal, place).phrases, threshold, layer.how);
             if layer.how == Concealment::Covert && layers::speaks(&layer.text) {
                 // Characters that exist to be invisible, and spell out sentences: nobody writes that by accident.
                 let tags = layer.transform.starts_with("unicode-tags");
@@ -96,16 +100,15 @@ impl Injections {
                 }
             }
         });
-        gravest
+        (gravest, private)
     }
 
-    fn weigh(&self, normal: &str, place: Place, threshold: f32, how: Concealment) -> Option<Sight> {
+    fn weigh(&self, normal: &str, phrases: &[Phrase<'_>], threshold: f32, how: Concealment) -> Option<Sight> {
         if normal.len() < MIN_LEAF {
             return None;
         }
-        let best = self.model.best(normal);
+        let best = self.model.best_from(normal, threshold - NEAR);
         let (mut score, mut span, mut says) = (best.score, best.span, None);
-        let phrases = self.phrases.find(normal, place);
         for phrase in phrases.iter().take(MAX_PHRASES) {
             let from = boundary(normal, phrase.span.0.saturating_sub(AROUND));
             let to = boundary(normal, normal.len().min(phrase.span.1 + AROUND));
@@ -222,6 +225,7 @@ impl Inspector {
         let mut out: Vec<Finding> = self
             .injections
             .look(&text, Place::Definitions, &mut budget)
+            .0
             .into_iter()
             .map(|sight| sight.finding(Place::Definitions, at()))
             .collect();
@@ -259,8 +263,10 @@ pub fn readings(raw: &str) -> Vec<(String, u8)> {
     let mut out = Vec::new();
     let mut budget = raw.len().saturating_mul(4).saturating_add(64 * 1024);
     for leaf in Leaves::of(raw).filter(|l| readable(l)) {
-        out.push((view::normalised(&leaf.text), 0));
-        layers::each(&leaf.text, &mut budget, &mut |l| out.push((view::normalised(&l.text), l.how as u8)));
+        let normal = view::normalised(&leaf.text);
+        let signs = layers::Signs::of(&normal);
+        out.push((normal, 0));
+        layers::each(&leaf.text, signs, &mut budget, &mut |l| out.push((view::normalised(&l.text), l.how as u8)));
     }
     out
 }

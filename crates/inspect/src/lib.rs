@@ -14,6 +14,7 @@ mod fold;
 mod index;
 mod inflate;
 pub mod injection;
+mod keywords;
 mod masked;
 mod memory;
 mod randomness;
@@ -100,7 +101,6 @@ pub struct Inspector {
     sensitive: sensitive::SensitivePaths,
     sinks: sink::SinkWords,
     injections: injection::Injections,
-    private: sensitive::PrivateWords,
     commands: commands::Commands,
 }
 
@@ -124,10 +124,10 @@ impl Inspector {
             sinks: toml::from_str(include_str!("../../../profiles/detect/sinks.toml"))
                 .map_err(|e| TableError::new("sinks.toml", &e))?,
             commands: commands::Commands::load(include_str!("../../../profiles/detect/calls.toml"))?,
-            private: sensitive::PrivateWords::load(include_str!("../../../profiles/detect/private-words.toml"))?,
             injections: injection::Injections::load(
                 include_str!("../../../profiles/detect/injection.toml"),
                 include_bytes!("../../../profiles/detect/injection.weights"),
+                &sensitive::private_words(include_str!("../../../profiles/detect/private-words.toml"))?,
             )?,
         })
     }

@@ -61,11 +61,12 @@ impl Inspector {
         let mut budget = result.len().saturating_mul(4).saturating_add(64 * 1024);
         self.each_string(result, &mut |leaf, text, hits| {
             // Definitions are judged one by one, where they can be taken out: `Inspector::definition`.
-            if !defines
-                && told.len() < MAX_FINDINGS
-                && injection::readable(leaf)
-                && let Some(sight) = self.injections.look(&leaf.text, Place::Results, &mut budget)
-            {
+            let (sight, private) = if !defines && injection::readable(leaf) {
+                self.injections.look(&leaf.text, Place::Results, &mut budget)
+            } else {
+                (None, false)
+            };
+            if let Some(sight) = sight.filter(|_| told.len() < MAX_FINDINGS) {
                 let place = pointers.of(leaf);
                 if sight.certain_enough() {
                     memory.note_injected(&origin, Arc::clone(&place), sight.excerpt());
@@ -101,7 +102,7 @@ impl Inspector {
                 let text = leaf.text.as_bytes();
                 let folded = fold::folded(text.get(..longest.min(text.len())).unwrap_or_default());
                 if folded.len() >= MIN_TEXT {
-                    let label = if self.private.mark(&leaf.text) { Label::Private } else { label };
+                    let label = if private { Label::Private } else { label };
                     memory.remember_text(&origin, label, folded, pointers.of(leaf));
                 }
             }

@@ -65,28 +65,16 @@ impl SensitivePaths {
     }
 }
 
-/// The words of `profiles/detect/private-words.toml`.
-#[derive(Debug)]
-pub(crate) struct PrivateWords(AhoCorasick);
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Words {
     words: Vec<String>,
 }
 
-impl PrivateWords {
-    pub(crate) fn load(text: &str) -> Result<Self, crate::TableError> {
-        let table = |e: &dyn std::fmt::Display| crate::TableError::new("private-words.toml", e);
-        let list: Words = toml::from_str(text).map_err(|e| table(&e))?;
-        let built = AhoCorasick::builder().ascii_case_insensitive(true).build(list.words);
-        Ok(Self(built.map_err(|e| table(&e))?))
-    }
-
-    /// Whether a text says of itself that it is private.
-    pub(crate) fn mark(&self, text: &str) -> bool {
-        self.0.is_match(text)
-    }
+/// The words of `profiles/detect/private-words.toml`, by which a text says of itself that it is private.
+pub(crate) fn private_words(text: &str) -> Result<Vec<String>, crate::TableError> {
+    let list: Words = toml::from_str(text).map_err(|e| crate::TableError::new("private-words.toml", &e))?;
+    Ok(list.words)
 }
 
 /// Bytes that stand beside a path component.
@@ -126,7 +114,7 @@ mod tests {
     fn a_broken_table_is_named() {
         let error = SensitivePaths::load("whole = 5").unwrap_err().to_string();
         assert!(error.starts_with("profiles/detect/sensitive-paths.toml: "), "{error}");
-        let error = PrivateWords::load("words = 5").unwrap_err().to_string();
+        let error = private_words("words = 5").unwrap_err().to_string();
         assert!(error.starts_with("profiles/detect/private-words.toml: "), "{error}");
     }
 

@@ -11,32 +11,48 @@ const MAX_ENTITY: usize = 10;
 /// Longest terminal sequence (ECMA-48 gives no bound; real ones have a dozen bytes).
 const MAX_SEQUENCE: usize = 32;
 
+/// In [`PLAIN`]: needs more than a look at itself.
+const SPECIAL: u8 = 0xFF;
+
+/// What each byte of ordinary text becomes: letters in lower case, white space and control characters a blank.
+const PLAIN: [u8; 256] = {
+    let mut table = [SPECIAL; 256];
+    let mut b = 0u8;
+    while b < 0x80 {
+        table[b as usize] = match b {
+            b'&' | b'\\' | 0x1B => SPECIAL,
+            0..=b' ' | 0x7F => b' ',
+            _ => b.to_ascii_lowercase(),
+        };
+        b += 1;
+    }
+    table
+};
+
 /// The normalised form: lower case, single spaces.
 pub(crate) fn normalised(text: &str) -> String {
-    let mut out = Writer { text: String::with_capacity(text.len()), word: 0, latin: false, alike: false };
+    let mut out = Writer { text: vec![0; text.len()], length: 0, word: None, latin: false, alike: false };
     let mut rest = text;
-    while let Some(&b) = rest.as_bytes().first() {
-        if b.is_ascii_alphanumeric() {
-            let end = rest.bytes().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
-            let (run, tail) = rest.split_at(end);
-            out.ascii_word(run);
-            rest = tail;
-            continue;
-        }
-        let (c, length) = match b {
-            b'&' => entity(rest).unwrap_or(('&', 1)),
-            b'\\' => escape(rest).unwrap_or(('\\', 1)),
-            0x1B => (' ', sequence(rest)),
-            _ => rest.chars().next().map_or((' ', 1), |c| (c, c.len_utf8())),
+    loop {
+        rest = rest.get(out.plain(rest.as_bytes())..).unwrap_or_default();
+        let (c, length) = match rest.as_bytes().first() {
+            None => break,
+            Some(b'&') => entity(rest).unwrap_or(('&', 1)),
+            Some(b'\\') => escape(rest).unwrap_or(('\\', 1)),
+            // A terminal sequence is nothing at all.
+            Some(0x1B) => {
+                rest = rest.get(sequence(rest)..).unwrap_or_default();
+                continue;
+            }
+            Some(_) => rest.chars().next().map_or((' ', 1), |c| (c, c.len_utf8())),
         };
-        // A terminal sequence is nothing at all; everything else is its character.
-        if b != 0x1B {
-            out.push(c);
-        }
+        out.push(c);
         rest = rest.get(length..).unwrap_or_default();
     }
     out.end_word();
-    out.text
+    out.text.truncate(out.length);
+    // Only whole characters were written.
+    String::from_utf8(out.text).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
 
 /// The letters of a table in the form that [`normalised`] gives text; ASCII stays as it is, so that a regex stays one.
@@ -57,26 +73,84 @@ pub(crate) fn letters(table: &str) -> String {
 }
 
 struct Writer {
-    text: String,
-    /// Where the current word begins, and which letters it has.
-    word: usize,
+    /// What is written, and room.
+    text: Vec<u8>,
+    length: usize,
+    /// Where the current word begins, if it holds letters of other scripts, and what else it holds.
+    word: Option<usize>,
     latin: bool,
     alike: bool,
 }
 
 impl Writer {
-    fn ascii_word(&mut self, run: &str) {
-        let start = self.text.len();
-        self.text.push_str(run);
-        if let Some(new) = self.text.get_mut(start..) {
-            new.make_ascii_lowercase();
+    /// Writes the ordinary bytes at the start of `run`; gives how many there are. Every byte is written and then kept or
+    /// not, because blanks come too irregularly for a processor to guess.
+    fn plain(&mut self, run: &[u8]) -> usize {
+        let mut taken = 0;
+        if self.word.is_some() {
+            taken = run.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(run.len());
+            self.latin |= taken > 0;
+            self.room(taken);
+            for b in run.iter().take(taken) {
+                self.byte(b.to_ascii_lowercase());
+            }
+            match run.get(taken) {
+                Some(b) if PLAIN.get(usize::from(*b)) != Some(&SPECIAL) => self.end_word(),
+                _ => return taken,
+            }
         }
-        self.latin = true;
+        let run = run.get(taken..).unwrap_or_default();
+        self.room(run.len());
+        let mut before = self.last();
+        let mut at = self.length;
+        for b in run {
+            let plain = PLAIN.get(usize::from(*b)).copied().unwrap_or(SPECIAL);
+            if plain == SPECIAL {
+                break;
+            }
+            if let Some(slot) = self.text.get_mut(at) {
+                *slot = plain;
+            }
+            at += usize::from(plain != b' ' || before != b' ');
+            before = plain;
+            taken += 1;
+        }
+        self.length = at;
+        taken
+    }
+
+    /// Makes room for so many more bytes.
+    fn room(&mut self, more: usize) {
+        if self.text.len() < self.length + more {
+            self.text.resize(self.length + more, 0);
+        }
+    }
+
+    fn byte(&mut self, b: u8) {
+        if let Some(slot) = self.text.get_mut(self.length) {
+            *slot = b;
+            self.length += 1;
+        }
+    }
+
+    fn last(&self) -> u8 {
+        self.length.checked_sub(1).and_then(|at| self.text.get(at)).copied().unwrap_or_default()
+    }
+
+    fn character(&mut self, c: char) {
+        let mut buffer = [0; 4];
+        let bytes = c.encode_utf8(&mut buffer).as_bytes();
+        self.room(bytes.len());
+        bytes.iter().for_each(|b| self.byte(*b));
     }
 
     fn push(&mut self, c: char) {
         if c.is_ascii() {
             return self.single(c);
+        }
+        // Ideographs have one form (UAX #15: the unified ones do not decompose) and no case.
+        if ('\u{4E00}'..='\u{9FFF}').contains(&c) {
+            return self.letter(c);
         }
         if invisible(c) {
             return;
@@ -93,32 +167,42 @@ impl Writer {
 
     fn single(&mut self, c: char) {
         if c.is_ascii_alphanumeric() {
-            self.latin = true;
-            self.text.push(c.to_ascii_lowercase());
+            self.latin |= self.word.is_some();
+            self.character(c.to_ascii_lowercase());
         } else if c.is_alphanumeric() {
-            self.alike |= alike(c).is_some();
-            self.text.push(c);
+            self.letter(c);
         } else {
             self.end_word();
             let blank = c.is_whitespace() || c.is_control();
             if !blank {
-                self.text.push(c);
-            } else if !self.text.ends_with(' ') {
-                self.text.push(' ');
+                self.character(c);
+            } else if self.last() != b' ' {
+                self.character(' ');
             }
-            self.word = self.text.len();
         }
+    }
+
+    /// A letter of another script.
+    fn letter(&mut self, c: char) {
+        if self.word.is_none() {
+            let written = self.text.get(..self.length).unwrap_or_default();
+            let ascii = written.iter().rev().take_while(|b| b.is_ascii_alphanumeric()).count();
+            self.word = Some(self.length - ascii);
+            self.latin = ascii > 0;
+        }
+        self.alike |= alike(c).is_some();
+        self.character(c);
     }
 
     /// A word of Latin letters with look-alikes among them is the Latin word.
     fn end_word(&mut self) {
+        let Some(start) = self.word.take() else { return };
         if self.latin && self.alike {
-            let word: String = self.text.get(self.word..).unwrap_or_default().chars().collect();
-            self.text.truncate(self.word);
-            self.text.extend(word.chars().map(|c| alike(c).unwrap_or(c)));
+            let word = String::from_utf8_lossy(self.text.get(start..self.length).unwrap_or_default()).into_owned();
+            self.length = start;
+            word.chars().for_each(|c| self.character(alike(c).unwrap_or(c)));
         }
         (self.latin, self.alike) = (false, false);
-        self.word = self.text.len();
     }
 }
 

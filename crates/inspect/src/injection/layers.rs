@@ -2,10 +2,14 @@
 
 use std::{borrow::Cow, sync::OnceLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
-use crate::{decode, inflate::inflated, view};
+use crate::{
+    decode,
+    inflate::{self, inflated},
+    keywords::Keywords,
+    view,
+};
 
 /// Encodings inside encodings that are undone.
 const MAX_DEPTH: usize = 3;
@@ -17,6 +21,8 @@ const MIN_TEXT: usize = 12;
 const FAR: usize = 160;
 /// Most texts inside one text that are looked at.
 const MAX_LAYERS: usize = 256;
+/// Encoded characters from which is told whether the rest is worth decoding: 64 bytes of hex, more of base64.
+const HEAD: usize = 128;
 
 /// How honest a way of writing is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,45 +48,88 @@ pub(crate) struct Layer<'a> {
     pub(crate) transform: String,
 }
 
-/// Hands on every text inside `text`, decoded, deepest last. `budget` bounds the bytes that are decoded.
-pub(crate) fn each(text: &str, budget: &mut usize, visit: &mut dyn FnMut(&Layer<'_>)) {
-    let mut count = 0;
-    walk(text, "", Concealment::None, 0, budget, &mut count, visit);
+/// Words that say where a closer look is worth it: ends of English words that stand backwards or with their letters moved
+/// by 13 ("the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this"), and of styles that hide.
+pub(crate) const SIGNS: [&str; 31] = [
+    " gur ", " naq ", " gb ", " zl ", " bs ", " sbe ", "cyrnfr ", " nyy ", " fraq ", " jvgu ", " lbhe ", " guvf ", //
+    " eht ", " dna ", " ot ", " ym ", " fo ", " rof ", " esaelp", " lla ", " dnes ", " htiw ", " ruoy ", " siht ", //
+    "display", "visibility", "font-size", "opacity", "color", "left", "hidden",
+];
+/// How many of [`SIGNS`] belong to each way of turning letters.
+const OF_EACH: usize = 12;
+
+/// Which of [`SIGNS`] a text has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Signs(u32);
+
+impl Signs {
+    /// Notes that one was met.
+    pub(crate) fn note(&mut self, sign: usize) {
+        self.0 |= 1u32.checked_shl(sign as u32).unwrap_or_default();
+    }
+
+    /// Those of a text, of which nothing else is asked.
+    pub(crate) fn of(text: &str) -> Self {
+        static WORDS: OnceLock<Keywords> = OnceLock::new();
+        let mut signs = Self::default();
+        WORDS.get_or_init(|| Keywords::new(SIGNS)).each(text.as_bytes(), |met| {
+            signs.note(met.word);
+            true
+        });
+        signs
+    }
+
+    /// Whether several words stand there with their letters moved (0) or backwards (1).
+    fn turned(self, way: usize) -> bool {
+        (self.0 >> (way * OF_EACH) & ((1 << OF_EACH) - 1)).count_ones() >= 2
+    }
+
+    fn styles(self) -> bool {
+        self.0 >> (2 * OF_EACH) != 0
+    }
 }
 
-fn walk(
-    text: &str,
-    outer: &str,
-    least: Concealment,
-    depth: usize,
-    budget: &mut usize,
-    count: &mut usize,
-    visit: &mut dyn FnMut(&Layer<'_>),
-) {
+/// Hands on every text inside `text`, decoded, deepest last. `signs` are those of the normalised text. `budget` bounds the
+/// bytes that are decoded.
+pub(crate) fn each(text: &str, signs: Signs, budget: &mut usize, visit: &mut dyn FnMut(&Layer<'_>)) {
+    let mut work = Work { budget, count: 0, visit };
+    walk(text, signs, "", Concealment::None, 0, &mut work);
+}
+
+/// What is left to do for one text, and who gets what is found.
+struct Work<'w> {
+    budget: &'w mut usize,
+    count: usize,
+    visit: &'w mut dyn FnMut(&Layer<'_>),
+}
+
+fn walk(text: &str, signs: Signs, outer: &str, least: Concealment, depth: usize, work: &mut Work<'_>) {
     if depth >= MAX_DEPTH || text.len() < MIN_TEXT {
         return;
     }
     let mut found: Vec<(Cow<'_, str>, Concealment, &'static str)> = Vec::new();
-    tags(text, &mut found);
-    bidi(text, &mut found);
+    if !text.is_ascii() {
+        tags(text, &mut found);
+        bidi(text, &mut found);
+    }
     terminal(text, &mut found);
-    markup(text, &mut found);
+    markup(text, signs, &mut found);
     far(text, &mut found);
-    turned(text, &mut found);
+    turned(text, signs, &mut found);
     spaced(text, &mut found);
     encoded(text, &mut found);
     for (inner, how, name) in found {
-        *count += 1;
-        if *count > MAX_LAYERS || inner.len() > *budget {
+        work.count += 1;
+        if work.count > MAX_LAYERS || inner.len() > *work.budget {
             return;
         }
-        *budget -= inner.len();
+        *work.budget -= inner.len();
         let transform = if outer.is_empty() { name.to_owned() } else { format!("{outer}+{name}") };
         let layer = Layer { text: inner, how: how.max(least), transform };
-        visit(&layer);
+        (work.visit)(&layer);
         // What was cut out of the same text is walked with that text already.
         if how >= Concealment::Encoded {
-            walk(&layer.text, &layer.transform, layer.how, depth + 1, budget, count, visit);
+            walk(&layer.text, Signs::of(&layer.text), &layer.transform, layer.how, depth + 1, work);
         }
     }
 }
@@ -105,6 +154,9 @@ fn tags(text: &str, found: &mut Found<'_>) {
 
 /// Text between a right-to-left override and its end, as it is shown.
 fn bidi(text: &str, found: &mut Found<'_>) {
+    if memchr::memmem::find(text.as_bytes(), "\u{202E}".as_bytes()).is_none() {
+        return;
+    }
     for part in text.split('\u{202E}').skip(1).take(16) {
         let end = part.find(['\u{202C}', '\n']).unwrap_or(part.len());
         let inner = part.get(..end).unwrap_or_default();
@@ -116,7 +168,7 @@ fn bidi(text: &str, found: &mut Found<'_>) {
 
 /// Text that a terminal is told to conceal (SGR 8), or to overwrite at once.
 fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
-    if !text.contains('\u{1b}') {
+    if memchr::memchr(0x1B, text.as_bytes()).is_none() {
         return;
     }
     for part in text.split("\u{1b}[8m").skip(1).take(16) {
@@ -138,16 +190,21 @@ fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
 }
 
 /// HTML comments and elements that a browser does not show.
-fn markup<'a>(text: &'a str, found: &mut Found<'a>) {
+fn markup<'a>(text: &'a str, signs: Signs, found: &mut Found<'a>) {
     static HIDDEN: OnceLock<Option<Regex>> = OnceLock::new();
-    if !text.contains('<') {
+    if memchr::memchr(b'<', text.as_bytes()).is_none() {
         return;
     }
-    for part in text.split("<!--").skip(1).take(64) {
-        let inner = part.split("-->").next().unwrap_or_default();
-        if inner.len() >= MIN_TEXT {
-            found.push((Cow::Borrowed(inner), Concealment::Markup, "html-comment"));
+    let mut comments = memchr::memmem::find_iter(text.as_bytes(), "<!--").take(64).map(|at| at + 4).peekable();
+    while let Some(start) = comments.next() {
+        let part = text.get(start..comments.peek().map_or(text.len(), |next| next - 4)).unwrap_or_default();
+        let end = memchr::memmem::find(part.as_bytes(), b"-->").unwrap_or(part.len());
+        if end >= MIN_TEXT {
+            found.push((Cow::Borrowed(part.get(..end).unwrap_or_default()), Concealment::Markup, "html-comment"));
         }
+    }
+    if !signs.styles() {
+        return;
     }
     let style = r#"(?is)<[a-z][a-z0-9]{0,15}[^<>]{0,200}?(?:display\s{0,2}:\s{0,2}none|visibility\s{0,2}:\s{0,2}hidden|font-size\s{0,2}:\s{0,2}0|opacity\s{0,2}:\s{0,2}0[^.]|color\s{0,2}:\s{0,2}(?:white|#fff|transparent)|left\s{0,2}:\s{0,2}-\d{3}|\shidden[\s>])[^<>]{0,200}>?([^<]{12,4000})"#;
     let hidden = HIDDEN.get_or_init(|| Regex::new(style).ok());
@@ -162,17 +219,21 @@ fn markup<'a>(text: &'a str, found: &mut Found<'a>) {
 
 /// What follows white space that no screen shows the end of.
 fn far<'a>(text: &'a str, found: &mut Found<'a>) {
-    let mut blank = 0usize;
+    let bytes = text.as_bytes();
     let mut rest: Option<usize> = None;
-    for (i, b) in text.bytes().enumerate() {
-        if b.is_ascii_whitespace() {
-            blank += 1;
-        } else {
-            if blank >= FAR {
-                rest = Some(i);
-            }
-            blank = 0;
+    // A long enough stretch covers one of these places, whose surroundings then say how long it is.
+    let mut at = FAR - 1;
+    while let Some(b) = bytes.get(at) {
+        if !b.is_ascii_whitespace() {
+            at += FAR;
+            continue;
         }
+        let before = bytes.get(..at).unwrap_or_default().iter().rev().take_while(|b| b.is_ascii_whitespace());
+        let after = bytes.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_whitespace()).count();
+        if before.take(FAR).count() + after >= FAR && at + after < bytes.len() {
+            rest = Some(at + after);
+        }
+        at += after + FAR;
     }
     if let Some(inner) = rest.and_then(|at| text.get(at..)).filter(|t| t.len() >= MIN_TEXT && t.len() <= 4096) {
         found.push((Cow::Borrowed(inner), Concealment::Markup, "far-whitespace"));
@@ -180,24 +241,8 @@ fn far<'a>(text: &'a str, found: &mut Found<'a>) {
 }
 
 /// English backwards, or with its letters moved by 13: told by its commonest words, several of them.
-fn turned(text: &str, found: &mut Found<'_>) {
-    static WORDS: OnceLock<Option<AhoCorasick>> = OnceLock::new();
-    // "the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this" in both forms.
-    const TURNED: [&str; 24] = [
-        " gur ", " naq ", " gb ", " zl ", " bs ", " sbe ", "cyrnfr ", " nyy ", " fraq ", " jvgu ", " lbhe ", " guvf ",
-        " eht ", " dna ", " ot ", " ym ", " fo ", " rof ", " esaelp", " lla ", " dnes ", " htiw ", " ruoy ", " siht ",
-    ];
-    let words = WORDS.get_or_init(|| {
-        AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(TURNED).ok()
-    });
-    let Some(words) = words.as_ref() else { return };
-    let mut seen = [0u32; 2];
-    for m in words.find_iter(text) {
-        if let Some(seen) = seen.get_mut(m.pattern().as_usize() / 12) {
-            *seen |= 1 << (m.pattern().as_usize() % 12);
-        }
-    }
-    if seen[0].count_ones() >= 2 {
+fn turned(text: &str, signs: Signs, found: &mut Found<'_>) {
+    if signs.turned(0) {
         let moved = text.chars().map(|c| match c {
             'a'..='z' => ((c as u8 - b'a' + 13) % 26 + b'a') as char,
             'A'..='Z' => ((c as u8 - b'A' + 13) % 26 + b'A') as char,
@@ -205,7 +250,7 @@ fn turned(text: &str, found: &mut Found<'_>) {
         });
         found.push((Cow::Owned(moved.collect()), Concealment::Encoded, "rot13"));
     }
-    if seen[1].count_ones() >= 2 {
+    if signs.turned(1) {
         found.push((Cow::Owned(text.chars().rev().collect()), Concealment::Encoded, "reverse"));
     }
 }
@@ -258,32 +303,31 @@ fn separates(b: u8) -> bool {
 
 /// Whether the same separator stands at every second place, six times in a row: most texts need no closer look.
 fn alternates(text: &[u8]) -> bool {
-    let mut runs = [0u8; 2];
-    for (i, w) in text.windows(3).enumerate() {
-        let Some(run) = runs.get_mut(i & 1) else { continue };
-        let is = matches!(w, [a, b, c] if a == c && a != b && separates(*a));
-        *run = if is { *run + 1 } else { 0 };
-        if *run >= 5 {
-            return true;
+    let pair = |at: usize| matches!(text.get(at..at + 3), Some([a, b, c]) if a == c && a != b && separates(*a));
+    // Six of them take eleven bytes, which cover one of these places and the three after it.
+    let mut at = 0;
+    while at + 3 <= text.len() {
+        for start in [at, at + 1] {
+            if pair(start) {
+                let before = (1..5).take_while(|n| start.checked_sub(2 * n).is_some_and(pair)).count();
+                let after = (1..5).take_while(|n| pair(start + 2 * n)).count();
+                if before + after >= 4 {
+                    return true;
+                }
+            }
         }
+        at += 8;
     }
     false
 }
 
 /// Prose in base64, base32, hex or percent escapes, also compressed.
 fn encoded(text: &str, found: &mut Found<'_>) {
-    let mut at = 0;
     let bytes = text.as_bytes();
-    while let Some(rest) = bytes.get(at..).filter(|r| !r.is_empty()) {
-        let Some(skip) = rest.iter().position(|b| in_run(*b)) else { break };
-        let start = at + skip;
-        let body = bytes.get(start..).unwrap_or_default();
-        let length = body.iter().position(|b| !in_run(*b)).unwrap_or(body.len());
-        at = start + length;
-        if length >= MIN_RUN && found.len() < MAX_LAYERS {
-            one_run(bytes.get(start..at).unwrap_or_default(), found);
-        }
-    }
+    decode::each_run(bytes, MIN_RUN, in_run, |start, end| {
+        one_run(bytes.get(start..end).unwrap_or_default(), found);
+        found.len() < MAX_LAYERS
+    });
     let escapes = memchr::memchr_iter(b'%', bytes).take(MIN_TEXT).count();
     let mut plain = Vec::new();
     if escapes >= MIN_TEXT
@@ -299,12 +343,18 @@ fn in_run(b: u8) -> bool {
 }
 
 fn one_run(run: &[u8], found: &mut Found<'_>) {
+    let head = run.get(..run.len().min(HEAD)).unwrap_or_default();
     let mut bytes = Vec::new();
     for (name, decoder) in [
         ("hex", decode::whole_hex as fn(&[u8], &mut Vec<u8>) -> bool),
         ("base64", decode::whole_base64),
         ("base32", decode::whole_base32),
     ] {
+        // Most runs are names and numbers, as their first bytes show.
+        bytes.clear();
+        if !decoder(head, &mut bytes) || !(reads(&bytes) || inflate::begins(&bytes)) {
+            continue;
+        }
         bytes.clear();
         if !decoder(run, &mut bytes) {
             continue;
@@ -320,12 +370,17 @@ fn one_run(run: &[u8], found: &mut Found<'_>) {
     }
 }
 
-/// The text, if these bytes are written language (or a further encoding of the same length): mostly letters, with blanks.
-fn prose(bytes: &[u8]) -> Option<String> {
-    let head = bytes.get(..bytes.len().min(64))?;
+/// Whether bytes begin as written language does: mostly letters, no control characters.
+fn reads(bytes: &[u8]) -> bool {
+    let head = bytes.get(..bytes.len().min(64)).unwrap_or_default();
     let letters = head.iter().filter(|b| b.is_ascii_alphabetic() || **b == b' ' || **b >= 0x80).count();
     let bad = head.iter().any(|b| *b < 0x20 && !b.is_ascii_whitespace());
-    if bytes.len() < MIN_TEXT || bad || letters * 4 < head.len() * 3 {
+    bytes.len() >= MIN_TEXT && !bad && letters * 4 >= head.len() * 3
+}
+
+/// The text, if these bytes are written language (or a further encoding of the same length): mostly letters, with blanks.
+fn prose(bytes: &[u8]) -> Option<String> {
+    if !reads(bytes) {
         return None;
     }
     let text = match std::str::from_utf8(bytes) {
@@ -356,7 +411,7 @@ mod tests {
 
     fn layers(text: &str) -> Vec<(String, String, Concealment)> {
         let mut out = Vec::new();
-        each(text, &mut 1_000_000, &mut |l| out.push((l.transform.clone(), l.text.clone().into_owned(), l.how)));
+        each(text, Signs::of(text), &mut 1_000_000, &mut |l| out.push((l.transform.clone(), l.text.clone().into_owned(), l.how)));
         out
     }
 

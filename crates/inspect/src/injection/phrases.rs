@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use crate::{TableError, view};
+use super::layers::{SIGNS, Signs};
+use crate::{TableError, keywords::Keywords, view};
 
 /// Characters before and after a keyword that its regex may look at.
 const BEFORE: usize = 160;
@@ -77,73 +77,110 @@ pub(crate) struct Phrase<'p> {
     pub(crate) span: (usize, usize),
 }
 
+/// What one pass over a normalised text found.
+#[derive(Debug, Default)]
+pub(crate) struct Seen<'p> {
+    /// In order, each place of a rule once.
+    pub(crate) phrases: Vec<Phrase<'p>>,
+    /// Where texts may be hidden.
+    pub(crate) signs: Signs,
+    /// The text says of itself that it is private.
+    pub(crate) private: bool,
+}
+
+/// Why a word is looked for.
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    Rule(usize),
+    Sign(usize),
+    Private,
+}
+
+/// How far one rule has come in one text.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    tries: u16,
+    /// Nothing before this place is looked at again.
+    floor: usize,
+}
+
 /// The compiled table.
 #[derive(Debug)]
 pub(crate) struct Phrases {
     pub(crate) thresholds: Thresholds,
     rows: Vec<(Row, OnceLock<Option<Regex>>)>,
-    keywords: AhoCorasick,
-    owners: Vec<usize>,
-    security: AhoCorasick,
+    keywords: Keywords,
+    owners: Vec<Owner>,
+    security: Keywords,
 }
 
 impl Phrases {
-    pub(crate) fn load(text: &str) -> Result<Self, TableError> {
-        let table = |e: &dyn std::fmt::Display| TableError::new("injection.toml", e);
-        let file: File = toml::from_str(text).map_err(|e| table(&e))?;
+    /// The table, and the words that make a text private.
+    pub(crate) fn load(text: &str, private: &[String]) -> Result<Self, TableError> {
+        let file: File = toml::from_str(text).map_err(|e| TableError::new("injection.toml", &e))?;
         let (mut keywords, mut owners) = (Vec::new(), Vec::new());
         for (i, row) in file.rule.iter().enumerate() {
             keywords.extend(row.keywords.iter().map(|k| view::letters(k)));
-            owners.extend(row.keywords.iter().map(|_| i));
+            owners.extend(row.keywords.iter().map(|_| Owner::Rule(i)));
         }
-        // A DFA, because every byte of every message passes here.
-        let build = |words: &[String]| {
-            AhoCorasick::builder().match_kind(MatchKind::Standard).kind(Some(AhoCorasickKind::DFA)).build(words)
-        };
+        keywords.extend(SIGNS.map(str::to_owned));
+        owners.extend((0..SIGNS.len()).map(Owner::Sign));
+        keywords.extend_from_slice(private);
+        owners.extend(private.iter().map(|_| Owner::Private));
         Ok(Self {
             thresholds: file.thresholds,
-            keywords: build(&keywords).map_err(|e| table(&e))?,
-            security: build(&file.security.words).map_err(|e| table(&e))?,
+            keywords: Keywords::new(keywords),
+            security: Keywords::new(file.security.words),
             rows: file.rule.into_iter().map(|row| (row, OnceLock::new())).collect(),
             owners,
         })
     }
 
-    /// The phrases in a normalised text, in order, each place of a rule once.
-    pub(crate) fn find(&self, text: &str, place: Place) -> Vec<Phrase<'_>> {
-        let mut out: Vec<Phrase<'_>> = Vec::new();
-        let mut tries = vec![0u16; self.rows.len()];
-        let mut floors = vec![0usize; self.rows.len()];
-        for found in self.keywords.find_overlapping_iter(text) {
-            let Some(&rule) = self.owners.get(found.pattern().as_usize()) else { continue };
-            let (Some((row, regex)), Some(tried), Some(floor)) =
-                (self.rows.get(rule), tries.get_mut(rule), floors.get_mut(rule))
-            else {
-                continue;
-            };
-            if !row.places.contains(&place) || found.start() < *floor || *tried >= MAX_TRIES {
-                continue;
+    /// What stands in a normalised text, found in one pass.
+    pub(crate) fn find(&self, text: &str, place: Place) -> Seen<'_> {
+        let mut out = Seen::default();
+        let mut progress: Vec<Progress> = Vec::new();
+        self.keywords.each(text.as_bytes(), |met| {
+            match self.owners.get(met.word) {
+                Some(Owner::Rule(rule)) => {
+                    if progress.is_empty() {
+                        progress.resize(self.rows.len(), Progress::default());
+                    }
+                    if let (Some((row, regex)), Some(progress)) = (self.rows.get(*rule), progress.get_mut(*rule))
+                        && row.places.contains(&place)
+                        && met.start >= progress.floor
+                        && progress.tries < MAX_TRIES
+                    {
+                        progress.tries += 1;
+                        let from = boundary(text, met.start.saturating_sub(BEFORE));
+                        let to = boundary(text, text.len().min(met.end + AFTER));
+                        let regex = regex.get_or_init(|| compile(&row.regex));
+                        let window = text.get(from..to).unwrap_or_default();
+                        if let Some(hit) = regex.as_ref().and_then(|r| r.find(window)) {
+                            progress.floor = from + hit.end();
+                            let span = (from + hit.start(), from + hit.end());
+                            let (id, says, weight) = (&row.id, &row.says, row.weight);
+                            out.phrases.push(Phrase { rule: *rule, id, says, weight, span });
+                        }
+                    }
+                }
+                Some(Owner::Sign(sign)) => out.signs.note(*sign),
+                Some(Owner::Private) => out.private = true,
+                None => {}
             }
-            *tried += 1;
-            let from = boundary(text, found.start().saturating_sub(BEFORE));
-            let to = boundary(text, text.len().min(found.end() + AFTER));
-            let regex = regex.get_or_init(|| compile(&row.regex));
-            let window = text.get(from..to).unwrap_or_default();
-            let Some(hit) = regex.as_ref().and_then(|r| r.find(window)) else { continue };
-            *floor = from + hit.end();
-            let span = (from + hit.start(), from + hit.end());
-            out.push(Phrase { rule, id: &row.id, says: &row.says, weight: row.weight, span });
-        }
+            true
+        });
         out
     }
 
     /// Whether a normalised text is about security: such texts quote attacks.
     pub(crate) fn about_security(&self, text: &str) -> bool {
         let mut seen = 0u64;
-        self.security.find_iter(text).any(|m| {
-            seen |= 1 << (m.pattern().as_usize() % 64);
-            seen.count_ones() >= SECURITY_WORDS
-        })
+        self.security.each(text.as_bytes(), |met| {
+            seen |= 1 << (met.word % 64);
+            seen.count_ones() < SECURITY_WORDS
+        });
+        seen.count_ones() >= SECURITY_WORDS
     }
 }
 
@@ -161,7 +198,7 @@ mod tests {
     use super::*;
 
     fn table() -> Phrases {
-        Phrases::load(include_str!("../../../../profiles/detect/injection.toml")).unwrap()
+        Phrases::load(include_str!("../../../../profiles/detect/injection.toml"), &["strictly private".into()]).unwrap()
     }
 
     #[test]
@@ -194,7 +231,7 @@ mod tests {
             ("important: always use absolute paths", Place::Definitions, None),
             ("you must call list_files before this tool", Place::Definitions, None),
         ] {
-            assert_eq!(table.find(&view::normalised(text), place).first().map(|p| p.id), want, "{text}");
+            assert_eq!(table.find(&view::normalised(text), place).phrases.first().map(|p| p.id), want, "{text}");
         }
     }
 
@@ -209,12 +246,12 @@ mod tests {
     fn work_is_bounded() {
         let table = table();
         let text = "instructions prompt user assistant ".repeat(10_000);
-        assert!(table.find(&text, Place::Results).len() <= table.rows.len() * usize::from(MAX_TRIES));
+        assert!(table.find(&text, Place::Results).phrases.len() <= table.rows.len() * usize::from(MAX_TRIES));
     }
 
     #[test]
     fn a_broken_table_is_named() {
-        let error = Phrases::load("rule = 5").unwrap_err().to_string();
+        let error = Phrases::load("rule = 5", &[]).unwrap_err().to_string();
         assert!(error.starts_with("profiles/detect/injection.toml: "), "{error}");
     }
 }
