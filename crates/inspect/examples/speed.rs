@@ -64,7 +64,15 @@ fn logs(size: usize) -> String {
         let _ = writeln!(
             out,
             "2026-07-{:02}T{:02}:{:02}:{:02}.{:03}Z INFO  [worker-{}] http.server: GET /api/v2/items/{} 200 {} bytes in {} us",
-            a % 28 + 1, a >> 8 & 15, a >> 16 & 31, a >> 24 & 31, a >> 32 & 511, b & 7, b >> 8 & 0xFFFF, b >> 24 & 0xFFFF, b >> 44
+            a % 28 + 1,
+            a >> 8 & 15,
+            a >> 16 & 31,
+            a >> 24 & 31,
+            a >> 32 & 511,
+            b & 7,
+            b >> 8 & 0xFFFF,
+            b >> 24 & 0xFFFF,
+            b >> 44
         );
     })
 }
@@ -76,7 +84,16 @@ fn records(size: usize) -> String {
         let _ = write!(
             out,
             r#"{{"id":{},"node_id":"MDU6SXNzdWU{:010}","title":"Parser fails on item {} of the list","state":"open","user":{{"login":"user{}","type":"User"}},"created_at":"2026-03-{:02}T10:00:00Z","sha":"{:016x}{:016x}","comments":{},"score":0.{},"body":"When the list has more than {} items, the second page is empty and nothing is shown."}},"#,
-            a % 100_000, a >> 20, b & 1023, b >> 10 & 4095, b % 28 + 1, a, b, a & 31, b & 1023, a >> 40 & 1023
+            a % 100_000,
+            a >> 20,
+            b & 1023,
+            b >> 10 & 4095,
+            b % 28 + 1,
+            a,
+            b,
+            a & 31,
+            b & 1023,
+            a >> 40 & 1023
         );
     });
     format!("[{}]", body.trim_end_matches(','))
@@ -88,7 +105,9 @@ fn minified(size: usize) -> String {
         let _ = write!(
             out,
             "function {}(e,t,n){{if(!e||t.length<{})return null;var r=e.get(\"k{}\")||[],o={{}};for(var i=0;i<r.length;i++)o[r[i].id]=n(r[i],i);return o}}",
-            char::from(b'a' + (a % 26) as u8), a >> 8 & 63, a >> 16 & 4095
+            char::from(b'a' + (a % 26) as u8),
+            a >> 8 & 63,
+            a >> 16 & 4095
         );
     })
 }
@@ -149,7 +168,9 @@ impl Bench {
         let label = CallLabel { private: true, sink: Sink::Local };
         for from in (0..REMEMBERED).step_by(1000) {
             let rows: Vec<_> = (from..from + 1000)
-                .map(|i| format!("row {i}: {:016x}-{:016x} of account {}", numbers.next(), numbers.next(), numbers.next()))
+                .map(|i| {
+                    format!("row {i}: {:016x}-{:016x} of account {}", numbers.next(), numbers.next(), numbers.next())
+                })
                 .collect();
             let source = Source { entry: &files, method: "tools/call", subject: "read_file", label, now: Millis(1) };
             inspector.result(&mut memory, &source, &serde_json::to_string(&rows)?);
@@ -202,7 +223,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
     let mut bench = Bench::new()?;
     let each = start.elapsed().as_nanos() / u128::from(REMEMBERED);
-    println!("remembering: {REMEMBERED} values, {each} ns each, {:.1} MiB more resident", (resident() - before) as f64 / 1024.0);
+    println!(
+        "remembering: {REMEMBERED} values, {each} ns each, {:.1} MiB more resident",
+        (resident() - before) as f64 / 1024.0
+    );
     println!("{:?}", bench.memory);
     for (name, message) in cases() {
         let rounds = (20_000_000 / (message.len() + 2000)).max(3);
@@ -220,7 +244,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         times.sort_unstable();
         let median = times.get(times.len() / 2).copied().unwrap_or_default() as f64;
         let bytes = message.len() as f64;
-        println!("{name:28} {bytes:9.0} bytes {:12.1} us {:8.2} ns/byte {:8.1} MB/s", median / 1e3, median / bytes, bytes * 1e3 / median);
+        println!(
+            "{name:28} {bytes:9.0} bytes {:12.1} us {:8.2} ns/byte {:8.1} MB/s",
+            median / 1e3,
+            median / bytes,
+            bytes * 1e3 / median
+        );
     }
     Ok(())
 }

@@ -2,12 +2,11 @@
 
 use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use firedoor_model::{Confidence, Digest};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use crate::{TableError, decode, randomness};
+use crate::{TableError, decode, keywords::Keywords, randomness};
 
 /// Most credentials reported for one text.
 pub(crate) const MAX_HITS: usize = 256;
@@ -146,7 +145,7 @@ impl Hit<'_> {
 #[derive(Debug)]
 pub(crate) struct Credentials {
     rules: Vec<Rule>,
-    matcher: AhoCorasick,
+    matcher: Keywords,
     /// The rule of each keyword.
     owner: Vec<usize>,
     /// First 16 hex digits of the digests of secrets that are none, sorted.
@@ -163,16 +162,10 @@ impl Credentials {
         let mut keywords = Vec::new();
         let mut owner = Vec::new();
         for (i, row) in rows.iter().enumerate() {
-            keywords.extend(row.keywords.iter().map(|k| k.to_ascii_lowercase()));
+            keywords.extend(row.keywords.iter());
             owner.extend(row.keywords.iter().map(|_| i));
         }
-        // A DFA, because every byte of every message passes here: about a nanosecond each.
-        let matcher = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(&keywords)
-            .map_err(|e| table(&e))?;
+        let matcher = Keywords::new(keywords);
         let rules = rows.into_iter().map(|row| Rule { row, regex: OnceLock::new() }).collect();
         let mut published = file.published;
         published.sort();
@@ -184,36 +177,33 @@ impl Credentials {
     pub(crate) fn scan(&self, text: &[u8]) -> Vec<Hit<'_>> {
         let mut hits: Vec<(usize, Hit<'_>)> = Vec::new();
         let mut budget = text.len().saturating_mul(64).saturating_add(64 * 1024);
-        for found in self.matcher.find_overlapping_iter(text) {
-            let Some((index, rule)) =
-                self.owner.get(found.pattern().as_usize()).and_then(|i| self.rules.get(*i).map(|r| (*i, r)))
-            else {
-                continue;
-            };
-            let start = found.start().saturating_sub(rule.row.before);
+        self.matcher.each(text, |met| {
+            let index = self.owner.get(met.word).copied().unwrap_or_default();
+            let Some(rule) = self.rules.get(index) else { return true };
+            let start = met.start.saturating_sub(rule.row.before);
             if !rule.row.unless.is_empty() && preceded(text, start, &rule.row.unless) {
-                continue;
+                return true;
             }
             let before = start.checked_sub(1).and_then(|i| text.get(i)).copied().unwrap_or(b' ');
             if !rule.row.inside && (before.is_ascii_alphanumeric() || before == b'_') {
-                continue;
+                return true;
             }
             // Inside a credential that was already found at this place by the same rule.
             if hits.iter().rev().take(4).any(|(i, h)| *i == index && start < h.span.1) {
-                continue;
+                return true;
             }
-            let end = text.len().min(found.start().saturating_add(rule.row.window));
+            let end = text.len().min(met.start.saturating_add(rule.row.window));
             let window = text.get(start..end).unwrap_or_default();
             let Some(captures) = rule.regex().and_then(|r| r.captures(window)) else {
                 budget = budget.saturating_sub(8);
-                continue;
+                return true;
             };
             budget = budget.saturating_sub(captures.get(0).map_or(0, |m| m.len()));
             if budget == 0 || hits.len() >= MAX_HITS {
-                break;
+                return false;
             }
             let named = ["secret", "claims", "other", "third", "only"].into_iter().find_map(|name| captures.name(name));
-            let Some(secret) = named else { continue };
+            let Some(secret) = named else { return true };
             let json = captures.name("json").is_none_or(|m| decode::base64_json(m.as_bytes()));
             let basic = captures.name("basic").is_none_or(|m| decode::base64_pair(m.as_bytes()));
             if json && basic && plausible(&rule.row, secret.as_bytes()) && !self.is_published(secret.as_bytes()) {
@@ -221,7 +211,8 @@ impl Credentials {
                 let checked = rule.row.checksum.is_some_and(|c| c.holds(secret.as_bytes()));
                 hits.push((index, Hit { rule: &rule.row.id, span, generic: rule.row.generic, checked }));
             }
-        }
+            true
+        });
         // The same characters under two rules are one credential: the more exact rule stands first in the file.
         hits.sort_by_key(|(index, h)| (*index, h.span));
         let mut out: Vec<Hit<'_>> = Vec::new();
@@ -243,11 +234,15 @@ impl Credentials {
 
     /// Whether a member of this name holds a secret, so that its value is read as an assignment.
     pub(crate) fn names_secret(&self, key: &str) -> bool {
-        key.len() <= 64
-            && self.matcher.find_overlapping_iter(key).any(|m| {
-                let rule = self.owner.get(m.pattern().as_usize()).and_then(|i| self.rules.get(*i));
-                rule.is_some_and(|r| r.row.inside && !key.contains("://"))
-            })
+        let mut names = false;
+        if key.len() <= 64 && !key.contains("://") {
+            self.matcher.each(key.as_bytes(), |met| {
+                let rule = self.owner.get(met.word).and_then(|i| self.rules.get(*i));
+                names = rule.is_some_and(|r| r.row.inside);
+                !names
+            });
+        }
+        names
     }
 }
 

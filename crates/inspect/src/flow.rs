@@ -167,7 +167,7 @@ fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn FnMut(u32, u
         let (Some(item), Some(floor)) = (memory.item(id), floors.get_mut(kind)) else { return };
         let width = index.cut(kind).width;
         let (start, at) = (end.saturating_sub(width), at as usize);
-        if start < *floor {
+        if start < *floor || item.folded.get(at..at + width) != text.get(start..end) {
             return;
         }
         let left = common(item.folded.iter().take(at).rev(), text.iter().take(start).skip(*floor).rev());

@@ -2,13 +2,32 @@
 
 /// Appends the folded form: ASCII letters in lower case, ASCII digits, and every byte of other characters.
 pub(crate) fn fold(text: &[u8], out: &mut Vec<u8>) {
-    out.reserve(text.len());
-    for &b in text {
-        if b.is_ascii_alphanumeric() || b >= 0x80 {
-            out.push(b.to_ascii_lowercase());
+    let mut length = out.len();
+    out.resize(length + text.len(), 0);
+    // Every byte is written and then kept or not: nothing for a processor to guess.
+    for b in text {
+        let plain = PLAIN.get(usize::from(*b)).copied().unwrap_or_default();
+        if let Some(slot) = out.get_mut(length) {
+            *slot = plain;
         }
+        length += usize::from(plain != 0);
     }
+    out.truncate(length);
 }
+
+/// What each byte becomes; zero for what is left out.
+const PLAIN: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut b = 0;
+    while b < 256 {
+        let byte = b as u8;
+        if byte.is_ascii_alphanumeric() || byte >= 0x80 {
+            table[b] = byte.to_ascii_lowercase();
+        }
+        b += 1;
+    }
+    table
+};
 
 /// The folded form.
 pub(crate) fn folded(text: &[u8]) -> Vec<u8> {

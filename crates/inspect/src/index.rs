@@ -1,13 +1,17 @@
 //! Fixed-width windows of remembered text, found in one pass over another text.
+//!
+//! A window costs 12 bytes in a table that holds no text: what a place stands for is compared by whoever has the text.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
 
 /// Filter bits per window. With eight, an unknown byte passes the filter in one of eight cases at most.
 const BITS_PER_WINDOW: usize = 8;
-/// Smallest and largest size of the filter, in bits, as powers of two (1 KiB to 256 KiB).
-const FILTER_SIZE: (u32, u32) = (13, 21);
+/// Smallest and largest size of the filter, in bits, as powers of two (1 KiB to 2 MiB).
+const FILTER_SIZE: (u32, u32) = (13, 24);
+/// The filter knows the last six bytes of each window, so that one look per byte serves all kinds.
+const FILTERED: u64 = 0xFFFF_FFFF_FFFF;
 
 /// Where a window stands: item and offset in the item's folded text.
 pub(crate) type Place = (u32, u32);
@@ -15,19 +19,95 @@ pub(crate) type Place = (u32, u32);
 /// How a kind of text is cut into windows: a run of `width + stride - 1` common bytes is always found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// 8 to 16.
+    /// 6 to 16.
     pub(crate) width: usize,
     pub(crate) stride: usize,
 }
 
-/// Keyed per map, because servers choose what is put in; fast, because a long text is thousands of windows.
-type Map = HashMap<u128, Place, RandomState>;
+/// A place under the hash of its window.
+#[derive(Clone, Copy)]
+struct Slot {
+    tag: u32,
+    item: u32,
+    at: u32,
+}
 
-/// Windows of several kinds of text, by their exact bytes. The filter knows only the last eight bytes of each window, so
-/// that one look per byte serves all kinds.
+/// No item has these numbers.
+const EMPTY: u32 = u32::MAX;
+const GONE: u32 = u32::MAX - 1;
+
+/// Open addressing with linear steps (Knuth, TAOCP 6.4). Tags are of a keyed hash, because servers choose what is put in.
+#[derive(Default)]
+struct Table {
+    slots: Vec<Slot>,
+    /// Slots that are not empty, those of removed places included.
+    used: usize,
+    live: usize,
+}
+
+impl Table {
+    /// Where the search for a tag begins.
+    fn home(&self, tag: u32) -> usize {
+        (u64::from(tag) * self.slots.len() as u64 >> 32) as usize
+    }
+
+    /// The slots that may hold a tag, up to the first empty one, with their numbers.
+    fn chain(&self, tag: u32) -> impl Iterator<Item = (usize, Slot)> {
+        let home = self.home(tag);
+        let (before, after) = self.slots.split_at_checked(home).unwrap_or_default();
+        let numbered = (home..).zip(after).chain((0..).zip(before));
+        numbered.map(|(at, slot)| (at, *slot)).take_while(|(_, slot)| slot.item != EMPTY)
+    }
+
+    /// Puts a place in, instead of one of the `same` window if there is one.
+    fn insert(&mut self, new: Slot, same: impl Fn(Place) -> bool) {
+        if (self.used + 1) * 4 > self.slots.len() * 3 {
+            self.grow();
+        }
+        let (mut free, mut known, mut length) = (None, None, 0);
+        for (number, slot) in self.chain(new.tag) {
+            length += 1;
+            if slot.item == GONE {
+                free = free.or(Some(number));
+            } else if slot.tag == new.tag && same((slot.item, slot.at)) {
+                known = Some(number);
+                break;
+            }
+        }
+        let end = (self.home(new.tag) + length) % self.slots.len().max(1);
+        if known.is_none() {
+            self.live += 1;
+            self.used += usize::from(free.is_none());
+        }
+        if let Some(slot) = self.slots.get_mut(known.or(free).unwrap_or(end)) {
+            *slot = new;
+        }
+    }
+
+    fn remove(&mut self, tag: u32, place: Place) {
+        let found = self.chain(tag).find(|(_, s)| s.tag == tag && (s.item, s.at) == place).map(|(number, _)| number);
+        if let Some(slot) = found.and_then(|number| self.slots.get_mut(number)) {
+            slot.item = GONE;
+            self.live -= 1;
+        }
+    }
+
+    /// Makes room, or only clears what is gone.
+    fn grow(&mut self) {
+        let size = (self.live * 2).next_power_of_two().max(64);
+        let old = std::mem::replace(&mut self.slots, vec![Slot { tag: 0, item: EMPTY, at: 0 }; size]);
+        (self.used, self.live) = (0, 0);
+        for slot in old.into_iter().filter(|s| s.item < GONE) {
+            self.insert(slot, |_| false);
+        }
+    }
+}
+
+/// Windows of several kinds of text.
 pub(crate) struct Index<const KINDS: usize> {
     cuts: [Cut; KINDS],
-    maps: [Map; KINDS],
+    tables: [Table; KINDS],
+    keys: RandomState,
     filter: Vec<u64>,
     /// log2 of the filter's bits.
     bits: u32,
@@ -35,88 +115,104 @@ pub(crate) struct Index<const KINDS: usize> {
     filled: usize,
 }
 
+/// The windows of a text: their offsets and their bytes.
+fn windows(cut: Cut, text: &[u8]) -> impl Iterator<Item = (u32, u128)> {
+    let windows = text.windows(cut.width).enumerate().step_by(cut.stride);
+    windows.map(|(at, w)| (at as u32, w.iter().fold(0u128, |key, b| key << 8 | u128::from(*b))))
+}
+
 impl<const KINDS: usize> Index<KINDS> {
     pub(crate) fn new(cuts: [Cut; KINDS]) -> Self {
-        Self { cuts, maps: std::array::from_fn(|_| Map::default()), filter: Vec::new(), bits: 0, filled: 0 }
+        let tables = std::array::from_fn(|_| Table::default());
+        Self { cuts, tables, keys: RandomState::default(), filter: Vec::new(), bits: 0, filled: 0 }
     }
 
     pub(crate) fn cut(&self, kind: usize) -> Cut {
         self.cuts.get(kind).copied().unwrap_or(Cut { width: 16, stride: 1 })
     }
 
-    fn windows<'t>(&self, kind: usize, text: &'t [u8]) -> impl Iterator<Item = (u32, u128)> + use<'t, KINDS> {
+    /// How many windows a text of this length has.
+    pub(crate) fn count(&self, kind: usize, length: usize) -> usize {
         let cut = self.cut(kind);
-        let windows = text.windows(cut.width).enumerate().step_by(cut.stride);
-        windows.map(|(at, w)| (at as u32, w.iter().fold(0u128, |key, b| key << 8 | u128::from(*b))))
+        (length + 1).saturating_sub(cut.width).div_ceil(cut.stride)
     }
 
-    pub(crate) fn insert(&mut self, kind: usize, item: u32, text: &[u8]) {
-        let windows = self.windows(kind, text);
-        let more = text.len() / self.cut(kind).stride;
-        let room = BITS_PER_WINDOW * (self.filled + more) <= 1 << self.bits;
-        if self.filter.is_empty() || !room {
-            self.rebuild(more);
-        }
-        for (at, key) in windows {
-            set(&mut self.filter, self.bits, key as u64);
+    fn tag(&self, window: u128) -> u32 {
+        (self.keys.hash_one(window) >> 32) as u32
+    }
+
+    /// Puts a text in. `same` says whether a place that is there holds these bytes, too: of equal windows the last stays.
+    /// False when the filter is full: [`Index::refilter`] is due.
+    #[must_use]
+    pub(crate) fn insert(&mut self, kind: usize, item: u32, text: &[u8], same: impl Fn(Place, &[u8]) -> bool) -> bool {
+        let cut = self.cut(kind);
+        for (at, window) in windows(cut, text) {
+            let tag = self.tag(window);
+            set(&mut self.filter, self.bits, window as u64);
             self.filled += 1;
-            if let Some(map) = self.maps.get_mut(kind) {
-                map.insert(key, (item, at));
-            }
+            let Some(table) = self.tables.get_mut(kind) else { continue };
+            let bytes = text.get(at as usize..at as usize + cut.width).unwrap_or_default();
+            let own = |at: u32| text.get(at as usize..).is_some_and(|t| t.starts_with(bytes));
+            table.insert(
+                Slot { tag, item, at },
+                |place| if place.0 == item { own(place.1) } else { same(place, bytes) },
+            );
         }
+        BITS_PER_WINDOW * self.filled <= 1 << self.bits
     }
 
     pub(crate) fn remove(&mut self, kind: usize, item: u32, text: &[u8]) {
-        let windows = self.windows(kind, text);
-        let Some(map) = self.maps.get_mut(kind) else { return };
-        for (_, key) in windows {
-            // Another item may have taken the window over.
-            if map.get(&key).is_some_and(|(owner, _)| *owner == item) {
-                map.remove(&key);
+        for (at, window) in windows(self.cut(kind), text) {
+            let tag = self.tag(window);
+            if let Some(table) = self.tables.get_mut(kind) {
+                table.remove(tag, (item, at));
             }
         }
     }
 
-    /// Builds the filter anew, with room for twice what is there.
-    fn rebuild(&mut self, more: usize) {
-        let windows = self.maps.iter().map(HashMap::len).sum::<usize>();
-        let bits = ((windows + more) * 2 * BITS_PER_WINDOW).next_power_of_two().ilog2();
+    /// Builds the filter anew from all texts, with room for twice what is there.
+    pub(crate) fn refilter<'t>(&mut self, texts: impl Iterator<Item = (usize, &'t [u8])>) {
+        let count = self.tables.iter().map(|t| t.live).sum::<usize>();
+        let bits = (count * 2 * BITS_PER_WINDOW).next_power_of_two().ilog2();
         self.bits = bits.clamp(FILTER_SIZE.0, FILTER_SIZE.1);
         self.filter.clear();
         self.filter.resize(1 << (self.bits - 6), 0);
-        self.filled = windows;
-        for key in self.maps.iter().flat_map(HashMap::keys) {
-            set(&mut self.filter, self.bits, *key as u64);
+        // A filter that may not grow is not built for every text.
+        self.filled = if bits > FILTER_SIZE.1 { 0 } else { count };
+        for (kind, text) in texts {
+            for (_, window) in windows(self.cut(kind), text) {
+                set(&mut self.filter, self.bits, window as u64);
+            }
         }
     }
 
-    /// Every place where a window of `text` is known, of the first `kinds` kinds: `(kind, end of the window in text,
+    /// Every place where a window of `text` may be known, of the first `kinds` kinds: `(kind, end of the window in text,
     /// place)`, in order.
     pub(crate) fn find(&self, text: &[u8], kinds: usize, mut visit: impl FnMut(usize, usize, Place)) {
-        if self.maps.iter().take(kinds).all(HashMap::is_empty) {
+        if self.tables.iter().take(kinds).all(|t| t.live == 0) {
             return;
         }
-        let mut key = 0u128;
+        let mut key = 0u64;
         for (i, b) in text.iter().enumerate() {
-            key = key << 8 | u128::from(*b);
-            if !has(&self.filter, self.bits, key as u64) {
+            key = key << 8 | u64::from(*b);
+            if !has(&self.filter, self.bits, key) {
                 continue;
             }
-            for (kind, (map, cut)) in self.maps.iter().zip(&self.cuts).take(kinds).enumerate() {
-                let window = key & u128::MAX >> (128 - 8 * cut.width);
-                if i + 1 >= cut.width
-                    && let Some(place) = map.get(&window)
-                {
-                    visit(kind, i + 1, *place);
+            for (kind, (table, cut)) in self.tables.iter().zip(&self.cuts).take(kinds).enumerate() {
+                let Some(window) = (i + 1).checked_sub(cut.width).and_then(|from| text.get(from..=i)) else { continue };
+                let tag = self.tag(window.iter().fold(0u128, |key, b| key << 8 | u128::from(*b)));
+                for (_, slot) in table.chain(tag).filter(|(_, s)| s.tag == tag && s.item != GONE) {
+                    visit(kind, i + 1, (slot.item, slot.at));
                 }
             }
         }
     }
 }
 
-/// Word and bit of the filter. Only a filter: a forged collision costs one look into the (keyed) maps.
+/// Word and bit of the filter. Only a filter: a forged collision costs one look into the (keyed) tables.
+#[inline]
 fn bit(bits: u32, key: u64) -> (usize, u32) {
-    let bit = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits);
+    let bit = (key & FILTERED).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits.max(1));
     ((bit >> 6) as usize, (bit & 63) as u32)
 }
 
@@ -127,6 +223,7 @@ fn set(filter: &mut [u64], bits: u32, key: u64) {
     }
 }
 
+#[inline]
 fn has(filter: &[u64], bits: u32, key: u64) -> bool {
     let (word, bit) = bit(bits, key);
     filter.get(word).is_some_and(|w| w >> bit & 1 == 1)
@@ -134,43 +231,87 @@ fn has(filter: &[u64], bits: u32, key: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     const CUTS: [Cut; 2] = [Cut { width: 8, stride: 4 }, Cut { width: 16, stride: 8 }];
 
-    fn found(index: &Index<2>, text: &[u8]) -> Vec<(usize, usize, Place)> {
-        let mut out = Vec::new();
-        index.find(text, 2, |kind, end, place| out.push((kind, end, place)));
-        out
+    /// An index and the texts that it does not hold.
+    struct Known {
+        index: Index<2>,
+        texts: BTreeMap<u32, (usize, Vec<u8>)>,
+    }
+
+    impl Known {
+        fn new() -> Self {
+            Self { index: Index::new(CUTS), texts: BTreeMap::new() }
+        }
+
+        fn insert(&mut self, kind: usize, item: u32, text: &[u8]) {
+            let texts = &self.texts;
+            let same = |(item, at): Place, bytes: &[u8]| {
+                texts.get(&item).is_some_and(|(_, t)| t.get(at as usize..).is_some_and(|t| t.starts_with(bytes)))
+            };
+            let room = self.index.insert(kind, item, text, same);
+            self.texts.insert(item, (kind, text.to_vec()));
+            if !room {
+                self.index.refilter(self.texts.values().map(|(kind, text)| (*kind, text.as_slice())));
+            }
+        }
+
+        fn remove(&mut self, item: u32) {
+            let (kind, text) = self.texts.remove(&item).unwrap();
+            self.index.remove(kind, item, &text);
+        }
+
+        fn found(&self, text: &[u8]) -> Vec<(usize, usize, Place)> {
+            let mut out = Vec::new();
+            self.index.find(text, 2, |kind, end, place| out.push((kind, end, place)));
+            out
+        }
     }
 
     #[test]
     fn windows_come_and_go() {
-        let mut index = Index::new(CUTS);
-        index.insert(0, 1, b"0123456789abcdef");
-        assert_eq!(found(&index, b"xx456789abxx"), [(0, 10, (1, 4))]);
-        index.insert(0, 2, b"456789ab");
-        assert_eq!(found(&index, b"456789ab"), [(0, 8, (2, 0))]);
-        index.remove(0, 1, b"0123456789abcdef");
-        assert_eq!(found(&index, b"0123456789ab"), [(0, 12, (2, 0))]);
-        index.remove(0, 2, b"456789ab");
-        assert_eq!(found(&index, b"0123456789abcdef"), []);
+        let mut known = Known::new();
+        known.insert(0, 1, b"0123456789abcdef");
+        assert_eq!(known.found(b"xx456789abxx"), [(0, 10, (1, 4))]);
+        known.insert(0, 2, b"456789ab");
+        assert_eq!(known.found(b"456789ab"), [(0, 8, (2, 0))]);
+        known.remove(1);
+        assert_eq!(known.found(b"0123456789ab"), [(0, 12, (2, 0))]);
+        known.remove(2);
+        assert_eq!(known.found(b"0123456789abcdef"), []);
     }
 
     #[test]
-    fn the_filter_grows_and_forgets_nothing() {
-        let mut index = Index::new(CUTS);
+    fn it_grows_and_forgets_nothing() {
+        let mut known = Known::new();
         let text = |i: u32| format!("{i:08x}{:08x}", i.wrapping_mul(2_654_435_761));
         for i in 0..20_000 {
-            index.insert(0, i, text(i).as_bytes());
+            known.insert(0, i, text(i).as_bytes());
             if i >= 5000 {
-                index.remove(0, i - 5000, text(i - 5000).as_bytes());
+                known.remove(i - 5000);
             }
         }
         for i in 15_000..20_000 {
-            assert!(found(&index, text(i).as_bytes()).iter().any(|(_, _, (item, _))| *item == i), "{i}");
+            assert!(known.found(text(i).as_bytes()).iter().any(|(_, _, (item, _))| *item == i), "{i}");
         }
-        assert!(index.filter.len() <= 1 << (FILTER_SIZE.1 - 6));
+        assert_eq!(known.index.tables[0].live, 15_000);
+        assert!(known.index.tables[0].slots.len() <= 1 << 16, "removed places are cleared");
+        assert!(known.index.filter.len() <= 1 << 14);
+    }
+
+    #[test]
+    fn one_window_many_times_is_one_place() {
+        let mut known = Known::new();
+        known.insert(0, 1, &[b'a'; 100_000]);
+        known.insert(0, 2, &[b'a'; 100_000]);
+        assert_eq!(known.index.tables[0].live, 1);
+        assert_eq!(known.index.count(0, 8), 1);
+        assert_eq!(known.index.count(0, 12), 2);
+        assert_eq!(known.index.count(0, 7), 0);
     }
 
     proptest::proptest! {
@@ -180,11 +321,11 @@ mod tests {
             at in 0usize..17,
             before in proptest::collection::vec(5u8..9, 0..20),
         ) {
-            let mut index = Index::new(CUTS);
-            index.insert(1, 7, &item);
+            let mut known = Known::new();
+            known.insert(1, 7, &item);
             let mut text = before;
             text.extend_from_slice(&item[at..at + 23]);
-            proptest::prop_assert!(!found(&index, &text).is_empty());
+            proptest::prop_assert!(!known.found(&text).is_empty());
         }
     }
 }

@@ -49,7 +49,7 @@ impl Keywords {
     /// Empty words are never met.
     pub(crate) fn new<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> Self {
         let mut bytes = Box::new([0u16; 256]);
-        for (b, lower) in (0u8..).zip(bytes.iter_mut()) {
+        for (b, lower) in (0u8..=255).zip(bytes.iter_mut()) {
             *lower = u16::from(b.to_ascii_lowercase());
         }
         let mut filter = Box::new([0u64; 1 << (BITS - 6)]);
@@ -105,12 +105,18 @@ impl Word {
     fn visit(&self, text: &[u8], end: usize, visit: &mut impl FnMut(Met) -> bool) -> bool {
         let Some(start) = end.checked_sub(self.anchor) else { return true };
         let end = start + self.bytes.len();
-        let is = text.get(start..end).is_some_and(|t| t.eq_ignore_ascii_case(&self.bytes));
+        let edge = |a: Option<&u8>, b: Option<&u8>| a.map(u8::to_ascii_lowercase) == b.copied();
+        let is = text.get(start..end).is_some_and(|t| {
+            edge(t.first(), self.bytes.first())
+                && edge(t.last(), self.bytes.last())
+                && t.eq_ignore_ascii_case(&self.bytes)
+        });
         !is || visit(Met { word: self.number, start, end })
     }
 }
 
 /// Multiplicative hashing (Knuth, TAOCP 6.4).
+#[inline]
 fn slot(key: u32) -> usize {
     (key.wrapping_mul(0x9E37_79B1) >> (32 - BITS)) as usize
 }

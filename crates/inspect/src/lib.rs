@@ -27,7 +27,7 @@ mod view;
 use firedoor_model::{
     Confidence, EntryId, Evidence, Finding, Millis, Severity, Untrusted,
     finding::{Role, mask},
-    wire::{Leaf, Leaves, pointer},
+    wire::{Leaf, Leaves},
 };
 
 pub use definitions::{
@@ -216,8 +216,8 @@ impl Inspector {
             let text = call.subject.as_bytes();
             check(text, self.credentials.scan(text), &|| flow::subject_pointer(call.method).to_owned());
         }
-        self.each_string(arguments, &mut |leaf, text, hits| {
-            check(text, hits, &|| format!("/arguments{}", pointer(arguments, leaf.span.0)));
+        self.each_string(arguments, &mut |_, text, hits, leaves| {
+            check(text, hits, &|| format!("/arguments{}", leaves.pointer()));
         });
         out
     }
@@ -227,7 +227,8 @@ impl Inspector {
     fn each_string<'s>(&'s self, raw: &str, visit: OnString<'_, 's>) {
         let mut secret_key: Option<String> = None;
         let mut joined = Vec::new();
-        for leaf in Leaves::of(raw) {
+        let mut leaves = Leaves::of(raw);
+        while let Some(leaf) = leaves.next() {
             let text = leaf.text.as_bytes();
             if leaf.key {
                 secret_key = self.credentials.names_secret(&leaf.text).then(|| leaf.text.clone().into_owned());
@@ -244,16 +245,17 @@ impl Inspector {
                 for part in [key.as_bytes(), b"=\"", text, b"\""] {
                     joined.extend_from_slice(part);
                 }
-                visit(&leaf, &joined, self.credentials.scan(&joined));
+                visit(&leaf, &joined, self.credentials.scan(&joined), &leaves);
             } else {
-                visit(&leaf, text, hits);
+                visit(&leaf, text, hits, &leaves);
             }
         }
     }
 }
 
-/// What is called for each string: the leaf, the text that the hits' offsets are of, and the hits.
-type OnString<'v, 's> = &'v mut dyn FnMut(&Leaf<'_>, &[u8], Vec<credentials::Hit<'s>>);
+/// What is called for each string: the leaf, the text that the hits' offsets are of, the hits, and the walk, which knows the
+/// leaf's pointer.
+type OnString<'v, 's> = &'v mut dyn FnMut(&Leaf<'_>, &[u8], Vec<credentials::Hit<'s>>, &Leaves<'_>);
 
 /// One place, its text masked.
 fn evidence(role: Role, entry: Option<&EntryId>, tool: &str, pointer: String, secret: &[u8]) -> Evidence {

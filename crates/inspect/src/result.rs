@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use firedoor_model::{
-    Finding, Severity,
-    finding::Role,
-    wire::{Leaf, pointer},
-};
+use firedoor_model::{Finding, Severity, finding::Role, wire::Leaves};
 
 use crate::{
     DefinitionKind, Inspector, MAX_FINDINGS, Source, evidence, fold,
@@ -19,21 +15,25 @@ const MIN_TEXT: usize = 32;
 /// Longest text of one leaf that is remembered as ordinary.
 const MAX_ORDINARY: usize = 64 * 1024;
 
-/// Pointers of one message. Each costs a walk, so all walks together are bounded by the message's size.
-struct Pointers<'a> {
-    raw: &'a str,
+/// Most ordinary text of one message that is remembered.
+const MAX_MESSAGE: usize = 256 * 1024;
+
+/// Pointers of one message. A long key may stand above many leaves, so all pointers together are bounded by its size.
+struct Pointers {
     budget: usize,
 }
 
-impl Pointers<'_> {
-    fn of(&mut self, leaf: &Leaf<'_>) -> Arc<str> {
-        let cost = leaf.span.0 + 1;
-        // The pointer of the whole message (RFC 6901: the empty string) is true for every place in it.
-        if cost > self.budget {
-            return "".into();
+impl Pointers {
+    fn of(&mut self, leaves: &Leaves<'_>) -> Arc<str> {
+        let pointer = leaves.pointer();
+        match self.budget.checked_sub(pointer.len()) {
+            Some(rest) => {
+                self.budget = rest;
+                pointer.into()
+            }
+            // The pointer of the whole message (RFC 6901: the empty string) is true for every place in it.
+            None => "".into(),
         }
-        self.budget -= cost;
-        pointer(self.raw, leaf.span.0).into()
     }
 }
 
@@ -47,19 +47,19 @@ impl Inspector {
             sink: source.label.sink,
             private: source.label.private,
         });
-        let mut pointers = Pointers { raw: result, budget: result.len().saturating_mul(4).saturating_add(4096) };
+        let mut pointers = Pointers { budget: result.len().saturating_mul(4).saturating_add(4096) };
         let mut out: Vec<Finding> = Vec::new();
         let label = if source.label.private { Label::Private } else { Label::Ordinary };
-        let longest = if source.label.private { usize::MAX } else { MAX_ORDINARY };
+        let mut ordinary = MAX_MESSAGE;
         let defines = DefinitionKind::of_method(source.method).is_some();
         let (detector, summary) = if defines {
             ("definition/secret", "A definition holds a credential")
         } else {
             ("result/secret", "The result holds a credential")
         };
-        let mut told: Vec<Finding> = Vec::new();
+        let (mut told, mut folded): (Vec<Finding>, Vec<u8>) = (Vec::new(), Vec::new());
         let mut budget = result.len().saturating_mul(4).saturating_add(64 * 1024);
-        self.each_string(result, &mut |leaf, text, hits| {
+        self.each_string(result, &mut |leaf, text, hits, leaves| {
             // Definitions are judged one by one, where they can be taken out: `Inspector::definition`.
             let (sight, private) = if !defines && injection::readable(leaf) {
                 self.injections.look(&leaf.text, Place::Results, &mut budget)
@@ -67,7 +67,7 @@ impl Inspector {
                 (None, false)
             };
             if let Some(sight) = sight.filter(|_| told.len() < MAX_FINDINGS) {
-                let place = pointers.of(leaf);
+                let place = pointers.of(leaves);
                 if sight.certain_enough() {
                     memory.note_injected(&origin, Arc::clone(&place), sight.excerpt());
                 }
@@ -76,7 +76,7 @@ impl Inspector {
             }
             for hit in hits {
                 let value = text.get(hit.span.0..hit.span.1).unwrap_or_default();
-                let place = pointers.of(leaf);
+                let place = pointers.of(leaves);
                 // A server may answer with the key that it was given.
                 if !memory.gave(source.entry, &fold::folded(value)) {
                     memory.remember_secret(&origin, value, Arc::clone(&place), hit.generic);
@@ -100,10 +100,15 @@ impl Inspector {
             // What a server says about itself is told to everybody.
             if leaf.text.len() >= MIN_TEXT && !defines {
                 let text = leaf.text.as_bytes();
-                let folded = fold::folded(text.get(..longest.min(text.len())).unwrap_or_default());
+                let label = if private { Label::Private } else { label };
+                let longest = if label == Label::Private { usize::MAX } else { MAX_ORDINARY.min(ordinary) };
+                folded.clear();
+                fold::fold(text.get(..longest.min(text.len())).unwrap_or_default(), &mut folded);
                 if folded.len() >= MIN_TEXT {
-                    let label = if private { Label::Private } else { label };
-                    memory.remember_text(&origin, label, folded, pointers.of(leaf));
+                    if label == Label::Ordinary {
+                        ordinary -= folded.len();
+                    }
+                    memory.remember_text(&origin, label, &folded, pointers.of(leaves));
                 }
             }
         });

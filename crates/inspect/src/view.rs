@@ -4,6 +4,8 @@
 //! letters inside words (UTS #39 confusables of the Latin letters), HTML entities, JSON escapes and terminal sequences.
 //! One pass, no backtracking; the output is at most a small multiple of the input.
 
+use std::sync::OnceLock;
+
 use unicode_normalization::char::decompose_compatible;
 
 /// Longest HTML entity that is looked at, between `&` and `;`.
@@ -152,6 +154,9 @@ impl Writer {
         if ('\u{4E00}'..='\u{9FFF}').contains(&c) {
             return self.letter(c);
         }
+        if let Some(simple) = letter_of_two(c) {
+            return self.letter(simple);
+        }
         if invisible(c) {
             return;
         }
@@ -204,6 +209,23 @@ impl Writer {
         }
         (self.latin, self.alike) = (false, false);
     }
+}
+
+/// For most letters of two bytes (Greek, Cyrillic, Hebrew, Arabic …): what becomes of them, where that is one letter.
+fn letter_of_two(c: char) -> Option<char> {
+    static LETTERS: OnceLock<Vec<Option<char>>> = OnceLock::new();
+    let table = LETTERS.get_or_init(|| {
+        let simple = |c: char| {
+            let mut all = Vec::new();
+            decompose_compatible(c, |d| all.extend(d.to_lowercase().filter(|_| !('\u{300}'..='\u{36F}').contains(&d))));
+            match all.as_slice() {
+                [one] if !one.is_ascii() && one.is_alphanumeric() && !invisible(c) => Some(*one),
+                _ => None,
+            }
+        };
+        ('\0'..'\u{800}').map(simple).collect()
+    });
+    table.get(u32::from(c) as usize).copied().flatten()
 }
 
 /// Characters without a shape of their own (Default_Ignorable_Code_Point, UAX #44, and the byte-order mark).

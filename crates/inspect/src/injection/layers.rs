@@ -51,9 +51,37 @@ pub(crate) struct Layer<'a> {
 /// Words that say where a closer look is worth it: ends of English words that stand backwards or with their letters moved
 /// by 13 ("the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this"), and of styles that hide.
 pub(crate) const SIGNS: [&str; 31] = [
-    " gur ", " naq ", " gb ", " zl ", " bs ", " sbe ", "cyrnfr ", " nyy ", " fraq ", " jvgu ", " lbhe ", " guvf ", //
-    " eht ", " dna ", " ot ", " ym ", " fo ", " rof ", " esaelp", " lla ", " dnes ", " htiw ", " ruoy ", " siht ", //
-    "display", "visibility", "font-size", "opacity", "color", "left", "hidden",
+    " gur ",
+    " naq ",
+    " gb ",
+    " zl ",
+    " bs ",
+    " sbe ",
+    "cyrnfr ",
+    " nyy ",
+    " fraq ",
+    " jvgu ",
+    " lbhe ",
+    " guvf ", //
+    " eht ",
+    " dna ",
+    " ot ",
+    " ym ",
+    " fo ",
+    " rof ",
+    " esaelp",
+    " lla ",
+    " dnes ",
+    " htiw ",
+    " ruoy ",
+    " siht ", //
+    "display",
+    "visibility",
+    "font-size",
+    "opacity",
+    "color",
+    "left",
+    "hidden",
 ];
 /// How many of [`SIGNS`] belong to each way of turning letters.
 const OF_EACH: usize = 12;
@@ -338,6 +366,7 @@ fn encoded(text: &str, found: &mut Found<'_>) {
     }
 }
 
+#[inline]
 fn in_run(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_')
 }
@@ -411,7 +440,9 @@ mod tests {
 
     fn layers(text: &str) -> Vec<(String, String, Concealment)> {
         let mut out = Vec::new();
-        each(text, Signs::of(text), &mut 1_000_000, &mut |l| out.push((l.transform.clone(), l.text.clone().into_owned(), l.how)));
+        each(text, Signs::of(text), &mut 1_000_000, &mut |l| {
+            out.push((l.transform.clone(), l.text.clone().into_owned(), l.how))
+        });
         out
     }
 

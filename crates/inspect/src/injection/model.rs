@@ -58,6 +58,7 @@ pub fn features(text: &[u8], mut visit: impl FnMut(usize)) {
 }
 
 /// Multiplicative hashing (Knuth, TAOCP 6.4), with another multiplier for each kind.
+#[inline]
 fn slot(key: u64, kind: u64) -> usize {
     let spread =
         (key ^ key >> 29 ^ kind << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15u64.wrapping_add((kind << 33) | (2 * kind)));
@@ -157,7 +158,8 @@ impl Model {
         let spans: Vec<(usize, usize)> = blocks(text).collect();
         let mut close = vec![floor == f32::NEG_INFINITY; spans.len()];
         if floor > f32::NEG_INFINITY {
-            let rough: Vec<(i32, u32)> = spans.iter().map(|(s, e)| self.rough(text.get(*s..*e).unwrap_or_default())).collect();
+            let rough: Vec<(i32, u32)> =
+                spans.iter().map(|(s, e)| self.rough(text.get(*s..*e).unwrap_or_default())).collect();
             for (first, after) in windows(spans.len()) {
                 let window = rough.get(first..after).unwrap_or_default();
                 let (sum, count) = window.iter().fold((0, 0), |(s, c), w| (s + w.0, c + w.1));

@@ -22,7 +22,7 @@ pub struct Leaf<'a> {
 ///
 /// The input must be JSON that was already checked (a part of a parsed [`super::Frame`]); on anything else the walk ends
 /// early but never panics. Leaves carry no pointers, because one long key above a million leaves would make them cost
-/// more than the message: [`pointer()`] makes the one that is needed.
+/// more than the message: [`Leaves::pointer`] makes the one that is needed.
 pub struct Leaves<'a> {
     raw: &'a str,
     at: usize,
@@ -47,15 +47,37 @@ impl<'a> Leaves<'a> {
 
     fn string_end(&self) -> usize {
         let bytes = self.raw.as_bytes();
-        let mut i = self.at + 1;
-        while let Some(b) = bytes.get(i) {
-            match b {
-                b'"' => return i + 1,
-                b'\\' => i += 2,
-                _ => i += 1,
+        let mut at = self.at + 1;
+        while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+            if bytes.get(at + found) == Some(&b'"') {
+                return at + found + 1;
             }
+            at += found + 2;
         }
         bytes.len()
+    }
+
+    /// JSON pointer (RFC 6901) of the leaf that was given last; for a key, of its member. At most about 500 bytes, then cut
+    /// with an ellipsis.
+    pub fn pointer(&self) -> String {
+        let mut out = String::new();
+        for level in &self.stack {
+            out.push('/');
+            match level.index {
+                Some(index) => out.push_str(&index.saturating_sub(1).to_string()),
+                None => {
+                    let key = text(self.raw, level.key).replace('~', "~0").replace('/', "~1");
+                    out.extend(key.chars().take(MAX_POINTER));
+                }
+            }
+            if out.len() >= MAX_POINTER {
+                let cut = (0..=MAX_POINTER).rev().find(|i| out.is_char_boundary(*i)).unwrap_or(0);
+                out.truncate(cut);
+                out.push('…');
+                break;
+            }
+        }
+        out
     }
 
     fn enter_value(&mut self) {
@@ -80,8 +102,7 @@ fn text(raw: &str, span: (usize, usize)) -> Cow<'_, str> {
     }
 }
 
-/// JSON pointer (RFC 6901) of the leaf that starts at byte `offset` of `raw`; for a key, of its member. At most
-/// about 500 bytes, then cut with an ellipsis.
+/// [`Leaves::pointer`] of the leaf that starts at byte `offset` of `raw`.
 pub fn pointer(raw: &str, offset: usize) -> String {
     let mut walk = Leaves::of(raw);
     for leaf in walk.by_ref() {
@@ -89,21 +110,7 @@ pub fn pointer(raw: &str, offset: usize) -> String {
             break;
         }
     }
-    let mut out = String::new();
-    for level in &walk.stack {
-        out.push('/');
-        match level.index {
-            Some(index) => out.push_str(&index.saturating_sub(1).to_string()),
-            None => out.extend(text(raw, level.key).replace('~', "~0").replace('/', "~1").chars().take(MAX_POINTER)),
-        }
-        if out.len() >= MAX_POINTER {
-            let cut = (0..=MAX_POINTER).rev().find(|i| out.is_char_boundary(*i)).unwrap_or(0);
-            out.truncate(cut);
-            out.push('…');
-            break;
-        }
-    }
-    out
+    walk.pointer()
 }
 
 /// Unescapes a string with lone surrogates, which become U+FFFD.
