@@ -48,7 +48,7 @@ struct Table {
 impl Table {
     /// Where the search for a tag begins.
     fn home(&self, tag: u32) -> usize {
-        (u64::from(tag) * self.slots.len() as u64 >> 32) as usize
+        ((u64::from(tag) * self.slots.len() as u64) >> 32) as usize
     }
 
     /// The slots that may hold a tag, up to the first empty one, with their numbers.
