@@ -194,6 +194,7 @@ mod tests {
             profile: "default".into(),
             since: Millis(0),
             calls: 0,
+            observed: false,
         };
         let status = Status {
             version: "0".into(),
@@ -202,6 +203,7 @@ mod tests {
             mode: Mode::Balanced,
             pending: 0,
             sessions: vec![session; sessions],
+            observe_next: Vec::new(),
             problems: vec!["p".into(); problems],
         };
         Heard { engine: Engine::Up(status), questions: Vec::new() }

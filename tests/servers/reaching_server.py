@@ -25,6 +25,15 @@ def read(arguments):
         return file.read(64)
 
 
+def complain(arguments):
+    """What opening a file says, in the system's words; `mode` as for open()."""
+    try:
+        with open(arguments["path"], arguments.get("mode", "rb")):
+            return "opened"
+    except OSError as error:
+        return str(error)
+
+
 def write(arguments):
     """Appends to a file."""
     with open(arguments["path"], "ab") as file:
@@ -60,6 +69,7 @@ serve(
     "reaching",
     [
         Tool("read", "Reads a file.", attempt(read), ["path"], path="string"),
+        Tool("complain", "Opens a file.", complain, ["path"], path="string", mode="string"),
         Tool("write", "Appends to a file.", attempt(write), ["path"], path="string"),
         Tool("tcp", "Connects to a port.", attempt(tcp), ["port"], port="integer"),
         Tool("udp", "Sends to a port.", attempt(udp), ["port"], port="integer"),

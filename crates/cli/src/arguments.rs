@@ -105,6 +105,19 @@ pub enum Command {
         #[command(subcommand)]
         command: GrantsCommand,
     },
+    /// Write down what a server does during its next run, and propose a profile for it
+    Observe {
+        /// Which entry
+        entry: EntryId,
+        /// What to do
+        what: ObserveArgument,
+        /// Look for project configurations here, too
+        #[arg(long = "project", value_name = "DIR")]
+        projects: Vec<PathBuf>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
     /// Use the sandbox by itself
     Sandbox {
         #[command(subcommand)]
@@ -171,6 +184,16 @@ pub enum DurationArgument {
     Session,
     /// As a rule
     Always,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ObserveArgument {
+    /// Observe the next run, once
+    On,
+    /// Do not
+    Off,
+    /// Show what was seen, and the profile that follows from it
+    Show,
 }
 
 #[derive(Subcommand)]

@@ -1,12 +1,13 @@
 //! `firedoor log`.
 
 use std::{
+    path::Path,
     process::ExitCode,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use firedoor_ipc::command::{LogQuery, Reply, Request, Row};
-use firedoor_model::{Millis, audit::What};
+use firedoor_model::{EntryId, Millis, Untrusted, audit::What, launch::Access};
 use firedoor_store::{Query, Store};
 
 use crate::{
@@ -14,6 +15,9 @@ use crate::{
     failure::Failure,
     output,
 };
+
+/// Longest folder that is shown. Longer ones are not offered.
+const MAX_FOLDER: usize = 400;
 
 /// Shows rows, from the engine or, when none runs, from the database.
 pub fn show(json: bool, follow: bool, server: Option<String>, since: Option<&str>) -> Result<ExitCode, Failure> {
@@ -64,12 +68,12 @@ fn print(json: bool, row: &Row) -> Result<(), Failure> {
         "{:>6}  {at}  {}  {}",
         row.seq,
         entry.unwrap_or_else(|| "firedoor".into()),
-        in_words(&row.event.what)
+        in_words(&row.event.what, row.event.entry.as_ref())
     ));
     Ok(())
 }
 
-fn in_words(what: &What) -> String {
+fn in_words(what: &What, entry: Option<&EntryId>) -> String {
     match what {
         What::Started { launch, level } => format!("started ({}…): {level}", &launch.to_string()[..12]),
         What::Resumed => "taken over from an engine that died".into(),
@@ -85,6 +89,9 @@ fn in_words(what: &What) -> String {
             }
             for finding in findings {
                 text.push_str(&format!("; {} ({})", finding.summary, finding.detector));
+                if let (Some((folder, access)), Some(entry)) = (finding.folder(), entry) {
+                    text.push_str(&format!(". If it should: {}", grant_command(entry, folder, access)));
+                }
             }
             text
         }
@@ -100,6 +107,22 @@ fn in_words(what: &What) -> String {
         What::Denied { text, by, reason } => format!("denied to {}: {text} ({reason})", by.visible(80)),
         What::Failed { reason } => format!("failed: {reason}"),
     }
+}
+
+/// The command that grants a folder, as a shell takes it.
+fn grant_command(entry: &EntryId, folder: &Path, access: Access) -> String {
+    let option = if access == Access::Write { "--rw" } else { "--ro" };
+    let folder = Untrusted::new(folder.to_string_lossy()).visible(MAX_FOLDER);
+    format!("firedoor grants add {} {option} {}; then restart its client", quoted(&entry.to_string()), quoted(&folder))
+}
+
+/// One word of a shell (POSIX shell 2.2.2), whatever is in it.
+fn quoted(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+:@%,".contains(&b);
+    if !text.is_empty() && text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Checks the chain. Exit code 1 when it is broken.
@@ -166,6 +189,32 @@ pub fn span(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_can_be_pasted() {
+        let entry: EntryId =
+            "cursor/user/f s".parse().unwrap_or_else(|_| EntryId::new("cursor", "user", "f s").unwrap());
+        for (folder, access, want) in [
+            (
+                "/h/u/notes",
+                Access::Read,
+                "firedoor grants add cursor/user/f%20s --ro /h/u/notes; then restart its client",
+            ),
+            ("/a b", Access::Write, "firedoor grants add cursor/user/f%20s --rw '/a b'; then restart its client"),
+            (
+                "/a'$(x)",
+                Access::Read,
+                "firedoor grants add cursor/user/f%20s --ro '/a'\\''$(x)'; then restart its client",
+            ),
+            (
+                "/a\nb",
+                Access::Read,
+                "firedoor grants add cursor/user/f%20s --ro '/a⟨U+000A⟩b'; then restart its client",
+            ),
+        ] {
+            assert_eq!(grant_command(&entry, Path::new(folder), access), want);
+        }
+    }
 
     #[test]
     fn moments() {

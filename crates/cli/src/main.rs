@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Command::Rules { command } => settings::rules(command),
         Command::Pins { command } => settings::pins(command),
         Command::Grants { command } => settings::grants(command),
+        Command::Observe { entry, what, projects, json } => observe::run(entry, what, projects, json),
         Command::Sandbox { command } => sandbox::run(command),
         Command::Inspect => inspect::run(),
     };

@@ -9,11 +9,13 @@ use std::{
         unix::fs::FileExt,
     },
     path::{Path, PathBuf},
+    process::ExitCode,
 };
 
+use firedoor_ipc::command::{Observation, Reply, Request};
 use firedoor_launch::Proposal;
 use firedoor_model::{
-    Untrusted,
+    EntryId, Untrusted,
     network::AttemptKind,
     observation::{Record, Use},
 };
@@ -27,7 +29,14 @@ use nix::{
     },
 };
 
-use crate::{failure::Failure, output};
+use crate::{
+    arguments::ObserveArgument,
+    engine::{Engine, paths, unexpected},
+    failure::Failure,
+    output,
+    questions::settled,
+    settings::known,
+};
 
 /// Longest record that is read: the guardian writes less.
 const MAX_RECORD: u64 = 16 << 20;
@@ -35,6 +44,46 @@ const MAX_RECORD: u64 = 16 << 20;
 const MAX_LINES: usize = 40;
 /// Longest text of one line, in characters.
 const MAX_TEXT: usize = 300;
+
+/// Switches observing on or off for an entry, or shows what was seen.
+pub fn run(entry: EntryId, what: ObserveArgument, projects: Vec<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
+    let mut engine = Engine::running_or_started()?;
+    let on = match what {
+        ObserveArgument::On => {
+            known(&mut engine, &entry, projects)?;
+            true
+        }
+        ObserveArgument::Off => false,
+        ObserveArgument::Show => {
+            let seen = match engine.ask(&Request::Observation { entry })? {
+                Reply::Observation(seen) => *seen,
+                Reply::Failed { text } => return Err(Failure::refused(text)),
+                _ => return Err(unexpected()),
+            };
+            let Observation { at, running, record, basis } = seen;
+            let proposal = firedoor_launch::propose(&record, &basis, &paths()?);
+            if json {
+                output::json(&serde_json::json!({
+                    "at": at, "running": running, "record": record.seen, "proposal": proposal
+                }))?;
+            } else {
+                in_words(&record, &proposal).lines().for_each(output::line);
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    if !json {
+        return settled(&mut engine, &Request::Observe { entry, on });
+    }
+    match engine.ask(&Request::Observe { entry: entry.clone(), on })? {
+        Reply::Done { .. } => {
+            output::json(&serde_json::json!({ "entry": entry, "observe_next": on }))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Reply::Failed { text } | Reply::Refused { text } => Err(Failure::refused(text)),
+        _ => Err(unexpected()),
+    }
+}
 
 /// How a record is to be shown.
 pub struct Wanted {

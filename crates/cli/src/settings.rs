@@ -207,7 +207,7 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
 }
 
 /// Refuses an entry that stands in no configuration and that the engine has never had to do with: it is a slip of the pen.
-fn known(engine: &mut Engine, entry: &EntryId, projects: Vec<PathBuf>) -> Result<(), Failure> {
+pub fn known(engine: &mut Engine, entry: &EntryId, projects: Vec<PathBuf>) -> Result<(), Failure> {
     let clients = Clients::load()?;
     let found = select(&clients, &clients.scan(&surroundings(projects)?), &[Selection::Entry(entry.clone())]);
     let Err(unknown) = found else { return Ok(()) };
@@ -215,7 +215,7 @@ fn known(engine: &mut Engine, entry: &EntryId, projects: Vec<PathBuf>) -> Result
     match engine.ask(&Request::Pins { entry: Some(entry.clone()) })? {
         Reply::Pins { pins } if !pins.is_empty() => Ok(()),
         Reply::Pins { .. } => Err(Failure::environment(format!(
-            "nothing was granted: {unknown}. Name the directory of a project's configuration with --project"
+            "nothing was changed: {unknown}. Name the directory of a project's configuration with --project"
         ))),
         _ => Err(unexpected()),
     }

@@ -31,7 +31,12 @@ pub fn run(json: bool) -> Result<ExitCode, Failure> {
             session.profile,
             session.calls
         ));
-        output::line(&format!("    sandbox: {}", session.level));
+        let observed = if session.observed { ", observed during this run" } else { "" };
+        output::line(&format!("    sandbox: {}{observed}", session.level));
+    }
+    for entry in &status.observe_next {
+        let entry = firedoor_model::Untrusted::new(entry.to_string()).visible(200);
+        output::line(&format!("observed at its next start: {entry}"));
     }
     for problem in &status.problems {
         output::line(&format!("problem: {problem}"));

@@ -1,6 +1,7 @@
 //! Commands from the CLI.
 
 mod answer;
+mod observing;
 mod settings;
 
 use std::rc::Rc;
@@ -86,13 +87,19 @@ fn weakens(request: &Request, mode: firedoor_model::Mode) -> Option<String> {
         | Request::Rules
         | Request::Pins { .. }
         | Request::Grants { .. }
+        | Request::Observe { .. }
+        | Request::Observation { .. }
         | Request::RemoveGrants { .. } => None,
     }
 }
 
 async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
     let outcome = match request {
-        Request::Status => Ok(Reply::Status(status(engine))),
+        Request::Status => {
+            let mut status = status(engine);
+            status.observe_next = observing::next(engine).await;
+            Ok(Reply::Status(status))
+        }
         Request::Pending => Ok(pending(engine)),
         Request::Answer { id, choice, duration } => answer::answer(engine, &id, choice, duration).await,
         Request::VerifyLog => settings::verify(engine).await,
@@ -110,6 +117,8 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
             let grants = paths.into_iter().map(|path| Grant { path, access: Access::Read }).collect();
             settings::remove_grants(engine, entry, EntryGrants { grants, env, hosts, sockets }).await
         }
+        Request::Observe { entry, on } => observing::switch(engine, entry, on).await,
+        Request::Observation { entry } => observing::show(engine, entry).await,
         Request::Mode { set } => settings::mode(engine, set).await,
         Request::Quit => quit(engine).await,
         Request::Authorize { action } => {
@@ -144,6 +153,7 @@ fn status(engine: &Engine) -> Status {
             profile: s.profile.clone(),
             since: s.since,
             calls: s.calls.get(),
+            observed: s.record.borrow().is_some(),
         })
         .collect();
     Status {
@@ -153,6 +163,7 @@ fn status(engine: &Engine) -> Status {
         mode: engine.mode.get(),
         pending: engine.desk.borrow().questions().len(),
         sessions,
+        observe_next: Vec::new(),
         problems: engine.problems(),
     }
 }

@@ -12,7 +12,13 @@ use firedoor_ipc::{
     shim::{Ended, ToEngine, ToShim},
 };
 use firedoor_launch::{Context, InstallStep, Plan, ProxyAddress, Run, UserGrants};
-use firedoor_model::{Digest, EntryId, audit::What, launch::LaunchRequest};
+use firedoor_model::{
+    Digest, EntryId,
+    audit::What,
+    launch::LaunchRequest,
+    observation::{Basis, Record},
+};
+use firedoor_store::{Observation, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -45,6 +51,9 @@ enum LaunchError {
 struct Lasting {
     launch: Digest,
     profile: String,
+    /// What its sandbox opens. Absent in the words of an engine before this one.
+    #[serde(default)]
+    basis: Basis,
 }
 
 /// Serves one shim from its hello to its end.
@@ -113,6 +122,7 @@ async fn resume(
         agent: agent.clone(),
         launch: lasting.launch,
         profile: lasting.profile,
+        basis: lasting.basis,
         level: running.level,
         pid: running.pid,
         streams: Streams::take(fds).ok_or(LaunchError::Shim)?,
@@ -150,20 +160,25 @@ async fn launch(
     let Plan::Run(run) = planned.plan else {
         return Err(LaunchError::Refused("the install step left the server uninstalled; try again".into()));
     };
-    let Run { step, identity, profile, dropped_env, mut notes, .. } = *run;
+    let Run { step, identity, profile, basis, dropped_env, mut notes, .. } = *run;
     if !dropped_env.is_empty() {
         notes.push(format!("environment variables that are not passed on: {}", dropped_env.join(", ")));
     }
     let entry = request.entry;
     record_notes(engine, &entry, &notes);
     let tools = tools(engine, &entry).await?;
-    let lasting = Lasting { launch: identity.digest, profile };
+    let lasting = Lasting { launch: identity.digest, profile, basis };
     let context = serde_json::to_string(&lasting).map_err(|e| LaunchError::Refused(e.to_string()))?;
-    outgoing.send(&ToShim::Run { step, context }).await.map_err(|_| LaunchError::Shim)?;
+    let observe = to_observe(engine, &entry).await;
+    outgoing.send(&ToShim::Run { step, context, observe }).await.map_err(|_| LaunchError::Shim)?;
     match incoming.receive().await {
         Ok((ToEngine::Started { pid, level }, fds)) => {
             watch_server(engine, pid);
+            if observe {
+                begin_observing(engine, &entry, &lasting.basis).await;
+            }
             Ok(session::Started {
+                basis: lasting.basis,
                 entry,
                 agent: agent.clone(),
                 launch: lasting.launch,
@@ -179,6 +194,34 @@ async fn launch(
         Ok((ToEngine::Failed { detail }, _)) => Err(LaunchError::Failed(detail)),
         Ok(_) | Err(_) => Err(LaunchError::Shim),
     }
+}
+
+/// Whether the user wants to see what this start of an entry does.
+async fn to_observe(engine: &Rc<Engine>, entry: &EntryId) -> bool {
+    let now = engine.now();
+    match engine.recorder.with(move |store| store.to_observe(now)).await {
+        Ok(entries) => entries.contains(entry),
+        // It runs as it always does.
+        Err(e) => {
+            engine.problem(format!("what is to be observed cannot be read: {e}"));
+            false
+        }
+    }
+}
+
+/// One run is observed, not every one.
+async fn begin_observing(engine: &Rc<Engine>, entry: &EntryId, basis: &Basis) {
+    let of = entry.clone();
+    let begun = Observation { at: engine.now(), record: Record::default(), basis: basis.clone() };
+    let begin = move |store: &mut Store| {
+        store.observe_next(&of, None)?;
+        store.set_observed(&of, &begun)
+    };
+    if let Err(e) = engine.recorder.with(begin).await {
+        engine.problem(format!("the observation of {entry} cannot be written down: {e}"));
+    }
+    let event = engine.event(What::Command { text: "observed during this run".into() });
+    engine.recorder.record(firedoor_model::audit::Event { entry: Some(entry.clone()), ..event });
 }
 
 struct Planned {

@@ -4,13 +4,16 @@
 
 mod attempts;
 pub mod definitions;
+mod denied;
 mod downstream;
 mod edit;
 pub mod held;
 pub mod ledger;
 mod life;
+mod observed;
 mod oversize;
 mod pending;
+mod refusals;
 mod tasks;
 mod upstream;
 mod writing;
@@ -23,13 +26,14 @@ use std::{
     rc::Rc,
 };
 
-use firedoor_model::{Digest, EntryId, Millis, audit};
+use firedoor_model::{Digest, EntryId, Millis, audit, observation::Basis};
 
 use crate::{agent::Agent, connection::Outgoing, io::Outlet};
 use definitions::Tool;
 use held::HeldLine;
 use ledger::Ledger;
 use pending::{Asked, Pending};
+use refusals::Refusals;
 use tasks::Tasks;
 use tokio::sync::Notify;
 
@@ -48,6 +52,12 @@ pub struct Session {
     pub launch: Digest,
     /// The profile that gave its grants.
     pub profile: String,
+    /// What its sandbox opens.
+    pub basis: Basis,
+    /// What it was seen to do, when it is observed.
+    pub record: RefCell<Option<observed::Growing>>,
+    /// What it said that it was refused.
+    refusals: Refusals,
     /// The sandbox level really in force.
     pub level: String,
     /// The server's process.

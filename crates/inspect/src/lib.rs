@@ -9,6 +9,7 @@ mod commands;
 mod credentials;
 mod decode;
 mod definitions;
+mod denied;
 mod flow;
 mod fold;
 mod index;
@@ -33,6 +34,7 @@ use firedoor_model::{
 pub use definitions::{
     Definition, DefinitionKind, Definitions, DefinitionsError, MAX_DEFINITIONS, MAX_FIELDS, MAX_NAME, definitions, diff,
 };
+pub use denied::{Denied, denied};
 pub use memory::{Label, Limits, Memory};
 pub use sink::Sink;
 

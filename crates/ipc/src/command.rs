@@ -6,6 +6,7 @@ use firedoor_model::{
     EntryId, Finding, Millis, Mode, Untrusted, audit,
     launch::Grant,
     network::HostGrant,
+    observation::{Basis, Record},
     question::{Choice, Duration, Question, Ref},
     rule::{Match, Rule},
 };
@@ -98,6 +99,18 @@ pub enum Request {
         #[serde(default)]
         sockets: Vec<PathBuf>,
     },
+    /// Whether an entry's next start is to be observed. Weakens nothing: its sandbox holds as always.
+    Observe {
+        /// Which entry.
+        entry: EntryId,
+        /// On or off.
+        on: bool,
+    },
+    /// What was seen of an entry's last observed run, or of the one that goes on. Answered by [`Reply::Observation`].
+    Observation {
+        /// Which entry.
+        entry: EntryId,
+    },
     /// The mode, or a new one. Answered by [`Reply::Mode`].
     Mode {
         /// The new mode. `watch` weakens protection.
@@ -125,7 +138,6 @@ pub struct LogQuery {
 }
 
 /// An answer.
-#[expect(clippy::large_enum_variant, reason = "one at a time is alive, and the largest is the most common")]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
@@ -175,6 +187,8 @@ pub enum Reply {
         /// By entry.
         grants: Vec<EntryGrants>,
     },
+    /// See [`Request::Observation`].
+    Observation(Box<Observation>),
     /// See [`Request::Mode`].
     Mode {
         /// The mode in force.
@@ -197,6 +211,9 @@ pub struct Status {
     pub pending: usize,
     /// Running servers.
     pub sessions: Vec<Session>,
+    /// Entries whose next start is observed.
+    #[serde(default)]
+    pub observe_next: Vec<EntryId>,
     /// What does not work as it should, one sentence each. Empty when all is well.
     pub problems: Vec<String>,
 }
@@ -220,6 +237,22 @@ pub struct Session {
     pub since: Millis,
     /// Calls so far.
     pub calls: u64,
+    /// Whether what it does is written down.
+    #[serde(default)]
+    pub observed: bool,
+}
+
+/// What was seen of an observed server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Observation {
+    /// When the run began.
+    pub at: Millis,
+    /// Whether it goes on.
+    pub running: bool,
+    /// What was seen.
+    pub record: Record,
+    /// What a proposal is measured by.
+    pub basis: Basis,
 }
 
 /// One audit row.

@@ -58,6 +58,9 @@ pub enum ToEngine {
         /// Why.
         detail: String,
     },
+    /// The server is observed as [`ToShim::Run`] asked. Carries the record, a file in memory that grows; nothing where this
+    /// machine cannot observe. Comes after `Started` and after `Resume`.
+    Observing,
     /// The server, while it runs, tried something and was refused.
     Attempted(Attempt),
     /// The server's main process ended and its tree is gone.
@@ -81,6 +84,9 @@ pub enum ToShim {
         step: Step,
         /// For [`ToEngine::Resume`]; the shim does not look at it.
         context: String,
+        /// Whether what it does is written down: [`ToEngine::Observing`].
+        #[serde(default)]
+        observe: bool,
     },
     /// Do not start it: answer the client's requests with this text.
     Refuse {

@@ -6,6 +6,7 @@
 //! grant. Not: the user's home, other entries' private directories, `/tmp`, `/run`, `/proc/PID`, `/etc/resolv.conf`.
 //! The working directory is kept, but not granted: `chdir` and `getcwd` need no Landlock right.
 
+mod closed;
 mod command;
 mod environment;
 mod error;
@@ -32,6 +33,7 @@ use std::{
 
 use firedoor_model::{Millis, launch::Grant, network::HostGrant, paths::Paths};
 
+pub use closed::{Closed, Remedy, closed};
 pub use error::PlanError;
 pub use identity::{Ecosystem, Identity, Package, What};
 pub use install::InstallStep;

@@ -77,6 +77,8 @@ struct Planner<'a> {
     request: &'a LaunchRequest,
     /// How a profile finds this server.
     subject: Option<(&'static str, String)>,
+    /// The profile that was found by that, and whether it is the user's own.
+    extends: Option<(String, bool)>,
     context: &'a Context<'a>,
     at: Lookup<'a>,
     program: Program,
@@ -118,6 +120,10 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
         }
         None => context.profiles.find(subject.as_slice()),
     };
+    let extends = match &found {
+        Found::Profile(p) => Some((p.name.clone(), context.profiles.is_users(&p.name))),
+        Found::Nothing | Found::Withheld => None,
+    };
     let of_kind = context.profiles.of_kind(kind(&name, &command, &program));
     let profile = match found {
         Found::Profile(p) => of_kind.map_or_else(|| p.clone(), |beneath| p.clone().over(beneath)),
@@ -135,8 +141,20 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
     let private = Private::of(context.paths, &request.entry);
     private.create()?;
     let args = request.args.clone();
-    let planner =
-        Planner { request, subject: known, context, at, program, args, private, profile, env, dropped_env, grants };
+    let planner = Planner {
+        request,
+        subject: known,
+        extends,
+        context,
+        at,
+        program,
+        args,
+        private,
+        profile,
+        env,
+        dropped_env,
+        grants,
+    };
     match command {
         Command::Package(p) => planner.package(&p),
         Command::UvRun(r) => planner.uv_run(&name, &r),
@@ -290,12 +308,9 @@ impl Planner<'_> {
         }
     }
 
-    /// What the profile and the user grant.
-    fn chosen_grants(&mut self, args: &[OsString]) -> Result<(), PlanError> {
+    /// What the profile grants.
+    fn profile_grants(&mut self, args: &[OsString]) -> Result<(), PlanError> {
         let home = self.at.home;
-        for grant in &self.context.user.grants {
-            self.grants.named(&grant.path, grant.access);
-        }
         let profile = &self.profile;
         for (paths, access) in
             [(&profile.list, Access::List), (&profile.read, Access::Read), (&profile.write, Access::Write)]
@@ -346,8 +361,11 @@ impl Planner<'_> {
 
     fn run(mut self, what: What, args: &[OsString]) -> Result<Plan, PlanError> {
         self.common_grants();
+        self.profile_grants(args)?;
         let mut basis = self.basis(args);
-        self.chosen_grants(args)?;
+        for grant in &self.context.user.grants {
+            self.grants.named(&grant.path, grant.access);
+        }
         let (home, tmp, cache) = (self.private.home(), self.private.tmp(), self.private.cache());
         self.home_at(&home, &tmp, &cache);
         for (name, sub) in [("npm_config_cache", "npm"), ("UV_CACHE_DIR", "uv"), ("PIP_CACHE_DIR", "pip")] {
@@ -374,7 +392,11 @@ impl Planner<'_> {
         }
         let (network, sockets) = self.reach(args);
         let limits = self.profile.limits.over(grants::base_limits());
+        if let Network::Hosts(hosts) = &network {
+            basis.hosts.clone_from(&hosts.allowed);
+        }
         let Grants { grants, notes, .. } = self.grants;
+        basis.in_force.clone_from(&grants);
         Ok(Plan::Run(Box::new(Run {
             step: Step {
                 program: self.program.path,
@@ -391,17 +413,27 @@ impl Planner<'_> {
         })))
     }
 
-    /// What follows from the command alone. Before anything that a profile or the user chose.
+    /// What the command and the profile give, before anything that the user granted.
     fn basis(&self, args: &[OsString]) -> Basis {
         let arguments = args.iter().filter_map(|a| path_argument(a, &self.request.cwd, self.at.home));
-        let there = |name: &&String| self.env.iter().any(|(n, _)| n == name.as_str());
+        let sockets = self.profile.unix.iter().map(|p| profile_path(p, self.at.home));
         Basis {
             grants: self.grants.grants.clone(),
+            in_force: Vec::new(),
+            profile_hosts: self
+                .profile
+                .hosts
+                .iter()
+                .cloned()
+                .chain(self.profile.endpoints.find(args, &self.env).0)
+                .collect(),
+            hosts: Vec::new(),
+            sockets: sockets.collect(),
+            listen: self.profile.listen,
+            cwd: self.request.cwd.clone(),
             arguments: arguments.filter_map(|path| fs::canonicalize(path).ok()).collect(),
             subject: self.subject.clone().map(|(kind, name)| (kind.to_owned(), name)),
-            state: self.profile.state.clone(),
-            env: self.profile.env.iter().filter(there).cloned().collect(),
-            profile: self.profile.name.clone(),
+            extends: self.extends.clone(),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! proposal that nobody edits opens nothing that was closed, whatever the server tried.
 
 mod collapse;
-mod words;
+pub(crate) mod words;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use std::{
 use firedoor_model::{
     Untrusted,
     launch::Access,
-    network::{AttemptKind, HostGrant},
+    network::{AttemptKind, Host, HostGrant},
     observation::{Basis, Record, Use},
     paths::Paths,
 };
@@ -22,7 +22,6 @@ use serde::Serialize;
 
 use crate::{
     grants::closed_on_purpose,
-    profile_path,
     protect::{Objection, Protected},
 };
 use collapse::{Needs, collapse};
@@ -56,8 +55,6 @@ struct Half {
 struct Draft {
     allowed: Half,
     refused: Half,
-    /// Paths that stay linked into the private home, and what for.
-    state: BTreeMap<String, Access>,
     warnings: Vec<String>,
 }
 
@@ -66,11 +63,15 @@ pub fn propose(record: &Record, basis: &Basis, paths: &Paths) -> Proposal {
     let protected = Protected::new(paths);
     let mut draft = Draft::default();
     draft.files(record, basis, &protected);
-    draft.connections(record);
+    draft.connections(record, basis);
     if record.is_truncated() {
         draft.warnings.push("more was done than is recorded: the profile may lack something".into());
     }
-    draft.warnings.dedup();
+    if let Some((name, true)) = &basis.extends {
+        draft.warnings.push(format!(
+            "{name}.toml, a profile of yours, is for this server and goes before the proposed one: copy what it lacks into it"
+        ));
+    }
     words::proposal(&draft, basis, protected.home())
 }
 
@@ -78,11 +79,11 @@ impl Draft {
     fn files(&mut self, record: &Record, basis: &Basis, protected: &Protected) {
         let home = protected.home();
         let granted: Vec<_> = basis.grants.iter().map(|g| (real_or(&g.path), g.access.asked())).collect();
-        let state: Vec<_> = basis.state.iter().map(|text| (text, real_or(&profile_path(text, home)))).collect();
         let (mut allowed, mut refused) = (Needs::default(), Needs::default());
         let mut warned: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
         let mut unreadable = 0_usize;
-        for (path, how, was_allowed) in record.files() {
+        let in_force: Vec<_> = basis.in_force.iter().map(|g| (real_or(&g.path), g.access.asked())).collect();
+        for (path, how, allowed_then) in record.files() {
             let Some(path) = representable(path) else {
                 unreadable += 1;
                 continue;
@@ -91,6 +92,8 @@ impl Draft {
                 Use::Create => (path.parent().unwrap_or(path), Access::Write),
                 how => (path, how.needs()),
             };
+            // The record alone opens nothing: it may come from somebody else than our guardian.
+            let was_allowed = allowed_then && in_force.iter().any(|(place, a)| *a >= access && path.starts_with(place));
             if granted.iter().any(|(place, a)| *a >= access && path.starts_with(place)) {
                 continue;
             }
@@ -108,12 +111,9 @@ impl Draft {
                 Some(Objection::TooMuch) => warn("holds too much to be granted: name what is needed in it"),
                 Some(Objection::Protected) if was_allowed => {
                     warn("is a protected place, and was granted: keep it only if the server's work needs it");
-                    if !self.stays_linked(path, access, &state) {
-                        half.add_exactly(path, access);
-                    }
+                    half.add_exactly(path, access);
                 }
                 Some(Objection::Protected) => warn("is a protected place, was refused, and is not proposed"),
-                None if was_allowed && self.stays_linked(path, access, &state) => {}
                 None if basis.arguments.iter().any(|a| path.starts_with(a)) => {
                     let args = if was_allowed { &mut self.allowed.args } else { &mut self.refused.args };
                     *args = (*args).max(Some(access.max(Access::Read)));
@@ -139,29 +139,26 @@ impl Draft {
         self.refused.paths.retain(|path, access| !paths.iter().any(|(p, a)| *a >= *access && path.starts_with(p)));
     }
 
-    /// Notes that a path of the profile in force, which links it into the private home, was used.
-    fn stays_linked(&mut self, path: &Path, access: Access, state: &[(&String, PathBuf)]) -> bool {
-        let Some((text, _)) = state.iter().find(|(_, place)| path.starts_with(place)) else { return false };
-        let known = self.state.entry((*text).clone()).or_insert(access);
-        *known = (*known).max(access);
-        true
-    }
-
-    fn connections(&mut self, record: &Record) {
+    fn connections(&mut self, record: &Record, basis: &Basis) {
         for (kind, target, allowed) in record.connections() {
+            if kind == AttemptKind::Network {
+                let Ok(host) = target.raw().replace(" (UDP)", "/udp").parse::<HostGrant>() else { continue };
+                if in_force(&basis.profile_hosts, &host) {
+                    continue;
+                }
+                let half = if allowed && in_force(&basis.hosts, &host) { &mut self.allowed } else { &mut self.refused };
+                half.hosts.insert(host.to_string());
+                continue;
+            }
             let half = if allowed { &mut self.allowed } else { &mut self.refused };
             match kind {
-                AttemptKind::Network => {
-                    let text = target.raw().replace(" (UDP)", "/udp");
-                    half.hosts.extend(text.parse::<HostGrant>().ok().map(|host| host.to_string()));
-                }
-                AttemptKind::Listen => half.listen = true,
+                AttemptKind::Listen => half.listen |= !basis.listen,
                 // Limits are a matter of taste, and what is used up says nothing about what is needed.
-                AttemptKind::Resource => {}
-                // Written down among the files.
-                AttemptKind::File => {}
+                // Files are written down by themselves, hosts were looked at above.
+                AttemptKind::Resource | AttemptKind::File | AttemptKind::Network => {}
                 AttemptKind::Socket => {
-                    half.sockets.extend(representable(target).map(|path| path.to_string_lossy().into_owned()));
+                    let path = representable(target).filter(|path| !basis.sockets.iter().any(|s| s == path));
+                    half.sockets.extend(path.map(|path| path.to_string_lossy().into_owned()));
                 }
             }
         }
@@ -171,14 +168,28 @@ impl Draft {
     }
 }
 
+/// Whether a host that was connected to is one of those that were allowed.
+fn in_force(allowed: &[HostGrant], host: &HostGrant) -> bool {
+    allowed.iter().any(|grant| {
+        let same_port = grant.port.is_none() || grant.port == host.port;
+        let same_host = match &host.host {
+            Host::Name(name) => grant.names(name),
+            Host::Address(_) => grant.host == host.host || grant.host == Host::Any,
+            Host::Any | Host::Below(_) => grant.host == host.host,
+        };
+        same_port && same_host
+    })
+}
+
 /// The path, if it can stand in a file that people read.
-fn representable(path: &Untrusted) -> Option<&Path> {
+pub(crate) fn representable(path: &Untrusted) -> Option<&Path> {
     let text = path.raw();
     let plain = text.starts_with('/') && !text.contains(char::REPLACEMENT_CHARACTER) && !text.contains("/..");
     (plain && path.visible(usize::MAX) == text).then(|| Path::new(text))
 }
 
-fn real_or(path: &Path) -> PathBuf {
+/// The path with symbolic links resolved, where it exists.
+pub(crate) fn real_or(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 

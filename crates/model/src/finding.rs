@@ -1,10 +1,17 @@
 //! What a detector saw, and the evidence for it. A finding never says what to do about it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EntryId, Untrusted};
+use crate::{EntryId, Untrusted, launch::Access};
+
+/// The detector of files that the sandbox closed to a server.
+pub const SANDBOX_FILE: &str = "sandbox/file";
+/// Pointer of the evidence that names a folder which could be granted to read.
+pub const GRANT_READ: &str = "/grant/ro";
+/// The same, to read and write.
+pub const GRANT_WRITE: &str = "/grant/rw";
 
 /// How bad it would be if the finding is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,6 +52,23 @@ pub struct Finding {
     pub summary: String,
     /// Where it was seen. A flow has one [`Role::Source`] and one [`Role::Sink`].
     pub evidence: Vec<Evidence>,
+}
+
+impl Finding {
+    /// The folder that could be granted so that what was refused works, and for what; it may be a single file.
+    pub fn folder(&self) -> Option<(&Path, Access)> {
+        if self.detector != SANDBOX_FILE {
+            return None;
+        }
+        self.evidence.iter().find_map(|e| {
+            let access = match e.pointer.raw() {
+                GRANT_READ => Access::Read,
+                GRANT_WRITE => Access::Write,
+                _ => return None,
+            };
+            Some((Path::new(e.excerpt.raw()), access))
+        })
+    }
 }
 
 /// Which end of a flow a piece of evidence is.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Untrusted,
     launch::{Access, Grant},
-    network::AttemptKind,
+    network::{AttemptKind, HostGrant},
 };
 
 /// What was done with a path. A greater one needs at least as much of a grant.
@@ -87,6 +87,16 @@ impl Record {
         self.seen.contains(&Observed::Truncated)
     }
 
+    /// Keeps about half, and says that it is not all.
+    pub fn halve(&mut self) {
+        let mut odd = false;
+        self.seen.retain(|_| {
+            odd = !odd;
+            odd
+        });
+        self.seen.insert(Observed::Truncated);
+    }
+
     /// Paths, what was done there, and whether the grants cover it.
     pub fn files(&self) -> impl Iterator<Item = (&Untrusted, Use, bool)> {
         self.seen.iter().filter_map(|o| match o {
@@ -104,21 +114,29 @@ impl Record {
     }
 }
 
-/// What a proposal is measured by: what every server like this one gets without a profile.
+/// What a proposal is measured by: what the server gets without anything that the user granted to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Basis {
-    /// Grants that follow from the command alone.
+    /// Grants that follow from the command and the profile.
     pub grants: Vec<Grant>,
+    /// All grants that were in force.
+    pub in_force: Vec<Grant>,
+    /// Hosts that the profile allows.
+    pub profile_hosts: Vec<HostGrant>,
+    /// All hosts that were allowed.
+    pub hosts: Vec<HostGrant>,
+    /// Unix sockets that the profile allows.
+    pub sockets: Vec<PathBuf>,
+    /// Whether the profile allows to listen.
+    pub listen: bool,
+    /// The working directory.
+    pub cwd: PathBuf,
     /// Paths that the command's arguments name, with symbolic links resolved.
     pub arguments: Vec<PathBuf>,
     /// How a profile finds this server: `npm`, `pypi` or `executable`, and the name.
     pub subject: Option<(String, String)>,
-    /// Paths of the home that the profile in force links into the private home, as it spells them (`~/…`).
-    pub state: Vec<String>,
-    /// Variables that the profile in force passes on, and that were there.
-    pub env: Vec<String>,
-    /// The profile that was in force.
-    pub profile: String,
+    /// The profile that was found so, and whether it is the user's own.
+    pub extends: Option<(String, bool)>,
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub struct Server {
     entry: EntryId,
     /// The engine's own words to its successor.
     context: String,
+    /// The engine wants to know what it does.
+    observe: bool,
 }
 
 /// How a server ended, for the engine.
@@ -46,7 +48,13 @@ pub fn in_message(exit: Exit) -> Ended {
 
 impl Server {
     /// Starts the server and hands its streams to the engine.
-    pub fn start(entry: &EntryId, step: &Step, context: String, engine: &Connection) -> Result<Self, String> {
+    pub fn start(
+        entry: &EntryId,
+        step: &Step,
+        context: String,
+        observe: bool,
+        engine: &Connection,
+    ) -> Result<Self, String> {
         let pipe = || io::pipe().map_err(|e| format!("cannot make a pipe: {e}"));
         let memory = |name| memfd_create(name, MFdFlags::MFD_CLOEXEC).map_err(|e| format!("cannot get memory: {e}"));
         let ((server_stdin, to_server), (from_server, server_stdout)) = (pipe()?, pipe()?);
@@ -54,13 +62,8 @@ impl Server {
         let remainders = [memory("firedoor-to-server")?, memory("firedoor-to-client")?];
         let ledger = memory("firedoor-ledger")?;
         let between = pipe2(OFlag::O_CLOEXEC).map_err(|e| format!("cannot make a pipe: {e}"))?;
-        let launch = Launch {
-            step,
-            stdin: server_stdin.into(),
-            stdout: server_stdout.into(),
-            stderr: Stderr::Inherit,
-            observe: false,
-        };
+        let launch =
+            Launch { step, stdin: server_stdin.into(), stdout: server_stdout.into(), stderr: Stderr::Inherit, observe };
         let tree = firedoor_sandbox::spawn(launch).map_err(|e| e.to_string())?;
         let server = Self {
             tree,
@@ -72,8 +75,10 @@ impl Server {
             between,
             entry: entry.clone(),
             context,
+            observe,
         };
         server.send(&ToEngine::Started { pid: server.pid(), level: server.level() }, engine)?;
+        server.hand_record(engine)?;
         Ok(server)
     }
 
@@ -86,7 +91,17 @@ impl Server {
             level: self.level(),
             exited: exited.map(in_message),
         };
-        self.send(&message, engine)
+        self.send(&message, engine)?;
+        self.hand_record(engine)
+    }
+
+    /// Hands the record of an observed server to the engine.
+    fn hand_record(&self, engine: &Connection) -> Result<(), String> {
+        if !self.observe {
+            return Ok(());
+        }
+        let record: Vec<BorrowedFd<'_>> = self.tree.record().into_iter().collect();
+        engine.send(&ToEngine::Observing, &record).map_err(|e| format!("the Firedoor engine has gone ({e})"))
     }
 
     fn pid(&self) -> u32 {

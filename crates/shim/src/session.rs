@@ -290,13 +290,15 @@ fn obey(message: ToShim, stage: Stage, entry: &EntryId, engine: &Connection) -> 
                 Stage::planning()
             }
         },
-        (ToShim::Run { step, context }, Stage::Planning(_)) => match Server::start(entry, &step, context, engine) {
-            Ok(server) => Stage::Running(Box::new(server), None),
-            Err(detail) => {
-                report(engine, &ToEngine::Failed { detail: detail.clone() })?;
-                return Err(detail);
+        (ToShim::Run { step, context, observe }, Stage::Planning(_)) => {
+            match Server::start(entry, &step, context, observe, engine) {
+                Ok(server) => Stage::Running(Box::new(server), None),
+                Err(detail) => {
+                    report(engine, &ToEngine::Failed { detail: detail.clone() })?;
+                    return Err(detail);
+                }
             }
-        },
+        }
         (ToShim::CloseServerStdin, Stage::Running(mut server, limit)) => {
             server.stdin = None;
             Stage::Running(server, limit)

@@ -133,7 +133,9 @@ impl Session {
                 if id.is_some_and(|id| self.abandoned.borrow_mut().take(id).is_some()) {
                     return HandOn::Nothing;
                 }
-                match self.inspect_result(engine, &known.unwrap_or_default(), error).await {
+                let asked = known.unwrap_or_default();
+                self.explain_refusals(engine, &asked, error, true);
+                match self.inspect_result(engine, &asked, error).await {
                     None => HandOn::Unchanged,
                     Some(withheld) => id.map_or(HandOn::Nothing, |id| withheld.instead_of(id, !self.legacy.get())),
                 }
@@ -180,6 +182,7 @@ impl Session {
         let handed = new.as_deref().unwrap_or(result);
         if let Some(asked) = &asked {
             self.tasks.answered(asked, handed);
+            self.explain_refusals(engine, asked, handed, false);
         }
         if let Some(withheld) = self.inspect_result(engine, &asked.unwrap_or_default(), handed).await {
             return withheld.instead_of(id, !self.legacy.get());

@@ -13,7 +13,7 @@ use firedoor_ipc::{
     shim::{Ended, STREAMS, ToEngine, ToShim},
     wire::WireError,
 };
-use firedoor_model::{Digest, EntryId, audit::What};
+use firedoor_model::{Digest, EntryId, audit::What, observation::Basis};
 use tokio::{
     sync::Notify,
     task::{JoinError, JoinHandle},
@@ -26,6 +26,7 @@ use super::{
     held::Request,
     ledger::{Claimed, Ledger, Record, State, Way},
     pending::{Asked, Pending},
+    refusals::Refusals,
     tasks::Tasks,
     upstream,
 };
@@ -49,6 +50,8 @@ pub struct Started {
     pub launch: Digest,
     /// The profile that gave its grants.
     pub profile: String,
+    /// What its sandbox opens.
+    pub basis: Basis,
     /// The sandbox level really in force.
     pub level: String,
     /// The server's process.
@@ -146,6 +149,9 @@ pub async fn serve(
         agent: started.agent,
         launch: started.launch,
         profile: started.profile,
+        basis: started.basis,
+        record: RefCell::default(),
+        refusals: Refusals::default(),
         level: started.level,
         pid: started.pid,
         since: engine.now(),
@@ -180,6 +186,7 @@ pub async fn serve(
     stop_up.abort();
     stop_down.abort();
 
+    session.keep_observation(engine).await;
     engine.sessions.borrow_mut().remove(&session.id);
     engine.changed();
     session.withdraw_held(engine);
@@ -280,6 +287,10 @@ async fn attend(
             message = incoming.receive::<ToEngine>() => match message {
                 Ok((ToEngine::Exited(how), _)) => {
                     ended = Some(how);
+                    Ok(())
+                }
+                Ok((ToEngine::Observing, fds)) => {
+                    session.observe(engine, fds).await;
                     Ok(())
                 }
                 Ok((ToEngine::Attempted(attempt), _)) => {

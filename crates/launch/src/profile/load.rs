@@ -135,6 +135,11 @@ impl Profiles {
         self.user.iter().chain(&self.built_in).find(|p| p.name == name && !self.unreadable)
     }
 
+    /// Whether a profile is the user's own.
+    pub(crate) fn is_users(&self, name: &str) -> bool {
+        self.user.iter().any(|p| p.name == name)
+    }
+
     /// The profile for a server known under any of `subjects`.
     pub(crate) fn find(&self, subjects: &[Subject<'_>]) -> Found<'_> {
         let mentions = |s: &Subject<'_>| {

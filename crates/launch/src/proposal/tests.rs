@@ -4,7 +4,10 @@ use firedoor_model::{launch::Grant, observation::Observed};
 use proptest::prelude::*;
 
 use super::*;
-use crate::profile::{self, ArgumentAccess, Profile};
+use crate::{
+    profile::{self, ArgumentAccess, Profile},
+    profile_path,
+};
 
 struct Home {
     _dir: tempfile::TempDir,
@@ -41,11 +44,13 @@ impl Home {
 fn basis() -> Basis {
     Basis {
         grants: vec![Grant { path: "/usr".into(), access: Access::Read }],
+        in_force: vec![Grant { path: "/".into(), access: Access::Write }],
+        hosts: vec!["*.example.com:443".parse().unwrap()],
+        cwd: "/".into(),
         arguments: Vec::new(),
         subject: Some(("npm".into(), "@scope/server-x".into())),
-        state: Vec::new(),
-        env: vec!["X_TOKEN".into()],
-        profile: "default".into(),
+        extends: None,
+        ..Basis::default()
     }
 }
 
@@ -72,10 +77,7 @@ fn what_was_allowed_is_granted_and_what_was_refused_is_commented_out() {
         &basis(),
     );
     assert_eq!((profile.read.as_slice(), profile.write.as_slice()), (&[][..], &["~/notes".to_owned()][..]));
-    assert_eq!(
-        (profile.list.as_slice(), profile.env.as_slice()),
-        (&["~/list".to_owned()][..], &["X_TOKEN".to_owned()][..])
-    );
+    assert_eq!(profile.list, ["~/list"]);
     assert_eq!(profile.hosts, ["api.example.com:443".parse().unwrap()]);
     assert_eq!((profile.unix.len(), profile.listen, profile.args), (0, false, None));
     assert_eq!((profile.matches.npm, proposal.name.as_str()), (vec!["@scope/server-x".to_owned()], "server-x"));
@@ -94,21 +96,52 @@ fn what_was_allowed_is_granted_and_what_was_refused_is_commented_out() {
 }
 
 #[test]
-fn arguments_stay_arguments_and_state_stays_state() {
+fn a_known_server_gets_what_its_profile_lacks() {
     let home = home();
     let project = home.at("~/project");
-    let basis = Basis { arguments: vec![project.into()], state: vec!["~/.aws".into()], ..basis() };
-    let (profile, proposal) = home.propose(
-        vec![
-            home.file("~/project/a", Use::Read, true),
-            home.file("~/project/sub/b", Use::Create, true),
-            home.file("~/.aws/config", Use::Read, true),
-        ],
-        &basis,
-    );
+    let basis = Basis {
+        arguments: vec![project.into()],
+        profile_hosts: vec!["api.example.com:443".parse().unwrap()],
+        sockets: vec!["/run/known.sock".into()],
+        listen: true,
+        extends: Some(("known".into(), false)),
+        ..basis()
+    };
+    let connection = |kind, target: &str| Observed::Connection { kind, target: target.into(), allowed: true };
+    let seen = vec![
+        home.file("~/project/a", Use::Read, true),
+        home.file("~/project/sub/b", Use::Create, true),
+        home.file("~/.aws/config", Use::Read, true),
+        connection(AttemptKind::Network, "api.example.com:443"),
+        connection(AttemptKind::Network, "www.example.com:443"),
+        connection(AttemptKind::Socket, "/run/known.sock"),
+        connection(AttemptKind::Socket, "/run/other.sock"),
+        connection(AttemptKind::Listen, "127.0.0.1:80"),
+    ];
+    let (profile, proposal) = home.propose(seen.clone(), &basis);
     assert_eq!((profile.args, profile.write.len()), (Some(ArgumentAccess::Write), 0));
-    assert_eq!((profile.state, profile.read), (vec!["~/.aws".to_owned()], vec!["~/.aws".to_owned()]));
+    assert_eq!(profile.read, ["~/.aws/config"]);
     assert!(proposal.warnings.iter().any(|w| w.contains("~/.aws/config is a protected place, and was granted")));
+    assert_eq!(
+        (profile.hosts, profile.unix),
+        (vec!["www.example.com:443".parse().unwrap()], vec!["/run/other.sock".to_owned()])
+    );
+    assert!(!profile.listen && !proposal.toml.contains("listen"));
+    assert_eq!((profile.extends.as_deref(), proposal.name.as_str()), (Some("known"), "known"));
+    let own = Basis { extends: Some(("known".into(), true)), ..basis };
+    let (_, proposal) = home.propose(seen, &own);
+    assert_eq!(proposal.name, "known-more");
+    assert!(proposal.warnings.iter().any(|w| w.starts_with("known.toml, a profile of yours")));
+}
+
+/// Somebody may hand the engine a record of his own making.
+#[test]
+fn a_record_that_lies_opens_nothing() {
+    let home = home();
+    let basis = Basis { in_force: Vec::new(), hosts: Vec::new(), ..basis() };
+    let host = Observed::Connection { kind: AttemptKind::Network, target: "evil.example:443".into(), allowed: true };
+    let (profile, _) = home.propose(vec![home.file("~/notes/a", Use::Create, true), host], &basis);
+    assert_eq!((profile.read.len(), profile.write.len(), profile.hosts.len()), (0, 0, 0));
 }
 
 /// Text that a server chose does not become part of the file.

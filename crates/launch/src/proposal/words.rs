@@ -11,13 +11,20 @@ const MAX_REFUSED: usize = 200;
 
 pub(super) fn proposal(draft: &Draft, basis: &Basis, home: &Path) -> Proposal {
     let (kind, subject) = basis.subject.clone().unwrap_or_else(|| ("executable".into(), String::new()));
-    let name = file_name(&subject);
+    let name = match &basis.extends {
+        Some((profile, true)) => format!("{profile}-more"),
+        Some((profile, false)) => profile.clone(),
+        None => file_name(&subject),
+    };
     let about = if subject.is_empty() { "a server" } else { subject.as_str() };
     let mut out = String::from(
         "# Proposed from one observed run. It opens what the server used and was allowed. Lines with a # are what it was\n\
          # refused: take the # away where its work needs that, and leave the rest.\n",
     );
     out.push_str(&format!("description = {}\n", quoted(&format!("{about}, as observed."))));
+    if let Some((profile, _)) = &basis.extends {
+        out.push_str(&format!("extends = {}\n", quoted(profile)));
+    }
     argument_access(&mut out, draft.allowed.args, draft.refused.args);
     let (allowed, refused) = (&draft.allowed, &draft.refused);
     for (key, access) in [("list", Access::List), ("read", Access::Read), ("write", Access::Write)] {
@@ -25,14 +32,8 @@ pub(super) fn proposal(draft: &Draft, basis: &Basis, home: &Path) -> Proposal {
             let those = half.paths.iter().filter(|(_, a)| **a == access);
             those.map(|(path, _)| shown(path, home)).collect()
         };
-        let mut granted = paths(allowed);
-        if access == Access::Read {
-            granted.extend(draft.state.iter().filter(|(_, a)| **a < Access::Write).map(|(path, _)| path.clone()));
-        }
-        list(&mut out, key, &granted, &paths(refused));
+        list(&mut out, key, &paths(allowed), &paths(refused));
     }
-    list(&mut out, "state", &draft.state.keys().cloned().collect::<Vec<_>>(), &[]);
-    list(&mut out, "env", &basis.env, &[]);
     let texts = |of: &std::collections::BTreeSet<String>| of.iter().cloned().collect::<Vec<_>>();
     list(&mut out, "hosts", &texts(&allowed.hosts), &texts(&refused.hosts));
     list(&mut out, "unix", &texts(&allowed.sockets), &texts(&refused.sockets));
@@ -74,7 +75,7 @@ fn list(out: &mut String, key: &str, granted: &[String], refused: &[String]) {
 }
 
 /// A path as profiles spell it.
-pub(super) fn shown(path: &Path, home: &Path) -> String {
+pub(crate) fn shown(path: &Path, home: &Path) -> String {
     match path.strip_prefix(home) {
         Ok(rest) if !rest.as_os_str().is_empty() => format!("~/{}", rest.display()),
         _ => path.display().to_string(),

@@ -96,6 +96,42 @@ fn unreadable_rows_are_named_and_never_skipped() {
 }
 
 #[test]
+fn observing_is_wanted_for_a_while_and_what_was_seen_is_kept() {
+    use firedoor_model::observation::{Basis, Observed, Record, Use};
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    let (one, two) = (entry("a/b/one"), entry("a/b/two"));
+    store.observe_next(&one, Some(Millis(10))).unwrap();
+    store.observe_next(&two, Some(Millis(20))).unwrap();
+    assert_eq!(store.to_observe(Millis(5)).unwrap(), [one.clone(), two.clone()]);
+    assert_eq!(store.to_observe(Millis(10)).unwrap(), std::slice::from_ref(&two));
+    store.observe_next(&two, None).unwrap();
+    assert_eq!(store.to_observe(Millis(5)).unwrap(), std::slice::from_ref(&one));
+
+    let file = |n: usize| Observed::File {
+        path: Untrusted::new(format!("/{n}{}", "\u{1}".repeat(100))),
+        how: Use::Read,
+        allowed: true,
+    };
+    let seen = |count| Observation {
+        at: Millis(7),
+        record: Record { seen: (0..count).map(file).collect() },
+        basis: Basis { cwd: "/p".into(), ..Basis::default() },
+    };
+    assert_eq!(store.observed(&one).unwrap(), None);
+    for count in [3, 1] {
+        store.set_observed(&one, &seen(count)).unwrap();
+        assert_eq!(store.observed(&one).unwrap(), Some(seen(count)));
+    }
+    store.set_observed(&one, &seen(20_000)).unwrap();
+    let kept = store.observed(&one).unwrap().unwrap().record;
+    assert!(kept.is_truncated() && (1_000..10_000).contains(&kept.files().count()));
+    tamper(&path, "UPDATE observed SET record = '{\"secret-word\"'");
+    let error = store.observed(&one).unwrap_err();
+    assert!(matches!(error, StoreError::Row { table: "observed", .. }) && !error.to_string().contains("secret-word"));
+}
+
+#[test]
 fn the_mode() {
     let (_dir, path) = scratch();
     let mut store = open(&path);
