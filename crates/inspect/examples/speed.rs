@@ -186,6 +186,7 @@ impl Bench {
                 subject: "search",
                 arguments: Some(message),
                 sink: Sink::External,
+                schema: None,
                 now: Millis(2),
             };
             black_box(self.inspector.label(&call));

@@ -150,6 +150,7 @@ mod tests {
             subject: "run",
             arguments: Some(&arguments),
             sink: Sink::Local,
+            schema: None,
             now: Millis(1),
         };
         let findings = Inspector::new().call(&mut Memory::default(), &call);

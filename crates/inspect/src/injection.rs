@@ -59,6 +59,10 @@ impl Injections {
         Ok(Self { model, phrases: Phrases::load(table, private)? })
     }
 
+    pub(crate) fn replace(&mut self, model: Model) {
+        self.model = model;
+    }
+
     /// The gravest instruction in a text, and whether the text says that it is private. `budget` bounds what is decoded for
     /// the whole message.
     pub(crate) fn look(&self, text: &str, place: Place, budget: &mut usize) -> (Option<Sight>, bool) {

@@ -16,11 +16,13 @@ mod index;
 mod inflate;
 pub mod injection;
 mod keywords;
+mod likeness;
 mod masked;
 mod memory;
 mod randomness;
 pub mod record;
 mod result;
+mod schema;
 mod sensitive;
 mod sink;
 mod view;
@@ -35,7 +37,9 @@ pub use definitions::{
     Definition, DefinitionKind, Definitions, DefinitionsError, MAX_DEFINITIONS, MAX_FIELDS, MAX_NAME, definitions, diff,
 };
 pub use denied::{Denied, denied};
+pub use likeness::{Neighbour, Neighbourhood, Sketch};
 pub use memory::{Label, Limits, Memory};
+pub use schema::Schema;
 pub use sink::Sink;
 
 /// Most findings of one detector for one message. What is beyond adds nothing to a decision.
@@ -68,6 +72,8 @@ pub struct Call<'a> {
     pub arguments: Option<&'a str>,
     /// Where the arguments go.
     pub sink: Sink,
+    /// What the tool says that it takes, where that is known.
+    pub schema: Option<&'a Schema>,
     /// When.
     pub now: Millis,
 }
@@ -119,6 +125,13 @@ impl Inspector {
         Self::load().expect("the detection tables that ship with this program are valid")
     }
 
+    /// As [`Inspector::new`], with other weights of the injection model: for measuring weights that are being made.
+    pub fn with_weights(weights: &[u8]) -> Result<Self, injection::model::ModelError> {
+        let mut inspector = Self::new();
+        inspector.injections.replace(injection::model::Model::read(weights)?);
+        Ok(inspector)
+    }
+
     fn load() -> Result<Self, TableError> {
         Ok(Self {
             credentials: credentials::Credentials::load(include_str!("../../../profiles/detect/credentials.toml"))?,
@@ -161,6 +174,7 @@ impl Inspector {
         let mut out = flow::inspect(memory, call);
         out.extend(self.secrets_in_call(memory, call));
         out.extend(self.commands(call));
+        out.extend(schema::inspect(call));
         out.extend(self.after_injection(memory, call));
         out
     }

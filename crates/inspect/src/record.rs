@@ -227,6 +227,7 @@ impl Replay<'_> {
             subject: &step.tool,
             arguments: step.arguments.map(RawValue::get),
             sink: self.inspector.sink(&step.tool, None),
+            schema: None,
             now: self.now,
         }
     }

@@ -1,8 +1,12 @@
 //! Definitions that a server gives: compared with their pins before the client sees them.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+    sync::Arc,
+};
 
-use firedoor_inspect::{Definition, DefinitionKind, Sink};
+use firedoor_inspect::{Definition, DefinitionKind, Neighbour, Neighbourhood, Schema, Sink, Sketch};
 use firedoor_model::{Confidence, Digest, EntryId, Finding, Millis, Severity, Untrusted, Verdict, audit::What};
 use firedoor_store::{Observed, Pin, PinKey, PinKind, PinState, Store, StoreError};
 
@@ -24,6 +28,22 @@ pub struct Tool {
     pub sink: Sink,
     /// Its definition changed and the user has not accepted it.
     pub quarantined: bool,
+    /// What it says that it takes.
+    pub schema: Option<Arc<Schema>>,
+    /// What other servers' tools are compared with.
+    pub sketch: Option<Arc<Sketch>>,
+}
+
+impl Tool {
+    fn new(engine: &Engine, name: &str, raw: Option<&str>, digest: Digest, quarantined: bool) -> Self {
+        Self {
+            digest,
+            sink: engine.inspector.sink(name, raw),
+            quarantined,
+            schema: raw.and_then(Schema::of_definition).map(Arc::new),
+            sketch: raw.and_then(Sketch::of_definition).map(Arc::new),
+        }
+    }
 }
 
 /// What to hand on instead of a result with definitions.
@@ -64,9 +84,9 @@ pub fn known_tools(engine: &Engine, pins: &[Pin]) -> HashMap<String, Tool> {
     tools
         .map(|pin| {
             let name = pin.key.name.raw();
-            let sink = engine.inspector.sink(name, pin.accepted.text.as_ref().map(Untrusted::raw));
+            let raw = pin.accepted.text.as_ref().map(Untrusted::raw);
             let quarantined = matches!(pin.state, PinState::Changed { .. });
-            (name.to_owned(), Tool { digest: pin.accepted.whole, sink, quarantined })
+            (name.to_owned(), Tool::new(engine, name, raw, pin.accepted.whole, quarantined))
         })
         .collect()
 }
@@ -127,7 +147,10 @@ impl Session {
             Ok(found) => found,
             Err(e) => return Reviewed::Unreadable(e.to_string()),
         };
-        let suspicions = suspicions(engine, &found.list, result).await;
+        let mut suspicions = suspicions(engine, &found.list, result).await;
+        if kind == DefinitionKind::Tool {
+            self.compare_with_others(engine, &found.list, result, &mut suspicions);
+        }
         let now = engine.now();
         let Some(pin_kind) = pin_kind(kind) else {
             for (definition, findings) in found.list.iter().zip(suspicions) {
@@ -175,11 +198,9 @@ impl Session {
             }
             if kind == DefinitionKind::Tool {
                 let raw = result.get(definition.span.0..definition.span.1);
-                let sink = engine.inspector.sink(definition.name.raw(), raw);
                 let digest = rows.get(i).map_or(definition.digest, |(.., p)| p.whole);
-                self.tools
-                    .borrow_mut()
-                    .insert(definition.name.raw().to_owned(), Tool { digest, sink, quarantined: hold });
+                let name = definition.name.raw();
+                self.tools.borrow_mut().insert(name.to_owned(), Tool::new(engine, name, raw, digest, hold));
             }
             if let Some(changed) = changed {
                 self.note(engine, definition, changed, now);
@@ -192,6 +213,27 @@ impl Session {
             return Reviewed::Edited(edit::remove_elements(result, &spans, gone));
         }
         Reviewed::Unchanged
+    }
+
+    /// Adds what the tools have to do with those of the agent's other servers.
+    fn compare_with_others(&self, engine: &Engine, list: &[Definition], result: &str, suspicions: &mut [Vec<Finding>]) {
+        let sessions = engine.sessions.borrow();
+        let others =
+            sessions.values().filter(|s| s.id != self.id && s.entry != self.entry && s.agent.id == self.agent.id);
+        let mut tools: Vec<(&EntryId, bool, Arc<Sketch>)> = Vec::new();
+        for other in others {
+            let same = other.launch == self.launch;
+            let known = other.tools.borrow();
+            tools.extend(known.values().filter_map(|t| t.sketch.clone()).map(|sketch| (&other.entry, same, sketch)));
+        }
+        let neighbours =
+            tools.iter().map(|(entry, same_program, sketch)| Neighbour { entry, same_program: *same_program, sketch });
+        let neighbourhood = Neighbourhood::new(neighbours.collect());
+        let own: HashSet<&str> = list.iter().map(|d| d.name.raw()).collect();
+        for (definition, found) in list.iter().zip(suspicions) {
+            let raw = result.get(definition.span.0..definition.span.1).unwrap_or_default();
+            found.extend(neighbourhood.judge(raw, &own));
+        }
     }
 
     /// Whether the client is a program of ours that compares the list with what the server gives directly. No model reads

@@ -321,17 +321,26 @@ impl Session {
         sink: Sink,
     ) -> (CallLabel, Vec<Finding>) {
         let now = engine.now();
+        let known = (method == "tools/call").then(|| self.tools.borrow().get(subject).and_then(|t| t.schema.clone()));
+        let schema = known.flatten();
         let mut memory = self.agent.memory.clone().lock_owned().await;
         if arguments.map_or(0, str::len) < LARGE {
-            let call = Call { entry: &self.entry, method, subject, arguments, sink, now };
+            let call = Call { entry: &self.entry, method, subject, arguments, sink, schema: schema.as_deref(), now };
             return (engine.inspector.label(&call), engine.inspector.call(&mut memory, &call));
         }
         let inspector = engine.inspector.clone();
         let (entry, method, subject) = (self.entry.clone(), method.to_owned(), subject.to_owned());
         let arguments = arguments.map(str::to_owned);
         let work = move || {
-            let call =
-                Call { entry: &entry, method: &method, subject: &subject, arguments: arguments.as_deref(), sink, now };
+            let call = Call {
+                entry: &entry,
+                method: &method,
+                subject: &subject,
+                arguments: arguments.as_deref(),
+                sink,
+                schema: schema.as_deref(),
+                now,
+            };
             (inspector.label(&call), inspector.call(&mut memory, &call))
         };
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| (CallLabel::default(), vec![crate::engine::lost()]))

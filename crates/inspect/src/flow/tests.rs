@@ -44,7 +44,15 @@ impl Session {
         let entry = EntryId::new("c", "s", server).unwrap();
         let arguments = arguments.to_string();
         let (method, subject) = ("tools/call", "send");
-        let call = Call { entry: &entry, method, subject, arguments: Some(&arguments), sink, now: Millis(41_000) };
+        let call = Call {
+            entry: &entry,
+            method,
+            subject,
+            arguments: Some(&arguments),
+            sink,
+            schema: None,
+            now: Millis(41_000),
+        };
         let mut found = self.inspector.call(&mut self.memory, &call);
         found.retain(|f| f.detector.starts_with("flow/"));
         found
@@ -232,8 +240,15 @@ fn a_resource_uri_carries_data_out() {
     let entry = EntryId::new("c", "s", "net").unwrap();
     let subject = format!("https://example.org/?q={}", BASE64.encode(token().as_bytes()));
     let sink = session.inspector.sink_of_uri(&subject);
-    let call =
-        Call { entry: &entry, method: "resources/read", subject: &subject, arguments: None, sink, now: Millis(2000) };
+    let call = Call {
+        entry: &entry,
+        method: "resources/read",
+        subject: &subject,
+        arguments: None,
+        sink,
+        schema: None,
+        now: Millis(2000),
+    };
     let found = session.inspector.call(&mut session.memory, &call);
     assert_eq!(found[0].detector, "flow/secret");
     assert_eq!(found[0].evidence[1].pointer.raw(), "/uri");
@@ -251,6 +266,7 @@ fn a_key_that_the_agent_gave_may_come_back() {
         subject: "login",
         arguments: Some(&raw),
         sink: Sink::External,
+        schema: None,
         now: Millis(0),
     };
     let first = session.inspector.call(&mut session.memory, &call);

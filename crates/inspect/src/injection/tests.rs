@@ -55,6 +55,7 @@ fn after_instructions_sensitive_calls_are_questions() {
         subject: "send_email",
         arguments: Some(arguments),
         sink,
+        schema: None,
         now: Millis(5001),
     };
     let after = |memory: &mut Memory, arguments, sink| {
