@@ -11,6 +11,8 @@ import ctypes, os, pathlib, shutil, signal, socket, subprocess, sys, tempfile, t
 HERE = pathlib.Path(__file__).resolve().parent
 ORDINARY = 65534
 libc = ctypes.CDLL(None, use_errno=True)
+# Not a way out: what a server must be able to do.
+MUST_WORK = {"tree_ordinary"}
 
 
 class Outside:
@@ -18,6 +20,7 @@ class Outside:
 
     def __init__(self, root):
         self.home, self.work = root / "home", root / "work"
+        self.project = self.work / "project"
         self.hits = {}
         for d in (self.home / ".ssh", self.work, root / "run"):
             d.mkdir(parents=True)
@@ -25,7 +28,7 @@ class Outside:
         secret.write_text("made up\n")
         startup.write_text("# made up\n")
         pathlib.Path("/dev/shm/firedoor-probe").write_text("made up")
-        self.settings = {"HOME": self.home, "WORK": self.work, "SECRET": secret, "STARTUP": startup}
+        self.settings = {"HOME": self.home, "WORK": self.work, "SECRET": secret, "STARTUP": startup, "PROJECT": self.project}
         (root / "secret-in-cwd").write_text("made up")
         for name, family in (("TCP", socket.AF_INET), ("GOODTCP", socket.AF_INET)):
             self.stream(name, family, ("127.0.0.1", 0))
@@ -98,6 +101,11 @@ def run(outside, command, settings, names):
     leaked = os.open(outside.home / ".ssh/id_rsa", os.O_RDONLY)
     os.set_inheritable(leaked, True)
     (outside.work / "survived").unlink(missing_ok=True)
+    shutil.rmtree(outside.project, ignore_errors=True)
+    for d in (".git/hooks", "sub"):
+        (outside.project / d).mkdir(parents=True)
+    for name in ("config", "HEAD"):
+        (outside.project / ".git" / name).write_text("# made up\n")
     outside.signals.unlink(missing_ok=True)
     done = subprocess.run([*command, str(file), *names], env=env, cwd=outside.work, stdout=subprocess.PIPE, text=True, pass_fds=[leaked], timeout=1200)
     os.close(leaked)
@@ -142,17 +150,20 @@ def main():
     finally:
         outside.end()
         shutil.rmtree(root, ignore_errors=True)
-    open_before = open_now = missing = 0
+    open_before = open_now = missing = broken = 0
     for name, (state, _) in base.items():
         now, detail = inside.get(name, ["missing", "the probe did not run"])
         # Probes of the guardian have no baseline.
-        counts = state == "open" or state == "absent" and now == "open"
+        counts = name not in MUST_WORK and (state == "open" or state == "absent" and now == "open")
         open_before += counts
         open_now += now == "open" and counts
         missing += now == "missing"
+        broken += name in MUST_WORK and now != "open"
         print(f"{name:26} {state:8} {now:8} {detail}")
     print(f"{open_before} open without a sandbox, {open_now} of them open inside; from outside: {reached}")
-    sys.exit(1 if open_now or missing else 0)
+    if broken:
+        print(f"{broken} that must work inside, and does not")
+    sys.exit(1 if open_now or missing or broken else 0)
 
 
 main()

@@ -211,6 +211,71 @@ static void race_own_socket(void) { /* a link takes the place of a socket that h
     raced(i);
 }
 
+/* ---- a tree that may be written: PROJECT, with .git/hooks, .git/config and sub in it ---- */
+static void project(void) { TRY(chdir(setting("PROJECT")), "chdir"); }
+static void planted(const char *path, int flags) { project(); int fd = open(path, flags, 0755); TRY(fd, path); TRY(write(fd, "#\n", 2), "write"); open_(path); }
+static void tree_hook(void) { planted(".git/hooks/pre-commit", O_CREAT | O_WRONLY); }
+static void tree_config(void) { planted(".git/config", O_WRONLY | O_APPEND); }
+static void tree_config_truncated(void) { project(); TRY(open(".git/config", O_RDONLY | O_TRUNC), "open"); open_("truncated"); }
+static void tree_config_replaced(void) { project(); close(open(".git/config.lock", O_CREAT | O_WRONLY, 0600)); TRY(rename(".git/config.lock", ".git/config"), "rename"); open_("replaced"); }
+static void tree_config_removed(void) { project(); TRY(unlink(".git/config"), "unlink"); open_("removed"); }
+static void tree_config_linked(void) { project(); TRY(link(".git/config", "second"), "link"); open_("linked"); }
+static void tree_config_mode(void) { project(); TRY(chmod(".git/config", 0700), "chmod"); open_("mode changed"); }
+static void tree_deep(void) { project(); mkdir("sub/a", 0755); mkdir("sub/a/b", 0755); TRY(mkdir("sub/a/b/.vscode", 0755), "mkdir"); planted("sub/a/b/.vscode/tasks.json", O_CREAT | O_WRONLY); }
+static void tree_upper_case(void) { planted("sub/.ENVRC", O_CREAT | O_WRONLY); }
+static void tree_startup_file(void) { planted("sub/.bashrc", O_CREAT | O_WRONLY); }
+static void tree_through_link(void) { project(); symlink(".git", "sub/../way"); planted("way/hooks/through", O_CREAT | O_WRONLY); }
+static void tree_dangling_link(void) { project(); symlink(".git/hooks/dangling", "dangling"); planted("dangling", O_CREAT | O_WRONLY); }
+static void tree_directory_moved(void) { project(); mkdir("sub/m", 0755); mkdir("sub/m/hooks", 0755); close(open("sub/m/hooks/x", O_CREAT | O_WRONLY, 0755)); TRY(rename("sub/m", "sub/.git"), "rename"); open_("a directory with hooks became .git"); }
+static void tree_git_moved_away(void) { project(); TRY(rename(".git", "away"), "rename"); rename("away", ".git"); open_("moved"); }
+static void tree_exchanged(void) { project(); mkdir("sub/e", 0755); TRY(syscall(SYS_renameat2, AT_FDCWD, "sub/e", AT_FDCWD, ".git/hooks", 2), "renameat2"); open_("exchanged"); }
+static void tree_git_file(void) { project(); mkdir("file", 0755); planted("file/.git", O_CREAT | O_WRONLY); }
+static void tree_git_link(void) { project(); mkdir("linked", 0755); TRY(symlink("../elsewhere", "linked/.git"), "symlink"); open_("linked"); }
+static void tree_bare_repository(void) { project(); mkdir("sub/bare", 0755); planted("sub/bare/HEAD", O_CREAT | O_WRONLY); }
+static void tree_common_directory(void) { planted(".git/commondir", O_CREAT | O_WRONLY); }
+static int nameless(void) { project(); int fd = open("sub", O_TMPFILE | O_RDWR, 0755); if (fd < 0 && errno == EOPNOTSUPP) absent("no O_TMPFILE"); TRY(fd, "O_TMPFILE"); return fd; }
+static void tree_nameless(void) { char p[40]; snprintf(p, sizeof p, "/proc/self/fd/%d", nameless()); TRY(linkat(AT_FDCWD, p, AT_FDCWD, ".envrc", AT_SYMLINK_FOLLOW), "linkat"); open_("named"); }
+static void tree_nameless_empty(void) { int fd = nameless(); TRY(linkat(fd, "", AT_FDCWD, "sub/.envrc", AT_EMPTY_PATH), "linkat"); open_("named"); }
+static void tree_reopened(void) { project(); int fd = open(".git/config", O_RDONLY); TRY(fd, "open"); char p[40]; snprintf(p, sizeof p, "/proc/self/fd/%d", fd); TRY(open(p, O_WRONLY), "reopen"); open_("reopened"); }
+static void tree_reopened_path(void) { project(); int fd = open(".git/config", O_PATH); TRY(fd, "open"); char p[40]; snprintf(p, sizeof p, "/proc/self/fd/%d", fd); TRY(open(p, O_RDWR), "reopen"); open_("reopened"); }
+static void tree_by_directory(void) { project(); int d = open(".git/hooks", O_PATH); TRY(d, "open"); int fd = openat(d, "by-directory", O_CREAT | O_WRONLY, 0755); TRY(fd, "openat"); open_("created"); }
+static void tree_openat2(void) { project(); unsigned long long how[3] = {O_CREAT | O_WRONLY, 0755, 0}; TRY(syscall(437, AT_FDCWD, ".git/hooks/how", how, sizeof how), "openat2"); open_("created"); }
+static void tree_by_home(void) { /* out of the tree, where all may be written, and back */
+    project(); char p[300]; snprintf(p, sizeof p, "%s/moved", *setting("INSIDE") ? getenv("HOME") : "sub"); mkdir("h", 0755); TRY(rename("h", p), "rename away"); mkdir(strcat(p, "/hooks"), 0755); *strrchr(p, '/') = 0; mkdir("back", 0755); TRY(rename(p, "back/.git"), "rename back"); open_("moved"); }
+static void tree_node(void) { project(); TRY(mknod("sub/.npmrc", S_IFREG | 0644, 0), "mknod"); open_("made"); }
+static void tree_socket(void) { project(); struct sockaddr_un a = path_of("sub/.mcp.json"); TRY(bind(sock(AF_UNIX, SOCK_STREAM, 0), (void *)&a, sizeof a), "bind"); open_("bound"); }
+static void tree_device(void) { project(); TRY(mknod("sub/device", S_IFCHR | 0666, 0x0103), "mknod"); open_("made"); }
+static void tree_ordinary(void) { /* must work: the driver knows */
+    project(); int fd = open("sub/o", O_CREAT | O_RDWR | O_TRUNC, 0644); TRY(fd, "open"); TRY(write(fd, "x", 1), "write"); TRY(rename("sub/o", "sub/p"), "rename"); TRY(link("sub/p", "sub/q"), "link"); TRY(truncate("sub/q", 0), "truncate"); TRY(mkdir("sub/d", 0755), "mkdir"); TRY(rename("sub/d", "d"), "rename directory"); TRY(rmdir("d"), "rmdir"); TRY(symlink("p", "sub/r"), "symlink"); TRY(unlink("sub/r"), "unlink"); TRY(unlink("sub/q"), "unlink"); TRY(unlink("sub/p"), "unlink"); close(open(".git/index.lock", O_CREAT | O_EXCL | O_WRONLY, 0644)); TRY(rename(".git/index.lock", ".git/index"), "rename in .git"); open_("all of it"); }
+
+static char racing_name[64];
+static void raced_into(const char *path, void *(*flip)(void *), int (*act)(void)) { /* does act ever reach what may not be written? */
+    pthread_t t; pthread_create(&t, 0, flip, 0); double began = now(); int i;
+    for (i = 0; (i < tries() || now() < began + 1) && now() < began + 40; i++) { int r = act(); if (r >= 0 && r != 9999) close(r); if (!access(path, F_OK)) { stop = 1; unlink(path); open_(path); } }
+    raced(i);
+}
+static void *flip_text(void *x) { while (!stop) { strcpy(racing_name, "sub/rrr/raced"); for (volatile int i = rand() % 300; i > 0; i--) {} strcpy(racing_name, ".git/hooks/raced"); for (volatile int i = rand() % 300; i > 0; i--) {} } return x; }
+static int open_racing(void) { unlink("sub/rrr/raced"); return open(racing_name, O_CREAT | O_WRONLY, 0755); }
+static void race_tree_path(void) { project(); mkdir("sub/rrr", 0755); strcpy(racing_name, "sub/rrr/raced"); raced_into(".git/hooks/raced", flip_text, open_racing); }
+static int rename_racing(void) { close(open("sub/s", O_CREAT | O_WRONLY, 0755)); return rename("sub/s", racing_name) ? -1 : 9999; }
+static void race_tree_rename(void) { project(); mkdir("sub/rrr", 0755); strcpy(racing_name, "sub/rrr/raced"); raced_into(".git/hooks/raced", flip_text, rename_racing); }
+static void *flip_outside(void *x) { while (!stop) { strcpy(racing_name, "/dev/null"); for (volatile int i = rand() % 300; i > 0; i--) {} strcpy(racing_name, ".git/hooks/raced"); for (volatile int i = rand() % 300; i > 0; i--) {} } return x; }
+static int open_outside(void) { return open(racing_name, O_CREAT | O_WRONLY, 0755); }
+static void race_tree_outside(void) { /* what the guardian leaves to the kernel means something else by then */ project(); strcpy(racing_name, "/dev/null"); raced_into(".git/hooks/raced", flip_outside, open_outside); }
+static void *flip_way(void *x) { while (!stop) for (int k = 0; k < 2; k++) { unlink("sub/way.new"); symlink(k ? "../.git/hooks" : "rrr", "sub/way.new"); rename("sub/way.new", "sub/way"); } return x; }
+static int open_way(void) { unlink("sub/rrr/raced"); return open("sub/way/raced", O_CREAT | O_WRONLY, 0755); }
+static void race_tree_link(void) { project(); mkdir("sub/rrr", 0755); raced_into(".git/hooks/raced", flip_way, open_way); }
+static void *flip_last(void *x) { while (!stop) for (int k = 0; k < 2; k++) { unlink("sub/last.new"); if (k) symlink("../.git/hooks/raced", "sub/last.new"); else close(open("sub/last.new", O_CREAT | O_WRONLY, 0755)); rename("sub/last.new", "sub/last"); } return x; }
+static int open_last(void) { return open("sub/last", O_CREAT | O_WRONLY, 0755); }
+static void race_tree_last(void) { project(); raced_into(".git/hooks/raced", flip_last, open_last); }
+static void *flip_holder(void *x) { while (!stop) { rename("sub/m", "sub/n/.git"); rename("sub/n/.git", "sub/m"); rename("sub/m", "sub/n/x"); rename("sub/n/x", "sub/m"); } return x; }
+static int make_holder(void) { mkdir("sub/m/hooks", 0755); return rmdir("sub/m/hooks"), -1; }
+static void race_tree_holder(void) { /* a directory gets its name while something is made in it */ project(); mkdir("sub/m", 0755); mkdir("sub/n", 0755); raced_into("sub/n/.git", flip_holder, make_holder); }
+static volatile int way_fd, good_fd, bad_fd;
+static void *flip_directory(void *x) { while (!stop) { dup2(good_fd, way_fd); dup2(bad_fd, way_fd); } return x; }
+static int open_in(void) { unlink("sub/rrr/raced"); return openat(way_fd, "raced", O_CREAT | O_WRONLY, 0755); }
+static void race_tree_directory(void) { project(); mkdir("sub/rrr", 0755); good_fd = open("sub/rrr", O_PATH); bad_fd = open(".git/hooks", O_PATH); way_fd = dup(good_fd); raced_into(".git/hooks/raced", flip_directory, open_in); }
+
 /* ---- processes ---- */
 static int outside(void) { return atoi(setting("PID")); }
 static void trace(void) { TRY(ptrace(PTRACE_SEIZE, outside(), 0, 0), "ptrace"); open_("traced"); }
@@ -278,6 +343,8 @@ static struct { const char *name; void (*run)(void); } probes[] = {
     P(tcp_local), P(tcp_multipath), P(tcp_v6_mapped), P(tcp_unspecified), P(tcp_fast_open), P(tcp_fast_open_message), P(tcp_fast_open_connect), P(route_header), P(source_route), P(udp_sendto), P(udp_connect), P(udp_sendmsg), P(udp_sendmmsg), P(udp_unspecified_family), P(udp_reconnected), P(udp_from_v6), P(ping), P(listen_everywhere), P(listen_unbound), P(udp_port), P(vsock), P(crypto_socket), P(netlink_audit), P(netlink_events),
     P(unix_stream), P(unix_relative), P(unix_linked), P(unix_datagram), P(unix_pair_datagram), P(unix_pair_raw), P(unix_abstract), P(unix_bind_abstract),
     P(race_port), P(race_unix_path), P(race_unix_family), P(race_unix_link), P(race_own_socket), P(race_message_name), P(race_descriptor),
+    P(tree_hook), P(tree_config), P(tree_config_truncated), P(tree_config_linked), P(tree_config_mode), P(tree_config_replaced), P(tree_deep), P(tree_upper_case), P(tree_startup_file), P(tree_through_link), P(tree_dangling_link), P(tree_directory_moved), P(tree_git_file), P(tree_git_link), P(tree_by_home), P(tree_git_moved_away), P(tree_exchanged), P(tree_bare_repository), P(tree_common_directory), P(tree_nameless), P(tree_nameless_empty), P(tree_reopened), P(tree_reopened_path), P(tree_by_directory), P(tree_openat2), P(tree_node), P(tree_socket), P(tree_device), P(tree_config_removed), P(tree_ordinary),
+    P(race_tree_path), P(race_tree_rename), P(race_tree_outside), P(race_tree_link), P(race_tree_last), P(race_tree_holder), P(race_tree_directory),
     P(trace), P(trace_guardian), P(process_environment), P(process_arguments), P(process_maps), P(process_memory), P(guardian_memory), P(read_memory), P(take_descriptor), P(signal_process), P(signal_by_pidfd), P(signal_owner), P(stop_guardian), P(limit_process), P(renice_user),
     P(user_namespace), P(cloned_namespace), P(clone_three), P(own_table), P(ring), P(key_planted), P(key_found), P(shared_memory), P(fault_handler), P(bpf_map), P(personality_bits), P(queue), P(handle_of_file), P(x32_call), P(x32_socket), P(call_32_bit), P(terminal_input), P(privileged_program),
     P(environment_secret), P(inherited_descriptor), P(exhaust_guardian), P(exhaust_descriptors), P(survivor),

@@ -66,11 +66,11 @@ fn report(landlock: nix::Result<u32>, probe: Probe, group: io::Result<()>) -> Re
         Probe::Unknown(e) => Some(format!("a process for the probe ({e}): try again")),
         Probe::NoFilter(e) => Some(format!("seccomp filters ({e}): servers cannot be confined")),
         Probe::NoNotification(e) => Some(format!(
-            "seccomp user notification ({e}): servers get no network. EBUSY means that another supervisor, such as WSL's \
+            "seccomp user notification ({e}): servers get no network, and granted trees can only be read. EBUSY means that another supervisor, such as WSL's \
              mirrored networking, is in charge"
         )),
         Probe::NoDescriptors(e) => Some(format!(
-            "pidfd_getfd of a child ({e}): servers get no network. Yama's kernel.yama.ptrace_scope must be 0 or 1"
+            "pidfd_getfd of a child ({e}): servers get no network, and granted trees can only be read. Yama's kernel.yama.ptrace_scope must be 0 or 1"
         )),
     });
     let abi = landlock.unwrap_or(0);

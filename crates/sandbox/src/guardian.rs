@@ -142,6 +142,8 @@ fn start(plan: &Plan<'_>, stdio: Stdio) -> Result<Started, Failure> {
             // Ours may be the client's, or have been closed above. Standard error stays for our own last words.
             occupy_stdio().map_err(failed(Stage::Guardian))?;
             limit_descriptors().map_err(failed(Stage::Guardian))?;
+            // What is done in the server's stead must not be more than the server could do, which has none either.
+            sys::drop_capabilities().map_err(failed(Stage::Capabilities))?;
             Ok(Started { server: child, progress: ours, group })
         }
     }

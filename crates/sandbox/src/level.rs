@@ -23,7 +23,7 @@ pub enum Level {
     Refused,
     /// Files and network are confined, but the kernel is too old for some second layer.
     Partial,
-    /// Everything is confined; servers get no network because connections cannot be judged here.
+    /// Everything is confined; servers get no network and write to no granted tree, because calls cannot be judged here.
     Offline,
     /// Everything this crate knows is enforced.
     Full,
@@ -38,8 +38,8 @@ impl Level {
                 "files, network and kernel interfaces are confined, but this kernel lacks a layer: see what is missing"
             }
             Self::Offline => {
-                "files, signals and kernel interfaces are confined; servers have no network, because this machine \
-                 does not let Firedoor judge their connections"
+                "files, signals and kernel interfaces are confined; servers have no network and write only to their own \
+                 directories, because this machine does not let Firedoor judge their calls"
             }
             Self::Full => {
                 "files, network, signals and kernel interfaces are confined by Landlock, seccomp and the guardian"

@@ -122,6 +122,9 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
             outcome.skipped = skipped.into_iter().filter_map(path).collect();
             outcome.level = Level::of(outcome.landlock_abi, true, judged);
             outcome.judged &= judged;
+            if !outcome.judged && step.confinement.grants.iter().any(|g| g.access == Access::Edit) {
+                outcome.missing.push("a guardian that answers calls: trees granted to write can only be read".into());
+            }
             outcome.quota = quota;
             outcome.observed = record.is_some() && judged;
             let server = Pid::from_raw(pid);

@@ -127,3 +127,17 @@ fn protected_names_stay_closed() {
         assert!(attempts.iter().all(|a| a.program.raw().contains("/python3") && a.reason.contains("--rw")));
     }
 }
+
+#[test]
+fn without_a_guardian_that_answers_trees_can_only_be_read() {
+    for user in users() {
+        let mut setup = setup(user, &["/bin/sh", "-c", "cat f; echo x > f; echo x > new; ls"]);
+        fs::write(setup.dir().join("tree/f"), "made up\n").unwrap();
+        setup.step.cwd = setup.dir().join("tree");
+        setup.step.confinement.network = Network::None;
+        setup.own_everything();
+        let (output, errors) = setup.run(&["verbose"]);
+        assert_eq!(output, "made up\nf\n", "as {user:?}: {errors}");
+        assert!(errors.contains("can only be read"), "{errors}");
+    }
+}
