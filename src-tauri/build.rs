@@ -15,6 +15,8 @@ const COMMANDS: &[&str] = &[
     "carry_out",
     "activity",
     "open_question",
+    "allow_folder",
+    "close_folder",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

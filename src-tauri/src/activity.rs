@@ -12,7 +12,7 @@ use firedoor_model::Millis;
 use crate::{
     known::{Known, lock},
     link::{Link, LinkError, Retries},
-    view::{ActivityView, RowView},
+    view::{ActivityView, Offer, RowView},
 };
 
 /// Rows kept. The rest is in the log.
@@ -54,6 +54,12 @@ impl Activity {
         let count = self.rows.len() - from;
         let rows = self.rows.iter().skip(from.max(self.rows.len().saturating_sub(PAGE))).cloned().collect();
         ActivityView { rows, cut: self.cut || count > PAGE }
+    }
+
+    /// The folder that a row offers to grant.
+    pub fn offer(&self, seq: u64) -> Option<Offer> {
+        let at = self.rows.binary_search_by_key(&seq, |row| row.seq).ok()?;
+        self.rows.get(at)?.offer.clone()
     }
 
     /// The newest refused call.

@@ -76,6 +76,8 @@ pub fn run() -> Result<(), AppError> {
             commands::carry_out,
             commands::activity,
             commands::open_question,
+            commands::allow_folder,
+            commands::close_folder,
         ])
         .setup(|app| Ok(setup(app.handle())?))
         .build(tauri::generate_context!())?;

@@ -20,6 +20,9 @@ use crate::{
 /// A sentence for the user.
 type Told<T> = Result<T, String>;
 
+/// The row has left the list, or never offered anything.
+const NO_OFFER: &str = "This row offers nothing to grant any more. Use firedoor grants add on the command line.";
+
 fn told(e: impl std::error::Error) -> String {
     e.to_string()
 }
@@ -124,6 +127,21 @@ pub fn carry_out(app: AppHandle, nonce: &str, files: Vec<u32>, progress: Channel
 #[tauri::command(async)]
 pub fn activity(known: State<'_, Known>, after: u64) -> ActivityView {
     lock(&known.activity).after(after)
+}
+
+/// Grants the folder that a row of the log offers. The page names the row only; what it opens is what the engine found.
+#[tauri::command(async)]
+pub fn allow_folder(known: State<'_, Known>, seq: u64, write: bool) -> Told<String> {
+    let offer = lock(&known.activity).offer(seq).ok_or(NO_OFFER)?;
+    let said = Link::settle(&known.paths, &offer.grant(write)).map_err(told)?;
+    Ok(format!("{said}: restart its client"))
+}
+
+/// Takes that grant back.
+#[tauri::command(async)]
+pub fn close_folder(known: State<'_, Known>, seq: u64) -> Told<String> {
+    let offer = lock(&known.activity).offer(seq).ok_or(NO_OFFER)?;
+    Link::settle(&known.paths, &offer.take_back()).map_err(told)
 }
 
 /// Shows the questions that wait.

@@ -8,7 +8,7 @@ mod finding;
 mod overview;
 mod question;
 
-pub use activity::{ActivityView, RowView};
+pub use activity::{ActivityView, Offer, RowView};
 pub use changes::{ActionView, CheckedView, FileDoneView, PlanView, ProgressView};
 pub use finding::FindingView;
 pub use overview::{FoundClientView, OverviewView};

@@ -236,7 +236,11 @@ process: string | null,
 /**
  * What happened.
  */
-what: WhatView, };
+what: WhatView, 
+/**
+ * The folder that could be granted so that what was refused works.
+ */
+folder: string | null, };
 
 export type SessionView = { entry: string, app: string, server: string, client: string, level: string, profile: string, pid: number, since: number, calls: number, };
 

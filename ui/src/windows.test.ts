@@ -2,6 +2,8 @@
 import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeMain, FakePrompt, question } from "./backend/fake";
+import type { RowView } from "./bindings";
+import Activity from "./main/Activity.svelte";
 import Main from "./main/Main.svelte";
 import Prompt from "./prompt/Prompt.svelte";
 import { ARM_MS } from "./words/arming";
@@ -149,4 +151,36 @@ test("the first run shows each change before it is made, and what became of it",
   expect(backend.carried).toEqual([[0]]);
   expect($("main h1").textContent).toBe("1 of 2 servers answers through Firedoor");
   expect($("#checked").textContent).toContain("tool x is missing");
+});
+
+test("a refused file's folder is granted by its row, and taken back", async () => {
+  const backend = new FakeMain();
+  const row = (seq: number, folder: string | null): RowView => ({
+    seq,
+    at: Date.now(),
+    app: "Cursor",
+    server: "files",
+    process: null,
+    what: { kind: "judged", method: "read", subject: "~/notes/a.md", verdict: "block", reference: null, findings: [] },
+    folder,
+  });
+  const rows = [row(7, "/home/u/notes"), row(8, null)];
+  open = mount(Activity, { target: document.body, props: { backend, rows, cut: false } });
+  await settle(1);
+  const press = async (name: string): Promise<void> => {
+    [...document.querySelectorAll("button")].find((b) => b.textContent === name)?.click();
+    await settle(1);
+  };
+  const [without, offered] = [...document.querySelectorAll<HTMLElement>("tbody tr")];
+  without?.click();
+  await settle(1);
+  expect(document.querySelector("[aria-label='Allow this folder']")).toBeNull();
+  offered?.click();
+  await settle(1);
+  expect($("[aria-label='Allow this folder']").textContent).toContain("/home/u/notes");
+  await press("Allow reading");
+  expect($("[aria-label='Allow this folder'] [role=status]").textContent).toContain("restart");
+  await press("Take it back");
+  await press("Allow reading and writing");
+  expect(backend.granted).toEqual(["7 ro", "7 closed", "7 rw"]);
 });

@@ -1,10 +1,13 @@
 //! Rows of the audit log.
 
+use std::path::PathBuf;
+
 use firedoor_clients::Clients;
-use firedoor_ipc::command::Row;
+use firedoor_ipc::command::{Request, Row};
 use firedoor_model::{
-    Verdict,
+    EntryId, Finding, Verdict,
     audit::What,
+    launch::{Access, Grant},
     question::{Choice, Duration},
 };
 use serde::Serialize;
@@ -39,6 +42,21 @@ pub struct RowView {
     pub process: Option<String>,
     /// What happened.
     pub what: WhatView,
+    /// The folder that could be granted so that what was refused works.
+    pub folder: Option<String>,
+    /// What granting it means. Never leaves this process.
+    #[serde(skip)]
+    #[cfg_attr(test, ts(skip))]
+    pub offer: Option<Offer>,
+}
+
+/// A folder that the engine says could be granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// To which entry.
+    pub entry: EntryId,
+    /// The folder, or a single file.
+    pub path: PathBuf,
 }
 
 /// The kinds of event.
@@ -110,11 +128,37 @@ pub enum VerdictView {
     Block,
 }
 
+impl Offer {
+    fn of(entry: &EntryId, what: &What) -> Option<Self> {
+        let What::Judged { findings, .. } = what else { return None };
+        let (path, _) = findings.iter().find_map(Finding::folder)?;
+        // What is shown must be what is granted.
+        let whole = path.is_absolute() && sentence(&path.to_string_lossy()) == path.to_string_lossy();
+        whole.then(|| Self { entry: entry.clone(), path: path.to_owned() })
+    }
+
+    /// The order to open it, to write as well or only to read.
+    pub fn grant(self, write: bool) -> Request {
+        let access = if write { Access::Write } else { Access::Read };
+        let grants = vec![Grant { path: self.path, access }];
+        Request::AddGrants { entry: self.entry, grants, env: Vec::new(), hosts: Vec::new(), sockets: Vec::new() }
+    }
+
+    /// The order to close it again.
+    pub fn take_back(self) -> Request {
+        let paths = vec![self.path];
+        Request::RemoveGrants { entry: self.entry, paths, env: Vec::new(), hosts: Vec::new(), sockets: Vec::new() }
+    }
+}
+
 impl RowView {
     /// For showing.
     pub fn new(row: &Row, clients: &Clients) -> Self {
         let entry = row.event.entry.as_ref();
+        let offer = entry.and_then(|entry| Offer::of(entry, &row.event.what));
         Self {
+            folder: offer.as_ref().map(|o| sentence(&o.path.to_string_lossy())),
+            offer,
             seq: row.seq,
             at: row.event.at.0,
             app: entry.map(|e| app_name(clients, e)),
@@ -182,6 +226,58 @@ impl WhatView {
                 Self::Denied { text: sentence(text), by: name(by.raw()), reason: sentence(reason) }
             }
             What::Failed { reason } => Self::Failed { reason: sentence(reason) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use firedoor_model::{
+        Confidence, Evidence, Severity, Untrusted,
+        finding::{GRANT_READ, Role, SANDBOX_FILE},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_offered_as_a_whole_or_not_at_all() {
+        let offered = |detector: &'static str, pointer: &str, path: &str| {
+            let evidence = Evidence {
+                role: Role::Place,
+                entry: None,
+                tool: None,
+                pointer: Untrusted::new(pointer),
+                excerpt: Untrusted::new(path),
+                transform: None,
+                age_ms: None,
+            };
+            let finding = Finding {
+                detector: detector.into(),
+                severity: Severity::Low,
+                confidence: Confidence::Likely,
+                summary: String::new(),
+                evidence: vec![evidence],
+            };
+            let what = What::Judged {
+                method: "read".into(),
+                subject: None,
+                verdict: Verdict::Block,
+                reference: None,
+                findings: vec![finding],
+            };
+            Offer::of(&"cursor/user/fs".parse().unwrap(), &what).map(|offer| offer.path)
+        };
+        let long = format!("/{}", "x".repeat(700));
+        for (detector, pointer, path, want) in [
+            (SANDBOX_FILE, GRANT_READ, "/home/u/notes", true),
+            (SANDBOX_FILE, "/path", "/home/u/notes", false),
+            ("injection/plain", GRANT_READ, "/home/u/notes", false),
+            (SANDBOX_FILE, GRANT_READ, "relative", false),
+            (SANDBOX_FILE, GRANT_READ, "/home/u/\u{202e}setón", false),
+            (SANDBOX_FILE, GRANT_READ, &long, false),
+        ] {
+            let want = want.then(|| PathBuf::from(path));
+            assert_eq!(offered(detector, pointer, path), want, "{detector} {pointer} {path}");
         }
     }
 }

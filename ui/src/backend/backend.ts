@@ -34,5 +34,8 @@ export interface MainBackend {
   carryOut(nonce: string, files: number[], onStep: (step: ProgressView) => void): Promise<void>;
   activity(after: number): Promise<ActivityView>;
   openQuestion(): Promise<void>;
+  /** Grants the folder that a row offers. Rejects with a sentence when it may not be done. */
+  allowFolder(seq: number, write: boolean): Promise<string>;
+  closeFolder(seq: number): Promise<string>;
   onChanged(look: () => void): Promise<() => void>;
 }

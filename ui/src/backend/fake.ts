@@ -1,5 +1,5 @@
 // A backend for tests and for looking at the windows in a plain browser (npm run fake). Never in a build.
-import type { QuestionView } from "../bindings";
+import type { QuestionView, RowView } from "../bindings";
 import type { MainBackend, PromptBackend } from "./backend";
 
 export function question(over: Partial<QuestionView> = {}): QuestionView {
@@ -102,7 +102,18 @@ export class FakeMain implements MainBackend {
     onStep({ step: "checked", entry: "cursor/user/github", app: "Cursor", server: "github", result: "rolled_back", tools: null, reason: "tool x is missing" });
     return Promise.resolve();
   };
-  activity = (): ReturnType<MainBackend["activity"]> => Promise.resolve({ rows: [], cut: false });
+  rows: RowView[] = [];
+  activity = (after: number): ReturnType<MainBackend["activity"]> =>
+    Promise.resolve({ rows: this.rows.filter((row) => row.seq > after), cut: false });
+  readonly granted: string[] = [];
+  allowFolder = (seq: number, write: boolean): Promise<string> => {
+    this.granted.push(`${seq} ${write ? "rw" : "ro"}`);
+    return Promise.resolve("granted; it holds from the server's next start: restart its client");
+  };
+  closeFolder = (seq: number): Promise<string> => {
+    this.granted.push(`${seq} closed`);
+    return Promise.resolve("1 removed");
+  };
   openQuestion = (): Promise<void> => Promise.resolve();
   onChanged = (): Promise<() => void> => Promise.resolve(() => undefined);
 }

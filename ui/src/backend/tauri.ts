@@ -27,5 +27,7 @@ export const mainBackend: MainBackend = {
   },
   activity: (after) => invoke("activity", { after }),
   openQuestion: () => invoke("open_question"),
+  allowFolder: (seq, write) => invoke("allow_folder", { seq, write }),
+  closeFolder: (seq) => invoke("close_folder", { seq }),
   onChanged,
 };

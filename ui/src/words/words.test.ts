@@ -14,7 +14,7 @@ const finding = (detector: string, severity: FindingView["severity"], confidence
   evidence: [],
 });
 
-const row = (what: RowView["what"], server: string | null = "outbox"): RowView => ({ seq: 1, at: 0, app: "Cursor", server, process: null, what });
+const row = (what: RowView["what"], server: string | null = "outbox"): RowView => ({ seq: 1, at: 0, app: "Cursor", server, process: null, what, folder: null });
 const call = (verdict: "allow" | "ask" | "block", findings: FindingView[] = []): RowView =>
   row({ kind: "judged", method: "tools/call", subject: "http_post", verdict, reference: null, findings });
 
