@@ -52,7 +52,7 @@ fn program() -> Option<Program> {
 
 fn report(landlock: nix::Result<u32>, probe: Probe, group: io::Result<()>) -> Report {
     let mut missing = match landlock {
-        Ok(abi) => missing_from(abi),
+        Ok(abi) => missing_from(abi, matches!(probe, Probe::Works)),
         Err(e) => vec![format!("Landlock ({e}): needs Linux 5.13 and \"landlock\" among the security modules (lsm=)")],
     };
     let (filter, notification, descriptors) = match probe {

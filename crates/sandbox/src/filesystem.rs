@@ -45,6 +45,15 @@ impl Version {
         if abi == ABI::Unsupported { Err(Errno::ENOSYS) } else { Ok(Self { number, abi }) }
     }
 
+    /// The same, and no newer than this.
+    pub fn at_most(self, number: u32) -> nix::Result<Self> {
+        if number >= self.number {
+            return Ok(self);
+        }
+        let abi = ABI::from(i32::try_from(number).unwrap_or(i32::MAX));
+        if abi == ABI::Unsupported { Err(Errno::ENOSYS) } else { Ok(Self { number, abi }) }
+    }
+
     /// Names of the governed file-system rights.
     pub fn rights(self) -> Vec<String> {
         AccessFs::from_all(self.abi).iter().map(|right| format!("{right:?}")).collect()

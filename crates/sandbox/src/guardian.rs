@@ -27,6 +27,7 @@ use nix::{
 use crate::{
     control::{self, Failure, News, Order, Place, Progress},
     error::Stage,
+    machine::Machine,
     network::{Duty, Supervisor, attempts},
     quota::{Found, Keeper, Quota, group::Group},
     reap,
@@ -58,7 +59,7 @@ pub(crate) fn become_guardian(
                     match duty.map(|duty| Ok((duty, attempts.try_clone()?))).transpose() {
                         Ok(network) => {
                             let channels = Channels { control: &control, attempts: &attempts };
-                            Guardian::new(started, plan.limits, network, signals, channels).watch()
+                            Guardian::new(started, plan, network, signals, channels).watch()
                         }
                         Err(e) => {
                             reap::kill_everything(|_, _| {});
@@ -130,7 +131,8 @@ fn start(plan: &Plan<'_>, stdio: Stdio) -> Result<Started, Failure> {
     let (ours, theirs) = control::pair().map_err(failed(Stage::Guardian))?;
     let guardian = Pid::this();
     // Where none can be made, the guardian counts.
-    let group = Keeper::wants_group(plan.limits).then(|| Group::make(plan.limits).ok()).flatten();
+    let group =
+        (plan.machine.groups && Keeper::wants_group(plan.limits)).then(|| Group::make(plan.limits).ok()).flatten();
     let entrance = group.as_ref().and_then(|g| g.entrance().ok());
     match sys::fork().map_err(failed(Stage::Fork))? {
         ForkResult::Child => {
@@ -203,6 +205,7 @@ struct Guardian<'a> {
     keeper: Keeper,
     /// Of the whole tree.
     limits: &'a Limits,
+    machine: Machine,
     exit: Option<Exit>,
     /// What is allowed, until the listener is there.
     network: Option<(Duty, OwnedFd)>,
@@ -230,15 +233,16 @@ struct Ready {
 impl<'a> Guardian<'a> {
     fn new(
         started: Started,
-        limits: &'a Limits,
+        plan: &Plan<'a>,
         network: Option<(Duty, OwnedFd)>,
         signals: SignalFd,
         channels: Channels<'a>,
     ) -> Self {
         Self {
             server: started.server,
-            keeper: Keeper::new(limits, started.group),
-            limits,
+            keeper: Keeper::new(plan.limits, started.group),
+            limits: plan.limits,
+            machine: plan.machine,
             exit: None,
             network,
             supervisor: None,
@@ -396,13 +400,14 @@ impl<'a> Guardian<'a> {
                 }
             }
             Ok(Some(Progress::Trial(fd))) => {
-                if control::send(progress, &take(self.server, fd).is_ok()).is_err() {
+                if control::send(progress, &take(self.server, fd, self.machine).is_ok()).is_err() {
                     return lost();
                 }
             }
             Ok(Some(Progress::Listener(fd))) => {
                 let Some((duty, attempts)) = self.network.take() else { return lost() };
-                match take(self.server, fd).and_then(|listener| Supervisor::new(listener, duty, attempts)) {
+                match take(self.server, fd, self.machine).and_then(|listener| Supervisor::new(listener, duty, attempts))
+                {
                     Ok(supervisor) => self.supervisor = Some(supervisor),
                     Err(errno) => {
                         return Next::End(Some(Failure { at: Place::Stage(Stage::Listener), errno: errno as i32 }));
@@ -442,6 +447,9 @@ fn input(fd: BorrowedFd<'_>) -> PollFd<'_> {
 }
 
 /// A descriptor, out of the server's process, which nothing but our own code has run in so far.
-fn take(server: Pid, fd: RawFd) -> nix::Result<OwnedFd> {
+fn take(server: Pid, fd: RawFd, machine: Machine) -> nix::Result<OwnedFd> {
+    if !machine.descriptors {
+        return Err(Errno::EPERM);
+    }
     sys::pidfd_getfd(sys::pidfd_open(server)?.as_fd(), fd)
 }

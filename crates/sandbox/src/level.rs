@@ -121,8 +121,8 @@ pub struct Report {
     pub missing: Vec<String>,
 }
 
-/// What a Landlock of this version leaves open, and which layer still covers it.
-pub(crate) fn missing_from(abi: u32) -> Vec<String> {
+/// What a Landlock of this version leaves open, and which layer still covers it. `judged`: the guardian answers calls.
+pub(crate) fn missing_from(abi: u32, judged: bool) -> Vec<String> {
     let mut out = Vec::new();
     if abi < ABI_REFER {
         out.push("Landlock 2 (Linux 5.19): renames across directories fail, which breaks npm".to_owned());
@@ -134,7 +134,11 @@ pub(crate) fn missing_from(abi: u32) -> Vec<String> {
         out.push("Landlock 4 (Linux 6.7): TCP is denied by the seccomp filter alone".to_owned());
     }
     if abi < ABI_SCOPE {
-        out.push("Landlock 6 (Linux 6.12): a server can send signals to the user's other processes".to_owned());
+        out.push(if judged {
+            "Landlock 6 (Linux 6.12): signals are judged by the guardian alone".to_owned()
+        } else {
+            "Landlock 6 (Linux 6.12): a server can send signals to the user's other processes".to_owned()
+        });
     }
     out
 }
@@ -156,6 +160,9 @@ mod tests {
             assert_eq!(Level::of(abi, filter, judged), want, "{abi} {filter} {judged}");
         }
         assert!(Level::Refused < Level::Partial && Level::Offline < Level::Full);
-        assert_eq!((missing_from(1).len(), missing_from(6).len()), (4, 0));
+        assert_eq!((missing_from(1, true).len(), missing_from(6, false).len()), (4, 0));
+        for (judged, want) in [(true, "judged by the guardian alone"), (false, "can send signals")] {
+            assert!(missing_from(5, judged)[0].contains(want), "{judged}");
+        }
     }
 }

@@ -21,6 +21,7 @@ use crate::{
     error::Stage,
     filesystem::{Domain, Version},
     limits,
+    machine::Machine,
     seccomp::{self, Listener, Program},
     sys::{self, Vector},
 };
@@ -39,6 +40,7 @@ pub(crate) struct Plan<'a> {
     pub cwd: CString,
     pub grants: &'a [Grant],
     pub limits: &'a Limits,
+    pub machine: Machine,
     pub landlock: Version,
     pub filter: Program,
     pub listener: Listener,
@@ -154,12 +156,17 @@ fn confine_and_execute(
     prctl::set_no_new_privs().map_err(stage(Stage::NoNewPrivileges))?;
     domain.enter()?;
     let failed = stage(Stage::Filter);
+    let supervised = || match plan.machine.notification {
+        true => seccomp::install(&plan.filter, Listener::Wanted),
+        false => Err(Errno::EBUSY),
+    };
     let listener = match (plan.listener, &plan.fallback) {
         (Listener::Wanted, Some(fallback)) => match may_be_supervised(progress)? {
-            true => seccomp::install(&plan.filter, Listener::Wanted).or_else(|_| without(fallback)),
+            true => supervised().or_else(|_| without(fallback)),
             false => without(fallback),
         },
-        (wanted, _) => seccomp::install(&plan.filter, wanted),
+        (Listener::Wanted, None) => supervised(),
+        (Listener::None, _) => seccomp::install(&plan.filter, Listener::None),
     };
     match listener.map_err(failed)? {
         None if plan.listener == Listener::Wanted => say(progress, &Progress::Offline)?,

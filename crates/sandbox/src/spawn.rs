@@ -32,6 +32,7 @@ use crate::{
     filesystem::Version,
     guardian,
     level::{ABI_SCOPE, ABI_TCP, Level, Outcome, missing_from},
+    machine::Machine,
     network::{self, Duty},
     observe::{self, Observer},
     orphans::Orphans,
@@ -49,6 +50,9 @@ use crate::{
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// How long a guardian may take to end after a failed start.
 const GUARDIAN_END: Duration = Duration::from_secs(2);
+/// Why a server has no network.
+const NOT_JUDGED: &str =
+    "judged connections: this machine does not hand system calls to Firedoor (see `firedoor sandbox doctor`)";
 /// Most grants of one confinement; a profile has a few dozen.
 const MAX_GRANTS: usize = 4096;
 
@@ -80,13 +84,18 @@ pub enum Stderr {
 ///
 /// Makes the caller a subreaper, for good. Fails unless the caller has one thread. Returns when the program runs.
 pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
+    spawn_on(launch, Machine::THIS)
+}
+
+/// The same, as if the machine were no better than this.
+pub fn spawn_on(launch: Launch<'_>, machine: Machine) -> Result<Tree, SpawnError> {
     let guardian_setup = |e: io::Error| SpawnError::setup(Stage::Guardian, e);
     match procfs::own_threads().map_err(guardian_setup)? {
         1 => {}
         threads => return Err(SpawnError::Threads(threads)),
     }
     let Launch { step, stdin, stdout, stderr, observe } = launch;
-    let (plan, reach, observed) = plan(step, observe)?;
+    let (plan, reach, observed) = plan(step, observe, machine)?;
     let stdio = stdio(stdin, stdout, stderr)?;
     let mut outcome = outcome(&plan);
     let record = if observe { Some(observe::record().map_err(guardian_setup)?) } else { None };
@@ -121,6 +130,10 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
             let path = |i: u32| step.confinement.grants.get(usize::try_from(i).ok()?).map(|g| g.path.clone());
             outcome.skipped = skipped.into_iter().filter_map(path).collect();
             outcome.level = Level::of(outcome.landlock_abi, true, judged);
+            if !judged {
+                outcome.missing = missing_from(outcome.landlock_abi, false);
+                outcome.missing.push(NOT_JUDGED.to_owned());
+            }
             outcome.judged &= judged;
             if !outcome.judged && step.confinement.grants.iter().any(|g| g.access == Access::Edit) {
                 outcome.missing.push("a guardian that answers calls: trees granted to write can only be read".into());
@@ -156,7 +169,7 @@ pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
 
 type Planned<'a> = (Plan<'a>, Option<network::Reach>, Option<Logged>);
 
-fn plan(step: &Step, observe: bool) -> Result<Planned<'_>, SpawnError> {
+fn plan(step: &Step, observe: bool, machine: Machine) -> Result<Planned<'_>, SpawnError> {
     let grants = &step.confinement.grants;
     if !step.program.is_absolute() {
         return Err(SpawnError::RelativeProgram(step.program.clone()));
@@ -183,13 +196,14 @@ fn plan(step: &Step, observe: bool) -> Result<Planned<'_>, SpawnError> {
             (Some(network::Reach::Listed { hosts: hosts.clone(), sockets, writable, trees }), filter)
         }
     };
-    let landlock = Version::running().map_err(|e| SpawnError::NoLandlock(e.into()))?;
+    let landlock =
+        Version::running().and_then(|v| v.at_most(machine.landlock)).map_err(|e| SpawnError::NoLandlock(e.into()))?;
     let listener = if reach.is_some() { Listener::Wanted } else { Listener::None };
     if observe && !filter.is_listed() {
         return Err(SpawnError::Unobservable);
     }
     let table = if observe { Table::observing() } else { Table::built_in() };
-    let table = table.map_err(|e| SpawnError::Table(e.to_string()))?;
+    let table = table.map_err(|e| SpawnError::Table(e.to_string()))?.for_signals(landlock.number >= ABI_SCOPE);
     let arch = Arch::native().ok_or_else(|| SpawnError::Table("it has no numbers for this architecture".into()))?;
     let compiled = |scope| seccomp::compile(&table, arch, scope).map_err(|e| SpawnError::Table(e.to_string()));
     // An install step without its proxy is of no use; a server without a network, that writes to no tree, may be.
@@ -211,7 +225,11 @@ fn plan(step: &Step, observe: bool) -> Result<Planned<'_>, SpawnError> {
     let cwd = c_string("the working directory", step.cwd.as_os_str())?;
     let (args, env) = (Vector::new(args), Vector::new(env));
     let limits = &step.confinement.limits;
-    Ok((Plan { program, args, env, cwd, grants, limits, landlock, filter, listener, fallback }, reach, observed))
+    Ok((
+        Plan { program, args, env, cwd, grants, limits, machine, landlock, filter, listener, fallback },
+        reach,
+        observed,
+    ))
 }
 
 fn c_string(what: &'static str, text: &OsStr) -> Result<CString, SpawnError> {
@@ -241,7 +259,7 @@ fn outcome(plan: &Plan<'_>) -> Outcome {
         quota: Quota::Counted,
         observed: false,
         skipped: Vec::new(),
-        missing: missing_from(abi),
+        missing: missing_from(abi, plan.listener == Listener::Wanted),
     }
 }
 

@@ -85,6 +85,13 @@ pub(crate) fn signal_group(group: Pid, signal: c_int) -> nix::Result<()> {
     Errno::result(unsafe { libc::kill(-group.as_raw(), signal) }).map(drop)
 }
 
+/// `tgkill(2)`: to one thread of a process.
+pub(crate) fn signal_thread(process: Pid, thread: Pid, signal: c_int) -> nix::Result<()> {
+    // SAFETY: takes three integers.
+    let result = unsafe { libc::syscall(libc::SYS_tgkill, process.as_raw(), thread.as_raw(), signal) };
+    Errno::result(result).map(drop)
+}
+
 /// Ends this process at once, without destructors or exit handlers.
 pub(crate) fn exit_now(code: c_int) -> ! {
     // SAFETY: has no preconditions and does not return.

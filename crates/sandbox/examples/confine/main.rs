@@ -5,6 +5,7 @@
 
 mod probes;
 mod resources;
+mod signals;
 
 use std::{
     io::{Read, Seek, Write},
@@ -13,7 +14,7 @@ use std::{
 };
 
 use firedoor_model::launch::Step;
-use firedoor_sandbox::{Launch, Stderr, spawn};
+use firedoor_sandbox::{Launch, Machine, Stderr, spawn_on};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +31,18 @@ fn main() -> ExitCode {
             let _ = writeln!(std::io::stderr(), "usage: confine run STEP.json | probe NAME… | doctor");
             ExitCode::from(2)
         }
+    }
+}
+
+/// `landlock=N`, `no-notification`, `no-descriptors`, `no-groups`: as if the machine had no more.
+fn machine(words: &[&str]) -> Machine {
+    let landlock = words.iter().find_map(|w| w.strip_prefix("landlock=")?.parse().ok());
+    let has = |what: &str| !words.contains(&what);
+    Machine {
+        landlock: landlock.unwrap_or(u32::MAX),
+        notification: has("no-notification"),
+        descriptors: has("no-descriptors"),
+        groups: has("no-groups"),
     }
 }
 
@@ -52,13 +65,10 @@ fn run(path: &str, words: &[&str]) -> ExitCode {
             (Ok(stdin), Ok(stdout)) => (stdin, stdout),
             (Err(e), _) | (_, Err(e)) => return fail(format!("standard streams: {e}")),
         };
-    let mut tree = match spawn(Launch {
-        step: &step,
-        stdin,
-        stdout,
-        stderr: Stderr::Inherit,
-        observe: words.contains(&"observe"),
-    }) {
+    let mut tree = match spawn_on(
+        Launch { step: &step, stdin, stdout, stderr: Stderr::Inherit, observe: words.contains(&"observe") },
+        machine(words),
+    ) {
         Ok(tree) => tree,
         Err(e) => return fail(e.to_string()),
     };

@@ -50,7 +50,7 @@ fn socket(domain: i32, kind: i32, protocol: i32) -> io::Result<i32> {
 }
 
 fn probe(kind: &str, argument: &str) -> io::Result<()> {
-    if let Some(result) = crate::resources::probe(kind, argument) {
+    if let Some(result) = crate::resources::probe(kind, argument).or_else(|| crate::signals::probe(kind, argument)) {
         return result;
     }
     let outside: libc::c_long = argument.parse().unwrap_or(1);

@@ -41,6 +41,7 @@ use nix::{
 use crate::{
     metadata::Writable,
     observe::Observer,
+    signals::{self, Sent},
     sys,
     trees::{Answer, Trees},
 };
@@ -99,7 +100,8 @@ pub(crate) struct Supervisor {
 
 /// What becomes of a call.
 enum Outcome {
-    /// The caller does it itself, as it could without us: receiving is never refused, and about files Landlock decides.
+    /// The caller does it itself, as it could without us: receiving is never refused, nor what a process sends itself, and
+    /// about files Landlock decides.
     Unjudged,
     /// It returns this.
     Done(i64),
@@ -200,6 +202,12 @@ impl Supervisor {
                     Err(self.judge.refuse(&caller, AttemptKind::File, &path.to_string_lossy(), PROTECTED))
                 }
             };
+        }
+        if let Some(sent) = signals::send(&caller, number, call.data.args) {
+            return sent.map(|sent| match sent {
+                Sent::Here => Outcome::Done(0),
+                Sent::ByCaller => Outcome::Unjudged,
+            });
         }
         if matches!(self.judge.reach, Reach::Proxy { .. }) && number != libc::SYS_connect {
             return Err(Errno::EPERM);

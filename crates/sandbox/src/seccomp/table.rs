@@ -171,6 +171,9 @@ pub(crate) struct Rule {
     /// Only for servers whose granted trees the guardian writes to.
     #[serde(default)]
     pub trees: bool,
+    /// The rule holds only where Landlock does not keep signals inside the sandbox.
+    #[serde(default)]
+    pub unscoped: bool,
     #[serde(default)]
     pub when: Vec<Condition>,
     pub action: Action,
@@ -194,6 +197,12 @@ impl Table {
         let mut table = Self::observing()?;
         table.rules.retain(|r| r.action != Action::Log);
         Ok(table)
+    }
+
+    /// The same without what is only needed where signals are not kept inside the sandbox.
+    pub fn for_signals(mut self, scoped: bool) -> Self {
+        self.rules.retain(|r| !(scoped && r.unscoped));
+        self
     }
 
     /// The table in this build, for observed servers.
@@ -338,6 +347,13 @@ mod tests {
             delete_module = SYS_delete_module,
             fanotify_init = SYS_fanotify_init,
             fanotify_mark = SYS_fanotify_mark,
+            fcntl = SYS_fcntl,
+            kill = SYS_kill,
+            pidfd_send_signal = SYS_pidfd_send_signal,
+            rt_sigqueueinfo = SYS_rt_sigqueueinfo,
+            rt_tgsigqueueinfo = SYS_rt_tgsigqueueinfo,
+            tgkill = SYS_tgkill,
+            tkill = SYS_tkill,
             fchmod = SYS_fchmod,
             fchmodat = SYS_fchmodat,
             fchmodat2 = SYS_fchmodat2,
