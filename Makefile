@@ -60,6 +60,7 @@ app: build ui ## start the tray app
 
 e2e: build ui ## real clients and the desktop
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/e2e/real_clients.py
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/e2e/observed_servers.py
 	@scripts/setup desktop-test
 	cargo build --locked -p firedoor-cli -p firedoor-shim
 	cargo build --locked -p firedoor-desktop --features automation
