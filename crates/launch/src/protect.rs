@@ -392,6 +392,75 @@ mod tests {
     }
 
     #[test]
+    fn what_other_programs_run_is_read_only_unless_a_person_names_it() {
+        let home = home();
+        fs::create_dir_all(home.root.join("h/work/.git/hooks")).unwrap();
+        fs::create_dir_all(home.root.join("h/work/.vscode/x")).unwrap();
+        fs::write(home.root.join("h/work/.envrc"), "").unwrap();
+        for (path, origin, want) in [
+            ("h/work", Origin::Derived, "e h/work"),
+            ("h/work/.git", Origin::Derived, "e h/work/.git"),
+            ("h/work/.git/hooks", Origin::Derived, "r h/work/.git/hooks"),
+            ("h/work/.vscode/x", Origin::Derived, "r h/work/.vscode/x"),
+            ("h/work/.envrc", Origin::Derived, "r h/work/.envrc"),
+            ("h/work/.vscode", Origin::Named, "e h/work/.vscode"),
+            ("h/work/.envrc", Origin::Named, "e h/work/.envrc"),
+            ("h/work/.git/config", Origin::Named, "e h/work/.git/config"),
+            ("h/work/new/.git/config", Origin::Named, "e h/work/new/.git/config"),
+            ("h/work/a", Origin::Derived, "e h/work/a"),
+            ("/dev/tty", Origin::Named, "w /dev/tty"),
+        ] {
+            let (grants, notes) = shown(&home, path, Access::Write, origin);
+            assert_eq!(grants, [want], "{path}: {notes}");
+            assert_eq!(notes.contains("--rw"), want.starts_with('r'), "{notes}");
+        }
+        for (path, access, origin) in [
+            ("h/work/.npmrc", Access::Write, Origin::Derived),
+            ("h/work/.npmrc", Access::Read, Origin::Named),
+            ("h/work/new", Access::Write, Origin::Named),
+            ("h/.config/firedoor/.npmrc", Access::Write, Origin::Named),
+        ] {
+            assert!(shown(&home, path, access, origin).0.is_empty(), "{path}: it is not there, or our own");
+        }
+    }
+
+    #[test]
+    fn the_names_of_this_build_are_closed() {
+        for (path, closed) in [
+            (".git/hooks/pre-commit", true),
+            (".git/config", true),
+            (".git/modules/a/config", true),
+            (".git/worktrees/a/config.worktree", true),
+            (".git/worktrees/a/HEAD", false),
+            (".git/refs/heads/x", false),
+            (".git/index", false),
+            (".husky/pre-push", true),
+            (".github/workflows/ci.yml", true),
+            (".github/CODEOWNERS", false),
+            (".vscode/tasks.json", true),
+            (".idea/workspace.xml", true),
+            (".claude/settings.json", true),
+            (".mcp.json", true),
+            (".envrc", true),
+            (".npmrc", true),
+            (".zlogin", true),
+            (".gitignore", false),
+            (".env", false),
+            ("package.json", false),
+            ("src/main.rs", false),
+        ] {
+            for above in ["/w", "/w/a/b", "/w/.vscode-not"] {
+                let look = names().look(&Path::new(above).join(path));
+                assert_eq!(look.closed > 0, closed, "{path}");
+            }
+        }
+        for name in ["/w/.git", "/w/x/HEAD"] {
+            assert!(names().look(Path::new(name)).directory_only, "{name}");
+        }
+        assert!(!names().look(Path::new("/w/.git/refs/remotes/origin/HEAD")).directory_only);
+    }
+
+    #[test]
     fn too_many_children_are_refused() {
         let home = home();
         for n in 0..=MAX_CHILDREN {

@@ -141,3 +141,91 @@ fn without_a_guardian_that_answers_trees_can_only_be_read() {
         assert!(errors.contains("can only be read"), "{errors}");
     }
 }
+
+/// Words for a shell, and what they print inside, as they do outside.
+fn same(setup: &mut Setup, words: &str) {
+    let dir = setup.dir().to_owned();
+    let in_place = |place: &str| format!("exec 2>&1; cd {}/{place} && {{ {words}; }}", dir.display());
+    for place in ["tree", "elsewhere"] {
+        let _ = fs::remove_dir_all(dir.join(place));
+        fs::create_dir(dir.join(place)).unwrap();
+    }
+    setup.own_everything();
+    let want = unconfined(setup, &["/bin/sh", "-c", &in_place("elsewhere")]);
+    setup.step.args = ["-c", &in_place("tree")].map(Into::into).to_vec();
+    let (got, errors) = setup.run(&["attempts"]);
+    assert_eq!(got, want, "{words} as {:?}: {errors}", setup.user);
+    assert!(!want.is_empty() && errors.is_empty(), "{words}: {errors}");
+}
+
+const NODE: &str = r#"
+const fs = require('fs'), p = require('path');
+fs.mkdirSync('a/b/c', {recursive: true}); fs.writeFileSync('a/f', 'x'); fs.appendFileSync('a/f', 'y');
+fs.cpSync('a', 'b', {recursive: true}); fs.renameSync('b/f', 'b/g'); fs.symlinkSync('g', 'b/l'); fs.linkSync('b/g', 'b/h');
+fs.truncateSync('b/g', 1); fs.chmodSync('b/g', 0o600); fs.utimesSync('b/g', 1, 2); fs.accessSync('b/g', fs.constants.W_OK);
+const t = fs.mkdtempSync('t-'); fs.rmSync(t, {recursive: true});
+for (const f of ['none/x', 'a', '']) try { fs.writeFileSync(f, 'x') } catch (e) { console.log(f, e.code) }
+(async () => {
+  await Promise.all([...Array(50).keys()].map(async n => { const h = await fs.promises.open('p' + n, 'wx'); await h.write('n' + n); await h.sync(); await h.close() }));
+  fs.createWriteStream('stream').end('streamed', () => console.log(fs.readFileSync('stream', 'utf8'), fs.readdirSync('.', {recursive: true}).sort().join(' '), fs.statSync('b/g').mode, fs.readFileSync('b/h', 'utf8')));
+})();
+"#;
+
+#[test]
+fn git_and_node_work_in_a_tree() {
+    for user in users() {
+        let mut setup = setup(user, &["/bin/sh"]);
+        for path in ["/etc/passwd", "/etc/ssl/openssl.cnf", "/etc/nsswitch.conf"] {
+            setup.step.confinement.grants.push(grant(path, Access::Read));
+        }
+        for (name, value) in [
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_AUTHOR_DATE", "2026-01-01T00:00:00Z"),
+            ("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z"),
+        ] {
+            setup.step.env.push((name.into(), value.into()));
+        }
+        setup.step.confinement.limits.processes = None;
+        if Path::new("/usr/bin/node").exists() {
+            fs::write(setup.dir().join("work.js"), NODE).unwrap();
+            setup.grant("work.js", Access::Read);
+            let script = setup.dir().join("work.js");
+            same(&mut setup, &format!("/usr/bin/node {}", script.display()));
+        }
+        if Command::new("git").arg("--version").output().is_err() {
+            continue;
+        }
+        // What git makes at first is made outside, as a user does.
+        let dir = setup.dir().to_owned();
+        let (tree, elsewhere) = (dir.join("tree"), dir.join("elsewhere"));
+        let _ = fs::remove_dir_all(&tree);
+        let _ = fs::remove_dir_all(&elsewhere);
+        let made = "git init -qb main && git config user.name a && git config user.email a@b.c && printf '#!/bin/sh\\necho hook' \
+             >.git/hooks/pre-commit && chmod +x .git/hooks/pre-commit && echo 1 >f && git add f && git commit -qm 1";
+        for place in [&tree, &elsewhere] {
+            fs::create_dir(place).unwrap();
+        }
+        setup.own_everything();
+        for place in [&tree, &elsewhere] {
+            unconfined(&setup, &["/bin/sh", "-c", &format!("cd {} && {made}", place.display())]);
+        }
+        let work = "echo 2 >>f; git add .; git commit -qm 2; git checkout -qb other; echo 3 >g; git add g; git commit -qm 3; \
+             git checkout -q main; git merge --no-edit -q other; git branch; git stash list; git mv g h; git commit -qm 4; \
+             echo x >f; git stash -q; git stash pop -q; git restore f; git tag v1; git gc -q; git rebase -q HEAD~1 2>/dev/null; \
+             git reset -q --hard HEAD~1; git status --short; git log --format=%h; git fsck; ls -a";
+        let run = |place: &Path| format!("exec 2>&1; cd {} && {{ {work}; }}", place.display());
+        let want = unconfined(&setup, &["/bin/sh", "-c", &run(&elsewhere)]);
+        setup.step.args = ["-c", &run(&tree)].map(Into::into).to_vec();
+        let (got, errors) = setup.run(&["attempts"]);
+        assert_eq!(got, want, "as {user:?}: {errors}");
+        assert!(want.contains("hook") && errors.is_empty(), "{want} {errors}");
+        let config = format!("cd {} && git config core.fsmonitor evil; git init -q new; ls -a new", tree.display());
+        setup.step.args = ["-c", &config].map(Into::into).to_vec();
+        let (got, errors) = setup.run(&["attempts"]);
+        assert!(
+            got.contains(".git") && errors.contains("/.git/config") && errors.contains("new/.git/hooks"),
+            "{got} {errors}"
+        );
+        assert!(!fs::read_to_string(tree.join(".git/config")).unwrap().contains("evil"));
+    }
+}
