@@ -58,8 +58,10 @@ app: build ui ## start the tray app
 	cargo build --release --locked -p firedoor-desktop
 	"$(TARGET)/release/firedoor-desktop"
 
-e2e: build ui ## real clients and the desktop
+e2e: build ui ## real clients, real servers and the desktop
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/e2e/real_clients.py
+	@scripts/setup servers
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/e2e/real_servers.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/e2e/observed_servers.py
 	@scripts/setup desktop-test
 	cargo build --locked -p firedoor-cli -p firedoor-shim

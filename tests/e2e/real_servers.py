@@ -18,6 +18,7 @@ import pathlib
 import queue
 import re
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -28,7 +29,7 @@ import tomllib
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "harness"))
-from scratch import Missing, Scratch, as_ordinary_user  # noqa: E402
+from scratch import Missing, Scratch, as_ordinary_user, until  # noqa: E402
 
 LIST = pathlib.Path(__file__).with_suffix(".toml")
 # Installing comes first, and the registry may be slow.
@@ -36,7 +37,7 @@ START_LIMIT = 600.0
 CALL_LIMIT = 120.0
 # Fewer than these compared is no test.
 ENOUGH = 25
-UV = "uv==0.13.2"
+UV = "uv==0.13.8"
 
 
 class Broken(Exception):
@@ -52,21 +53,23 @@ class Session:
         self.process = scratch.start(
             *command, cwd=cwd, env={**scratch.env, **env}, stdin=-1, stdout=-1, stderr=self.log, start_new_session=True
         )
-        self.answers, self.number = queue.Queue(), 0
+        self.answers, self.number, self.lock = queue.Queue(), 0, threading.Lock()
         threading.Thread(target=self.listen, daemon=True).start()
 
     def listen(self):
-        """Keeps what answers a request; None at the end."""
+        """Keeps what answers a request; None at the end. Requests of the server's are refused."""
         for line in self.process.stdout:
             with contextlib.suppress(ValueError):
                 message = json.loads(line)
                 if isinstance(message, dict) and "method" not in message:
                     self.answers.put(message)
+                elif isinstance(message, dict) and "id" in message:
+                    self.send({"id": message["id"], "error": {"code": -32601, "message": "not supported"}})
         self.answers.put(None)
 
     def send(self, message):
         """Writes one message."""
-        with contextlib.suppress(BrokenPipeError):
+        with self.lock, contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
             self.process.stdin.flush()
 
@@ -146,14 +149,38 @@ class Server:
             return {name: self.fill(part) for name, part in value.items()}
         return value
 
+    def fresh_once(self):
+        """What is there before the first start."""
+        self.work.mkdir()
+        self.commands(self.entry.get("once", []))
+
+    @contextlib.contextmanager
+    def beside(self):
+        """The program that runs meanwhile, if there is one, from when it listens."""
+        command = self.fill(self.entry.get("beside", []))
+        if not command:
+            yield
+            return
+        with self.scratch.start(*command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+            try:
+                if not until(lambda: listens(int(self.places["spare"])), 20):
+                    raise Missing(f"{command[0]} does not listen")
+                yield
+            finally:
+                process.terminate()
+
     def fresh(self):
         """The working directory as each run finds it."""
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir()
         for name, content in self.entry.get("files", {}).items():
             self.scratch.write(name, self.fill(content))
-        for command in self.entry.get("prepare", []):
-            done = self.scratch.run(*self.fill(command), cwd=self.work, timeout=300)
+        self.commands(self.entry.get("prepare", []))
+
+    def commands(self, commands):
+        """Runs what the entry needs first."""
+        for command in commands:
+            done = self.scratch.run(*self.fill(command), cwd=self.scratch.home / "work", timeout=600)
             if done.returncode:
                 raise Missing(f"{command}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
 
@@ -218,7 +245,7 @@ def compare(server, times):
         tools, results, words = server.visit(server.command)
     except Broken as error:
         return f"not run      unconfined: {error}", None
-    bad = [result for result in results if failed(result) != server.entry.get("fails", False)]
+    bad = [result for result in results if failed(result)]
     if bad:
         return f"not run      unconfined, the call gives {json.dumps(bad[0])[:600]}{words}", None
     command = server.protect()
@@ -241,6 +268,18 @@ def compare(server, times):
         direct, through = server.starts(server.command, times), server.starts(command, times)
         line += f"; start {direct * 1000:.0f} ms direct, {through * 1000:.0f} ms through Firedoor (medians of {times})"
     return f"ok           {line}", True
+
+
+def spare():
+    """A port that nobody uses."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return str(free.getsockname()[1])
+
+
+def listens(port):
+    """Whether something listens there."""
+    with socket.socket() as peer:
+        return peer.connect_ex(("127.0.0.1", port)) == 0
 
 
 def uv(place):
@@ -284,9 +323,14 @@ def run(entry, tools, port, times):
         return f"not run      it needs {', '.join(absent)}", None
     with Scratch() as scratch:
         scratch.env["PATH"] += os.pathsep + str(tools)
-        places = {"home": str(scratch.home), "work": str(scratch.home / "work"), "port": str(port)}
-        places |= {"servers": str(scratch.servers)}
-        return compare(Server(scratch, entry, places), times)
+        places = {"home": str(scratch.home), "work": str(scratch.home / "work"), "port": str(port), "spare": spare()}
+        server = Server(scratch, entry, places)
+        try:
+            server.fresh_once()
+            with server.beside():
+                return compare(server, times)
+        except Missing as missing:
+            return f"not run      {missing}", None
 
 
 def main():
