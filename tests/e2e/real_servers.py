@@ -18,6 +18,7 @@ import pathlib
 import queue
 import re
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -115,18 +116,18 @@ class Session:
         return "".join(f"\n             | {line[:300]}" for line in lines[-12:])
 
     def close(self):
-        """Ends it as clients do: by closing its input, then by force."""
+        """Ends it as clients do: by closing its input, then by force. A browser that it left is ended, too."""
         with contextlib.suppress(OSError):
             self.process.stdin.close()
-        try:
-            self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.terminate()
+        for end in (signal.SIGTERM, signal.SIGKILL):
             try:
                 self.process.wait(timeout=10)
+                break
             except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+                os.killpg(self.process.pid, end)
+        self.process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.log.close()
 
 

@@ -200,6 +200,10 @@ impl Planner<'_> {
         if runtime::kind(name) == Some(Kind::Docker) {
             container::notes(name, &self.request.args).into_iter().for_each(|note| self.grants.note(note));
         }
+        if runtime::kind(name) == Some(Kind::Bun) {
+            // It lists the directory that it is started in before it looks for packages, and fails when it cannot.
+            self.grants.derived([self.request.cwd.clone()], Access::List);
+        }
         if self.program.interpreter.is_some() {
             let real = self.program.real.clone();
             self.grants.derived(runtime::project(&real, self.at.home), Access::Read);
@@ -367,7 +371,8 @@ impl Planner<'_> {
             self.grants.named(&grant.path, grant.access);
         }
         let (home, tmp, cache) = (self.private.home(), self.private.tmp(), self.private.cache());
-        self.home_at(&home, &tmp, &cache);
+        let short = self.private.short_tmp(&self.context.paths.runtime)?;
+        self.home_at(&home, &short, &cache);
         for (name, sub) in [("npm_config_cache", "npm"), ("UV_CACHE_DIR", "uv"), ("PIP_CACHE_DIR", "pip")] {
             self.set(name, cache.join(sub));
         }
@@ -380,9 +385,11 @@ impl Planner<'_> {
                 None => self.set(&name, value),
             }
         }
+        for (rest, text) in &self.profile.files {
+            self.private.put(Path::new(rest), text)?;
+        }
         for argument in std::mem::take(&mut self.profile.arguments) {
-            let option = |text: &OsStr| text.to_str().map(|t| t.split('=').next().unwrap_or_default().to_owned());
-            if !args.iter().any(|a| option(a) == option(OsStr::new(&argument))) {
+            if !args.iter().any(|a| *a == *argument) {
                 self.args.push(argument.into());
             }
         }

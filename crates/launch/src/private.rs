@@ -4,10 +4,11 @@
 //! descriptor without following symbolic links.
 
 use std::{
+    ffi::{OsStr, OsString},
     fs::{self, DirBuilder, File},
-    io,
+    io::{self, Write as _},
     os::{
-        fd::AsFd as _,
+        fd::{AsFd as _, OwnedFd},
         unix::fs::{DirBuilderExt as _, MetadataExt as _},
     },
     path::{Component, Path, PathBuf},
@@ -16,9 +17,9 @@ use std::{
 use firedoor_model::{Digest, EntryId, paths::Paths};
 use nix::{
     errno::Errno,
-    fcntl::{OFlag, openat, readlinkat},
+    fcntl::{OFlag, openat, readlinkat, renameat},
     sys::stat::{Mode, mkdirat},
-    unistd::symlinkat,
+    unistd::{UnlinkatFlags, symlinkat, unlinkat},
 };
 
 use crate::error::PlanError;
@@ -26,6 +27,8 @@ use crate::error::PlanError;
 /// Hex digits of the entry's digest in a directory name. 96 bits, and short, because the paths of unix sockets in a
 /// temporary directory are bounded by 107 bytes (unix(7)).
 const NAME: usize = 24;
+/// Hex digits in the short name of a temporary directory.
+const SHORT: usize = 12;
 
 /// The private directories of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +55,31 @@ impl Private {
         self.base.join("tmp")
     }
 
+    /// A short name of the temporary directory, below `runtime`, where no server can write. Programs make sockets in their
+    /// temporary directory, and a socket's path has at most 107 bytes (unix(7)).
+    pub(crate) fn short_tmp(&self, runtime: &Path) -> Result<PathBuf, PlanError> {
+        let target = self.tmp();
+        let dir = runtime.join("tmp");
+        let name = self.base.file_name().and_then(|n| n.to_str()).and_then(|n| n.get(..SHORT)).unwrap_or_default();
+        let link = dir.join(name);
+        let failed = |e| PlanError::io(&link, "link the server's temporary directory", e);
+        private_dir(&dir).map_err(failed)?;
+        let right = || fs::read_link(&link).is_ok_and(|there| there == target);
+        if right() {
+            return Ok(link);
+        }
+        match fs::remove_file(&link) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
+            _ => {}
+        }
+        match std::os::unix::fs::symlink(&target, &link) {
+            // Another start of the same server was sooner.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && right() => Ok(link),
+            Err(e) => Err(failed(e)),
+            Ok(()) => Ok(link),
+        }
+    }
+
     /// Generations of installed packages; only single generations are granted.
     pub(crate) fn packages(&self) -> PathBuf {
         self.base.join("packages")
@@ -76,20 +104,19 @@ impl Private {
         Ok(())
     }
 
-    /// Links `~/REST` of the private home to `target`. Whether the link is there afterwards: not when the private home
-    /// has something of its own at that place.
-    pub(crate) fn link(&self, rest: &Path, target: &Path) -> Result<bool, PlanError> {
+    /// The directory in the private home that `rest` lies in, made where it is missing, and the last part of `rest`.
+    fn parent<'r>(&self, rest: &'r Path) -> Result<(OwnedFd, &'r OsStr), PlanError> {
         let home = self.home();
         let planted = |why| PlanError::Planted { path: home.join(rest), why };
-        let failed = |e: Errno| PlanError::io(home.join(rest), "link the server's state", e.into());
-        let parts: Vec<&std::ffi::OsStr> = rest
+        let failed = |e: Errno| PlanError::io(home.join(rest), "make a place in the server's home", e.into());
+        let parts: Vec<&OsStr> = rest
             .components()
             .map(|c| match c {
                 Component::Normal(part) => Ok(part),
                 _ => Err(planted("its path has a part that is no name")),
             })
             .collect::<Result<_, _>>()?;
-        let Some((name, parents)) = parts.split_last() else { return Ok(false) };
+        let (name, parents) = parts.split_last().ok_or_else(|| planted("its path is empty"))?;
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mut dir = nix::fcntl::open(&home, flags, Mode::empty()).map_err(failed)?;
         for part in parents {
@@ -102,9 +129,34 @@ impl Private {
                 e => failed(e),
             })?;
         }
-        match symlinkat(target, dir.as_fd(), *name) {
+        Ok((dir, name))
+    }
+
+    /// Writes a file of the private home. Whatever the server has put there is replaced, not written through.
+    pub(crate) fn put(&self, rest: &Path, text: &str) -> Result<(), PlanError> {
+        let failed = |e: io::Error| PlanError::io(self.home().join(rest), "write the server's file", e);
+        let (dir, name) = self.parent(rest)?;
+        let mut beside = OsString::from(".firedoor-");
+        beside.push(name);
+        match unlinkat(dir.as_fd(), beside.as_os_str(), UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => {}
+            Err(e) => return Err(failed(e.into())),
+        }
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let file = openat(dir.as_fd(), beside.as_os_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR);
+        File::from(file.map_err(|e| failed(e.into()))?).write_all(text.as_bytes()).map_err(failed)?;
+        renameat(dir.as_fd(), beside.as_os_str(), dir.as_fd(), name).map_err(|e| failed(e.into()))
+    }
+
+    /// Links `~/REST` of the private home to `target`. Whether the link is there afterwards: not when the private home
+    /// has something of its own at that place.
+    pub(crate) fn link(&self, rest: &Path, target: &Path) -> Result<bool, PlanError> {
+        let planted = |why| PlanError::Planted { path: self.home().join(rest), why };
+        let failed = |e: Errno| PlanError::io(self.home().join(rest), "link the server's state", e.into());
+        let (dir, name) = self.parent(rest)?;
+        match symlinkat(target, dir.as_fd(), name) {
             Ok(()) => Ok(true),
-            Err(Errno::EEXIST) => match readlinkat(dir.as_fd(), *name) {
+            Err(Errno::EEXIST) => match readlinkat(dir.as_fd(), name) {
                 Ok(there) if Path::new(&there) == target => Ok(true),
                 Ok(_) => Err(planted("a symbolic link that leads elsewhere")),
                 Err(Errno::EINVAL) => Ok(false),
@@ -171,6 +223,27 @@ mod tests {
     }
 
     #[test]
+    fn the_temporary_directory_has_a_short_name() {
+        let (dir, mut private) = private();
+        private.base = dir.path().join("a/b/servers/0123456789abcdef");
+        private.create().unwrap();
+        let runtime = dir.path().join("run");
+        let link = runtime.join("tmp/0123456789ab");
+        for stale in [None, Some("/elsewhere")] {
+            if let Some(stale) = stale {
+                fs::remove_file(&link).unwrap();
+                symlink(stale, &link).unwrap();
+            }
+            assert_eq!(private.short_tmp(&runtime).unwrap(), link);
+            assert_eq!(private.short_tmp(&runtime).unwrap(), link);
+            assert_eq!(fs::read_link(&link).unwrap(), private.tmp());
+        }
+        fs::remove_file(&link).unwrap();
+        fs::create_dir(&link).unwrap();
+        assert!(matches!(private.short_tmp(&runtime), Err(PlanError::Io { .. })));
+    }
+
+    #[test]
     fn state_is_linked_once() {
         let (dir, private) = private();
         let real = dir.path().join("real");
@@ -180,6 +253,29 @@ mod tests {
         assert_eq!(fs::read_link(private.home().join(".config/gcloud")).unwrap(), real);
         fs::create_dir(private.home().join(".aws")).unwrap();
         assert!(!private.link(Path::new(".aws"), &real).unwrap());
+    }
+
+    #[test]
+    fn files_are_replaced_and_not_written_through() {
+        let (dir, private) = private();
+        let outside = dir.path().join("outside");
+        fs::write(&outside, "mine").unwrap();
+        let file = private.home().join("a/b.json");
+        private.put(Path::new("a/b.json"), "one").unwrap();
+        private.put(Path::new("a/b.json"), "two").unwrap();
+        for plant in [&file, &private.home().join("a/.firedoor-b.json")] {
+            drop(fs::remove_file(plant));
+            symlink(&outside, plant).unwrap();
+            private.put(Path::new("a/b.json"), "two").unwrap();
+        }
+        assert_eq!(
+            (fs::read_to_string(&file).unwrap(), fs::read_to_string(&outside).unwrap()),
+            ("two".into(), "mine".into())
+        );
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        assert!(matches!(private.put(Path::new("a/b.json"), "x"), Err(PlanError::Io { .. })));
+        assert!(matches!(private.put(Path::new("../b.json"), "x"), Err(PlanError::Planted { .. })));
     }
 
     #[test]

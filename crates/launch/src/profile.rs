@@ -95,7 +95,7 @@ pub struct Profile {
     /// Whether paths in the arguments are granted.
     #[serde(default)]
     pub args: Option<ArgumentAccess>,
-    /// Arguments that the server gets besides its own, unless it has that option already.
+    /// Arguments that the server gets besides its own, unless it has them already.
     #[serde(default)]
     pub arguments: Vec<String>,
     /// Variables that stay although they look like credentials.
@@ -105,6 +105,9 @@ pub struct Profile {
     /// home.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
+    /// Files of the private home that are written at each start: their place in it, and what is in them.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
     /// Hosts to connect to: `api.example.com:443`, `*.example.com`, `127.0.0.1:5432`, or `*` for all public ones.
     #[serde(default)]
     pub hosts: Vec<HostGrant>,
@@ -141,6 +144,9 @@ impl Profile {
         self.hosts.extend(hosts);
         for (name, value) in &beneath.variables {
             self.variables.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        for (name, text) in &beneath.files {
+            self.files.entry(name.clone()).or_insert_with(|| text.clone());
         }
         self.endpoints = self.endpoints.over(&beneath.endpoints);
         self.args = self.args.or(beneath.args);

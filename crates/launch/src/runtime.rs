@@ -108,7 +108,11 @@ fn project_of(script: &Path, home: &Path) -> Vec<PathBuf> {
     let mut above = dir.ancestors().take_while(|d| whole(d, home));
     let top = above.find(|d| MARKERS.iter().any(|m| d.join(m).exists()));
     if let Some(top) = top {
-        let hoisted = above.map(|d| d.join("node_modules")).filter(|d| d.is_dir());
+        // bun reads the manifest beside packages, too.
+        let hoisted = above.flat_map(|d| {
+            let there = d.join("node_modules").is_dir();
+            ["node_modules", "package.json"].map(|name| d.join(name)).into_iter().filter(move |p| there && p.exists())
+        });
         return std::iter::once(top.to_owned()).chain(hoisted).collect();
     }
     let alone = !whole(dir, home) || SHARED.iter().any(|d| dir == home.join(d)) || sticky(dir);
@@ -239,6 +243,7 @@ mod tests {
             "h/app/dist/index.js",
             "h/app/node_modules/x/y.js",
             "h/mono/node_modules/a/b",
+            "h/mono/package.json",
             "h/mono/pkgs/srv/package.json",
             "h/mono/pkgs/srv/i.js",
             "h/plain/s.py",
@@ -248,7 +253,7 @@ mod tests {
         ]);
         for (script, want) in [
             ("h/app/dist/index.js", vec!["h/app"]),
-            ("h/mono/pkgs/srv/i.js", vec!["h/mono/pkgs/srv", "h/mono/node_modules"]),
+            ("h/mono/pkgs/srv/i.js", vec!["h/mono/pkgs/srv", "h/mono/node_modules", "h/mono/package.json"]),
             ("h/plain/s.py", vec!["h/plain"]),
             ("h/loose.py", vec!["h/loose.py"]),
             ("h/Downloads/d.py", vec!["h/Downloads/d.py"]),

@@ -148,7 +148,7 @@ fn a_script_gets_its_project_and_private_directories() {
     assert_eq!(access(grants, &world.at("bin/node")), Some(Access::Read));
     assert_eq!(access(grants, Path::new("/usr")), Some(Access::Read));
     assert_eq!(access(grants, Path::new("/dev/null")), Some(Access::Write));
-    for closed in ["/", "/proc", "/proc/self", "/tmp", "/run", "/etc", "/etc/resolv.conf", "/home"] {
+    for closed in ["/", "/proc", "/tmp", "/run", "/etc", "/etc/resolv.conf", "/home"] {
         assert_eq!(access(grants, Path::new(closed)), None, "{closed}");
     }
     let home = PathBuf::from(var(&run.step.env, "HOME").unwrap());
@@ -187,7 +187,8 @@ fn the_environment_is_cut() {
         assert_eq!(var(&run.step.env, name), Some(OsStr::new("v")), "{name}");
     }
     assert!(!format!("{run:?}").contains("DECLARED_TOKEN\", \"v"));
-    assert!(var(&run.step.env, "TMPDIR").is_some_and(|t| t.to_string_lossy().ends_with("/tmp")));
+    let tmp = fs::read_link(var(&run.step.env, "TMPDIR").unwrap()).unwrap();
+    assert_eq!(access(&run.step.confinement.grants, &tmp), Some(Access::Write));
 }
 
 #[test]
@@ -520,7 +521,7 @@ fn profiles_set_variables_and_arguments() {
     assert_eq!(var(&run.step.env, "FIRST"), Some(home.join("f").as_os_str()));
     assert_eq!(var(&run.step.env, "SECOND"), Some(OsStr::new("mine")));
     assert_eq!(run.step.args, ["x", "--flag=a"]);
-    assert_eq!(world.run("gosrv --flag=b").step.args, ["--flag=b"]);
+    assert_eq!(world.run("gosrv --flag=a x").step.args, ["--flag=a", "x"]);
     // What the profile adds is no part of what the user configured.
     assert_eq!(run.identity.args, world.run("gosrv x").identity.args);
 }

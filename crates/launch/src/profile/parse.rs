@@ -1,6 +1,6 @@
 //! One profile's text.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use super::Profile;
 
@@ -35,6 +35,11 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, (Option<usize>, S
     if let Some((name, _)) = profile.variables.iter().find(|(_, value)| value.contains('\0')) {
         return Err((line_of(name), format!("the value of {name} holds a zero byte: remove it")));
     }
+    if let Some(path) = profile.files.keys().find(|p| !inside(Path::new(p))) {
+        let why =
+            format!("{path:?} is no place in the private home: write a path without / in front and without \"..\"");
+        return Err((line_of(path), why));
+    }
     if let Some(path) = profile.state.iter().find(|p| !p.starts_with("~/")) {
         return Err((
             line_of(path),
@@ -42,4 +47,9 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, (Option<usize>, S
         ));
     }
     Ok(profile)
+}
+
+/// Whether a path stays where it begins.
+fn inside(path: &Path) -> bool {
+    path.components().next().is_some() && path.components().all(|part| matches!(part, Component::Normal(_)))
 }
