@@ -192,10 +192,15 @@ class Server:
             text = re.sub(pattern, "~", text)
         return text
 
+    def session(self, command):
+        """Starts it, in its working directory as each run finds it."""
+        self.fresh()
+        more = self.entry.get("unconfined", {}) if command == self.command else {}
+        return Session(self.scratch, command, self.work, {**self.env, **more})
+
     def visit(self, command):
         """Starts it, lists its tools and calls one."""
-        self.fresh()
-        session = Session(self.scratch, command, self.work, self.env)
+        session = self.session(command)
         try:
             session.open()
             tools = session.tools()
@@ -220,8 +225,7 @@ class Server:
         """The median time from the start to the answer to `initialize`."""
         took = []
         for _time in range(times):
-            self.fresh()
-            session = Session(self.scratch, command, self.work, self.env)
+            session = self.session(command)
             try:
                 took.append(session.open())
             finally:
