@@ -50,6 +50,10 @@ tried("bad pointer", badly)
 "#;
 
 fn setup(user: Option<u32>) -> Setup {
+    setup_with(user, Access::Write)
+}
+
+fn setup_with(user: Option<u32>, work: Access) -> Setup {
     let mut setup = Setup::new(user);
     for dir in ["read", "closed", "work"] {
         fs::create_dir(setup.dir().join(dir)).unwrap();
@@ -61,7 +65,7 @@ fn setup(user: Option<u32>) -> Setup {
     common::script(&setup.dir().join("work/script"), "#!/usr/bin/env true\n");
     common::script(&setup.dir().join("calls.py"), CALLS);
     setup.grant("read", Access::Read);
-    setup.grant("work", Access::Write);
+    setup.grant("work", work);
     setup.grant("calls.py", Access::Read);
     setup.own_everything();
     setup.step.program = PYTHON.into();
@@ -77,9 +81,10 @@ fn record(text: &str) -> Record {
 
 #[test]
 fn files_are_written_down_and_nothing_else_changes() {
-    for user in users() {
-        let plain = setup(user).run(&[]);
-        let setup = setup(user);
+    // What the guardian writes for the server is written down on the way.
+    for (user, work) in users().into_iter().flat_map(|user| [(user, Access::Write), (user, Access::Edit)]) {
+        let plain = setup_with(user, work).run(&[]);
+        let setup = setup_with(user, work);
         let (output, text) = setup.run(&["observe"]);
         assert!(plain.0.contains("absolute done") && plain.0.contains("closed 13"), "{plain:?}");
         assert_eq!(output, plain.0, "observing changes nothing, as {user:?}");
@@ -102,12 +107,20 @@ fn files_are_written_down_and_nothing_else_changes() {
             ("closed/two", Use::Read, false),
             ("work/script", Use::Execute, true),
         ] {
+            // Where the guardian writes, the filter answers openat2 as a kernel without it.
+            if path == "closed/two" && work == Access::Edit {
+                continue;
+            }
             let path = setup.dir().join(path).to_str().unwrap().to_owned();
             assert!(all.contains(&(path.clone(), how, allowed)), "{path} {how:?} {allowed} as {user:?} in {all:#?}");
         }
         let closed = setup.dir().join("closed");
         let below: Vec<_> = all.iter().filter(|(p, ..)| Path::new(p).starts_with(&closed)).collect();
-        assert_eq!(below.len(), 6, "neither what is missing nor a path alone: {below:?}");
+        assert_eq!(
+            below.len(),
+            if work == Access::Edit { 5 } else { 6 },
+            "neither what is missing nor a path alone: {below:?}"
+        );
         for program in [PYTHON, "/usr/bin/env", "/usr/bin/true"] {
             let real = fs::canonicalize(program).unwrap().to_str().unwrap().to_owned();
             assert!(all.contains(&(real.clone(), Use::Execute, true)), "{real} as {user:?} in {all:#?}");
