@@ -12,7 +12,7 @@ BINARIES := -p firedoor-cli -p firedoor-shim
 DENY_VERSION := 0.20.2
 DENY := $(TARGET)/tools/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 
-.PHONY: help setup ui build demo test lint audit bench app e2e eval escape conformance cross package fuzz
+.PHONY: help setup ui build demo test lint audit bench app e2e eval escape guest conformance cross package fuzz
 
 help: ## this list
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 20
@@ -73,8 +73,13 @@ eval: build ## detectors on the corpora given by CORPORA=dir
 	@[ -n "$(CORPORA)" ] || { echo "make eval: name the folder of the corpora: make eval CORPORA=dir" >&2; exit 2; }
 	@python3 tests/eval/evaluate.py "$(TARGET)/release/firedoor" "$(CORPORA)" --held-out tests/eval/held-out.tsv
 
-escape: build ## sandbox escape probes, baseline first; TRIES=100000 for long races
+escape: build ## sandbox escape probes, baseline first; RUNS=20 TRIES=100000 for long
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/escape/escape.py
+
+guest: ## the sandbox under Debian's kernel, in an emulated machine
+	@scripts/setup guest
+	cargo build --locked -p firedoor-cli
+	@tests/escape/guest.sh "$(TARGET)/debug"
 
 conformance: ## the MCP conformance suite, direct and through Firedoor
 	@echo "make conformance: not built yet; it needs the HTTP transport" >&2; exit 2

@@ -2,9 +2,10 @@
 """Escape probes: first without a sandbox, then inside `firedoor sandbox run`, as an ordinary user.
 
 One line per probe: its name, the baseline, inside. A probe that is not open in the baseline proves nothing and does not
-count. Exit code 1 when one is open inside.
+count; those against the guardian have no baseline and count. The last ones end their sandbox, so each gets its own. Exit
+code 1 when one is open inside.
 
-usage: escape.py [PROBE...]    with FIREDOOR_BIN_DIR; TRIES=100000 for long races
+usage: escape.py [PROBE...]    with FIREDOOR_BIN_DIR; RUNS=20 TRIES=100000 for many runs and long races
 """
 import ctypes, os, pathlib, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 
@@ -37,7 +38,11 @@ class Outside:
         self.settings["UNIXDIR"] = root / "run/d"
         self.stream("GOODUNIX", socket.AF_UNIX, str(root / "run/g"))
         self.stream("ABSTRACT", socket.AF_UNIX, "\0firedoor-probe-%d" % os.getpid())
+        # The granted port, at an address that is not granted.
+        self.stream("OTHERTCP", socket.AF_INET, ("127.0.0.2", self.settings["GOODTCP"]))
+        self.stalled()
         self.datagrams("UDP", socket.AF_INET, ("127.0.0.1", 0))
+        self.datagrams("UDP2", socket.AF_INET, ("127.0.0.1", 0))
         self.datagrams("UNIXD", socket.AF_UNIX, str(root / "run/u"))
         key = "firedoor-probe-%d" % os.getpid()
         libc.syscall(248, b"user", key.encode(), b"made up", 7, ctypes.c_long(-4))
@@ -71,6 +76,17 @@ class Outside:
                 c.close()
 
         threading.Thread(target=serve, daemon=True).start()
+
+    def stalled(self):
+        """A listener whose queue is full: who connects waits."""
+        self.full = socket.socket()
+        self.full.bind(("127.0.0.1", 0))
+        self.full.listen(0)
+        self.settings["STALLED"] = self.full.getsockname()[1]
+        self.waiting = [socket.socket() for _ in range(4)]
+        for s in self.waiting:
+            s.setblocking(False)
+            s.connect_ex(self.full.getsockname())
 
     def datagrams(self, name, family, address):
         s = socket.socket(family, socket.SOCK_DGRAM)
@@ -119,11 +135,96 @@ def run(outside, command, settings, names):
         "survivor": (outside.work / "survived").exists(),
         "signal_owner": outside.signals.exists(),
         "race_message_name": reached.get("UDP", 0) > 0,
+        "race_messages_name": reached.get("UDP2", 0) > 0,
     }
     for name, yes in seen.items():
         if found.get(name, [""])[0] == "asked":
             found[name] = ["open" if yes else "blocked", "seen from outside"]
     return found, reached
+
+
+def children(pid):
+    return [int(n) for n in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def alive(program):
+    """Processes that run it, whatever their parents and sessions."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.readlink(entry / "exe") == str(program):
+                found.append(int(entry.name))
+        except OSError:
+            pass
+    return found
+
+
+def until(done, limit):
+    """How long it took; None when it did not come to that."""
+    start = time.monotonic()
+    while time.monotonic() - start < limit:
+        if done():
+            return time.monotonic() - start
+        time.sleep(0.02)
+    return None
+
+
+def hostile(outside, sandbox, probes, name, act):
+    """A probe that ends its sandbox: it has to be gone soon, with nothing left. `act` is what happens from outside."""
+    file = outside.work / "settings"
+    file.write_text("".join(f"{k}={v}\n" for k, v in (outside.settings | {"INSIDE": "1"}).items()))
+    env = {"HOME": str(outside.home), "PATH": "/usr/bin:/bin"}
+    # A file: who is left holds a pipe open.
+    log = tempfile.TemporaryFile("w+")
+    run = subprocess.Popen([*sandbox, str(file), name], env=env, cwd=outside.work, stdout=subprocess.DEVNULL, stderr=log)
+    if until(lambda: alive(probes), 10) is None:
+        run.kill()
+        return ["missing", "it did not start"]
+    guardian = children(run.pid)[0]
+    began = time.monotonic()
+    act(run.pid, guardian)
+    took = until(lambda: run.poll() is not None and not alive(probes), 30)
+    log.seek(0)
+    said = log.read().strip().splitlines()
+    if took is None:
+        for pid in [run.pid, guardian, *alive(probes)]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        return ["open", "still there after 30 s"]
+    detail = next((line for line in said if "used more" in line), f"all gone in {time.monotonic() - began:.1f} s")
+    return ["blocked", detail]
+
+
+def wait(seconds):
+    return lambda *_: time.sleep(seconds)
+
+
+def kill_caller(caller, _):
+    time.sleep(0.5)
+    os.kill(caller, signal.SIGKILL)
+
+
+def kill_guardian(_, guardian):
+    time.sleep(0.5)
+    os.kill(guardian, signal.SIGKILL)
+
+
+def stop_guardian(caller, guardian):
+    time.sleep(0.5)
+    os.kill(guardian, signal.SIGSTOP)
+    os.kill(caller, signal.SIGKILL)
+
+
+# Name in the table, probe, and what happens from outside.
+HOSTILE = [
+    ("fork_bomb", "fork_bomb", wait(0)),
+    ("memory_hog", "memory_hog", wait(0)),
+    ("flood_caller_killed", "flood", kill_caller),
+    ("flood_guardian_killed", "flood", kill_guardian),
+    ("flood_guardian_stopped", "flood", stop_guardian),
+]
 
 
 def main():
@@ -141,29 +242,56 @@ def main():
         os.setresuid(ORDINARY, ORDINARY, ORDINARY)
         libc.prctl(4, 1, 0, 0, 0)  # dumpable again, as after a login
     outside = Outside(root)
+    wanted = sys.argv[1:]
+    runs = int(os.environ.get("RUNS", "1"))
+    profiles = outside.home / ".config/firedoor/profiles"
+    profiles.mkdir(parents=True)
+    # Of its own, so that the bombs stay small.
+    (profiles / "tight.toml").write_text('description = "probes"\nmatch = {}\n[limits]\nmemory = "512MiB"\nprocesses = 300\n')
+    grants = ["--rw", outside.work, "--ro", probes, "--unix", outside.settings["GOODUNIX"]]
+    for port in ("GOODTCP", "STALLED"):
+        grants += ["--host", f"127.0.0.1:{outside.settings[port]}"]
+    sandbox = [str(w) for w in (firedoor, "sandbox", "run", *grants)]
+    tight = [*sandbox, "--profile", "tight", "--", str(probes)]
+    sandbox += ["--", str(probes)]
+    hits, opened = {}, set()
     try:
-        names = sys.argv[1:]
         time.sleep(0.5)
-        base, _ = run(outside, [str(probes)], {"BASE": "1"}, names)
-        sandbox = [str(firedoor), "sandbox", "run", "--rw", str(outside.work), "--ro", str(probes), "--host", f"127.0.0.1:{outside.settings['GOODTCP']}", "--unix", str(outside.settings["GOODUNIX"]), "--", str(probes)]
-        inside, reached = run(outside, sandbox, {"INSIDE": "1"}, names)
+        names = [n for n in wanted if n not in {name for name, *_ in HOSTILE}]
+        base, inside = {}, {}
+        if names or not wanted:
+            base, _ = run(outside, [str(probes)], {"BASE": "1"}, names)
+        for number in range(runs):
+            if names or not wanted:
+                inside, reached = run(outside, sandbox, {"INSIDE": "1"}, names)
+                hits = {k: hits.get(k, 0) + reached.get(k, 0) for k in hits | reached}
+            for name, probe, act in HOSTILE:
+                if not wanted or name in wanted:
+                    base[name] = ["absent", "inside only"]
+                    inside[name] = hostile(outside, tight, probes, probe, act)
+            opened |= {(number, n) for n, (state, _) in inside.items() if state == "open"}
+            if runs > 1:
+                print(f"run {number + 1} of {runs}: open {sorted(n for i, n in opened if i == number)}", file=sys.stderr, flush=True)
     finally:
         outside.end()
         shutil.rmtree(root, ignore_errors=True)
-    open_before = open_now = missing = broken = 0
-    for name, (state, _) in base.items():
+    counted = still_open = missing = broken = 0
+    ever = {n for _, n in opened}
+    for name, (state, before) in base.items():
         now, detail = inside.get(name, ["missing", "the probe did not run"])
+        now = "open" if name in ever else now
         # Probes of the guardian have no baseline.
-        counts = name not in MUST_WORK and (state == "open" or state == "absent" and now == "open")
-        open_before += counts
-        open_now += now == "open" and counts
+        counts = name not in MUST_WORK and (state == "open" or before in ("no guardian", "no shim", "inside only"))
+        counted += counts
+        still_open += now == "open" and counts
         missing += now == "missing"
         broken += name in MUST_WORK and now != "open"
         print(f"{name:26} {state:8} {now:8} {detail}")
-    print(f"{open_before} open without a sandbox, {open_now} of them open inside; from outside: {reached}")
+    print(f"seen from outside: {hits}")
     if broken:
         print(f"{broken} that must work inside, and does not")
-    sys.exit(1 if open_now or missing or broken else 0)
+    print(f"open inside: {still_open} of {counted} ({runs} runs, {missing} did not run)")
+    sys.exit(1 if still_open or missing or broken else 0)
 
 
 main()

@@ -106,7 +106,8 @@ static void tcp_multipath(void) { tcp(262); }
 static void tcp_v6_mapped(void) { struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons(atoi(setting("TCP")))}; inet_pton(AF_INET6, "::ffff:127.0.0.1", &a.sin6_addr); int s = sock(AF_INET6, SOCK_STREAM, 0); TRY(connect(s, (void *)&a, sizeof a), "connect"); send(s, "x", 1, MSG_NOSIGNAL); replied(s); }
 static void tcp_unspecified(void) { struct sockaddr_in a = loopback(setting("TCP")); a.sin_addr.s_addr = 0; int s = sock(AF_INET, SOCK_STREAM, 0); TRY(connect(s, (void *)&a, sizeof a), "connect"); send(s, "x", 1, MSG_NOSIGNAL); replied(s); }
 static void tcp_fast_open(void) { struct sockaddr_in a = loopback(setting("TCP")); int s = sock(AF_INET, SOCK_STREAM, 0); TRY(sendto(s, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL, (void *)&a, sizeof a), "sendto"); replied(s); }
-static void tcp_fast_open_message(void) { struct sockaddr_in a = loopback(setting("TCP")); struct iovec v = {"x", 1}; struct mmsghdr m = {.msg_hdr = {.msg_name = &a, .msg_namelen = sizeof a, .msg_iov = &v, .msg_iovlen = 1}}; int s = sock(AF_INET, SOCK_STREAM, 0); TRY(sendmmsg(s, &m, 1, MSG_FASTOPEN | MSG_NOSIGNAL), "sendmmsg"); replied(s); }
+static void tcp_fast_open_messages(void) { struct sockaddr_in a = loopback(setting("TCP")); struct iovec v = {"x", 1}; struct mmsghdr m = {.msg_hdr = {.msg_name = &a, .msg_namelen = sizeof a, .msg_iov = &v, .msg_iovlen = 1}}; int s = sock(AF_INET, SOCK_STREAM, 0); TRY(sendmmsg(s, &m, 1, MSG_FASTOPEN | MSG_NOSIGNAL), "sendmmsg"); replied(s); }
+static void tcp_fast_open_message(void) { struct sockaddr_in a = loopback(setting("TCP")); struct iovec v = {"x", 1}; struct msghdr m = {.msg_name = &a, .msg_namelen = sizeof a, .msg_iov = &v, .msg_iovlen = 1}; int s = sock(AF_INET, SOCK_STREAM, 0); TRY(sendmsg(s, &m, MSG_FASTOPEN | MSG_NOSIGNAL), "sendmsg"); replied(s); }
 static void tcp_fast_open_connect(void) { int one = 1, s = sock(AF_INET, SOCK_STREAM, 0); struct sockaddr_in a = loopback(setting("TCP")); TRY(setsockopt(s, IPPROTO_TCP, 30, &one, sizeof one), "TCP_FASTOPEN_CONNECT"); TRY(connect(s, (void *)&a, sizeof a), "connect"); TRY(send(s, "x", 1, MSG_NOSIGNAL), "send"); replied(s); }
 static void route_header(void) { char h[24] = {0, 2, 4, 1}; TRY(setsockopt(sock(AF_INET6, SOCK_STREAM, 0), 41, 57, h, sizeof h) && errno != EINVAL ? -1 : 0, "IPV6_RTHDR"); open_("accepted"); }
 static void source_route(void) { unsigned char o[8] = {0x89, 7, 4, 127, 0, 0, 1, 0}; TRY(setsockopt(sock(AF_INET, SOCK_STREAM, 0), 0, 4, o, sizeof o), "IP_OPTIONS"); open_("accepted"); }
@@ -337,18 +338,22 @@ static void exhaust_descriptors(void) { /* the same with descriptors passed on *
     for (int i = 0; i < 200; i++) sendmsg(p[0], &m, MSG_DONTWAIT | MSG_NOSIGNAL);
     struct sockaddr_in a = loopback(setting("TCP")); TRY(connect(sock(AF_INET, SOCK_STREAM, 0), (void *)&a, sizeof a), "connect"); open_("connected"); }
 
+#include "against_guardian.h"
+
 #define P(name) {#name, name}
 static struct { const char *name; void (*run)(void); } probes[] = {
     P(read_secret), P(list_home), P(append_startup_file), P(truncate_file), P(create_in_home), P(hard_link), P(symbolic_link), P(rename_out), P(change_mode), P(change_mode_at), P(change_times), P(change_owner), P(change_attribute), P(device_memory), P(root_of_process), P(cwd_of_process),
-    P(tcp_local), P(tcp_multipath), P(tcp_v6_mapped), P(tcp_unspecified), P(tcp_fast_open), P(tcp_fast_open_message), P(tcp_fast_open_connect), P(route_header), P(source_route), P(udp_sendto), P(udp_connect), P(udp_sendmsg), P(udp_sendmmsg), P(udp_unspecified_family), P(udp_reconnected), P(udp_from_v6), P(ping), P(listen_everywhere), P(listen_unbound), P(udp_port), P(vsock), P(crypto_socket), P(netlink_audit), P(netlink_events),
+    P(tcp_local), P(tcp_multipath), P(tcp_v6_mapped), P(tcp_unspecified), P(tcp_fast_open), P(tcp_fast_open_message), P(tcp_fast_open_messages), P(tcp_fast_open_connect), P(route_header), P(source_route), P(udp_sendto), P(udp_connect), P(udp_sendmsg), P(udp_sendmmsg), P(udp_unspecified_family), P(udp_reconnected), P(udp_from_v6), P(ping), P(listen_everywhere), P(listen_unbound), P(udp_port), P(vsock), P(crypto_socket), P(netlink_audit), P(netlink_events),
     P(unix_stream), P(unix_relative), P(unix_linked), P(unix_datagram), P(unix_pair_datagram), P(unix_pair_raw), P(unix_abstract), P(unix_bind_abstract),
-    P(race_port), P(race_unix_path), P(race_unix_family), P(race_unix_link), P(race_own_socket), P(race_message_name), P(race_descriptor),
+    P(race_port), P(race_unix_path), P(race_unix_family), P(race_unix_link), P(race_own_socket), P(race_message_name), P(race_messages_name), P(race_message_blocks), P(race_message_control), P(race_descriptor), P(race_address),
     P(tree_hook), P(tree_config), P(tree_config_truncated), P(tree_config_linked), P(tree_config_mode), P(tree_config_replaced), P(tree_deep), P(tree_upper_case), P(tree_startup_file), P(tree_through_link), P(tree_dangling_link), P(tree_directory_moved), P(tree_git_file), P(tree_git_link), P(tree_by_home), P(tree_git_moved_away), P(tree_exchanged), P(tree_bare_repository), P(tree_common_directory), P(tree_nameless), P(tree_nameless_empty), P(tree_reopened), P(tree_reopened_path), P(tree_by_directory), P(tree_openat2), P(tree_node), P(tree_socket), P(tree_device), P(tree_config_removed), P(tree_ordinary),
     P(race_tree_path), P(race_tree_rename), P(race_tree_outside), P(race_tree_link), P(race_tree_last), P(race_tree_holder), P(race_tree_directory),
-    P(trace), P(trace_guardian), P(process_environment), P(process_arguments), P(process_maps), P(process_memory), P(guardian_memory), P(read_memory), P(take_descriptor), P(signal_process), P(signal_by_pidfd), P(signal_owner), P(stop_guardian), P(limit_process), P(renice_user),
+    P(trace), P(trace_guardian), P(process_environment), P(process_arguments), P(process_maps), P(process_memory), P(guardian_memory), P(read_memory), P(take_descriptor), P(signal_process), P(signal_by_pidfd), P(signal_owner), P(stop_guardian), P(signal_guardian), P(signal_caller), P(signal_guardians_group), P(trace_caller), P(read_guardian), P(limit_guardian), P(guardian_descriptor), P(own_memory_file), P(limit_process), P(renice_user),
     P(user_namespace), P(cloned_namespace), P(clone_three), P(own_table), P(ring), P(key_planted), P(key_found), P(shared_memory), P(fault_handler), P(bpf_map), P(personality_bits), P(queue), P(handle_of_file), P(x32_call), P(x32_socket), P(call_32_bit), P(terminal_input), P(privileged_program),
-    P(environment_secret), P(inherited_descriptor), P(exhaust_guardian), P(exhaust_descriptors), P(survivor),
+    P(environment_secret), P(inherited_descriptor), P(exhaust_guardian), P(exhaust_descriptors), P(exhaust_connects), P(exhaust_mixed), P(huge_blocks), P(survivor),
 };
+/* Only by name: each ends its own sandbox. */
+static struct { const char *name; void (*run)(void); } lethal[] = {P(fork_bomb), P(memory_hog), P(flood)};
 
 int main(int count, char **words) {
     FILE *f = count > 1 ? fopen(words[1], "r") : 0;
@@ -356,6 +361,8 @@ int main(int count, char **words) {
     while (settings < 64 && fscanf(f, "%31[^=]=%255[^\n]\n", names[settings], values[settings]) == 2) settings++;
     fclose(f);
     guardian = getppid();
+    for (unsigned i = 0; i < sizeof lethal / sizeof *lethal; i++)
+        if (count == 3 && !strcmp(words[2], lethal[i].name)) { current = lethal[i].name; lethal[i].run(); return 0; }
     for (unsigned i = 0; i < sizeof probes / sizeof *probes; i++) {
         int wanted = count == 2;
         for (int j = 2; j < count; j++) wanted |= !strcmp(words[j], probes[i].name);
