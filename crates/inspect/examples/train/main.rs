@@ -1,9 +1,11 @@
-//! Makes the weights of the injection model from the corpora, and says what they are worth on texts that were held out.
+//! Makes the weights of the injection model from the corpora and `kinds.toml`, and says what they are worth on texts that
+//! were held out.
 //!
 //! `cargo run --release -p firedoor-inspect --example train -- CORPORA OUT [DIRECTORY OF ORDINARY TEXTS…]`
 //!
 //! Records are split by their `group`: about a fifth of each source's groups is never trained on. Thresholds come from
-//! three folds within the rest. The seed is fixed; the same inputs give the same file.
+//! three folds within the rest. Whole sources are left out in turn, to see what a source that nobody knew would look like.
+//! The seed is fixed; the same inputs give the same file.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring program")]
 
 use std::{
@@ -13,11 +15,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use firedoor_inspect::injection::{
-    model::{BITS, Model, blocks, features, windows},
-    readings,
+use firedoor_inspect::{
+    Inspector,
+    injection::{
+        model::{BITS, Model, blocks, features, windows},
+        readings,
+    },
+    record::inspect_record,
 };
-use firedoor_model::Digest;
+use firedoor_model::{Confidence, Digest, Severity};
+
+mod kinds;
+
+use kinds::{Draw, Kinds};
+
+/// Texts drawn of each kind: attacks in results, in definitions, honest ones.
+const DRAWN: [(&str, usize); 3] = [("attack", 4000), ("poison", 1500), ("honest", 3500)];
 
 /// Rounds: in each, an attack's highest-scoring window stands for it.
 const ROUNDS: usize = 4;
@@ -39,6 +52,8 @@ struct Bag {
     texts: Vec<(String, u8)>,
     weight: f32,
     definition: bool,
+    /// The record, for the whole detector to judge; empty where there is none.
+    line: String,
 }
 
 struct Window {
@@ -62,13 +77,20 @@ fn main() {
         bags.extend(text.lines().filter_map(bag));
         bags.extend(text.lines().filter_map(carrier));
     }
+    bags.extend(drawn(&bags));
     let mut count: BTreeMap<(String, bool), f32> = BTreeMap::new();
     bags.iter().for_each(|b| *count.entry((b.source.clone(), b.malicious)).or_default() += 1.0);
     for b in &mut bags {
         let n = count[&(b.source.clone(), b.malicious)];
         if b.malicious {
             // Plain task hijacks carry no sign of their own; too much of them teaches that every request is an attack.
-            let most = if b.source == "bipia" { SOURCE_WEIGHT / 4.0 } else { SOURCE_WEIGHT };
+            // Kinds are what is known of sources that nobody has seen yet.
+            let most = match b.source.as_str() {
+                "bipia" => SOURCE_WEIGHT / 4.0,
+                "kinds/attack" => SOURCE_WEIGHT * 4.0,
+                "kinds/poison" => SOURCE_WEIGHT * 2.0,
+                _ => SOURCE_WEIGHT,
+            };
             b.weight = (most / n).min(3.0);
         }
         // Honest texts with the words that attacks use, or with the surroundings that attacks stand in.
@@ -105,11 +127,12 @@ fn main() {
             texts: texts_of,
             weight: 1.0,
             definition: false,
+            line: String::new(),
         });
     }
     println!("ordinary texts: {texts}");
     let held: Vec<bool> = held_out(&bags);
-    let chosen = bags.iter().zip(&held).filter(|(b, held)| **held && b.source != "ordinary" && b.source != "carrier");
+    let chosen = bags.iter().zip(&held).filter(|(b, held)| **held && !b.line.is_empty());
     let chosen: BTreeSet<(&str, u64)> = chosen.map(|(b, _)| (b.source.as_str(), hash(&b.group))).collect();
     chosen.iter().for_each(|(source, group)| println!("held\t{source}\t{group:x}"));
     let train: Vec<usize> = (0..bags.len()).filter(|i| !held[*i]).collect();
@@ -127,6 +150,7 @@ fn main() {
         scores[i] = score(&model, &bags[i]);
     }
     report(&bags, &held, &scores);
+    leave_out(&bags, &train);
     fs::write(out, model.file()).unwrap();
     println!("weights {} {out}", Digest::of(&model.file()));
 }
@@ -156,7 +180,8 @@ fn bag(line: &str) -> Option<Bag> {
     if source == "agentdojo_honest" && kind == "session" {
         let steps = record["payload"]["steps"].as_array()?;
         let texts = steps.iter().flat_map(|s| readings(&s["result"].to_string())).collect();
-        return Some(Bag { source, group: text("group"), malicious, texts, weight: 1.0, definition: false });
+        let line = line.to_owned();
+        return Some(Bag { source, group: text("group"), malicious, texts, weight: 1.0, definition: false, line });
     }
     // Requests of users that are attacks only beside a certain server.
     if source == "mcpsecbench" || !["tool_result", "prompt", "tool_description"].contains(&kind.as_str()) {
@@ -178,7 +203,7 @@ fn bag(line: &str) -> Option<Bag> {
         texts.retain(|t| t.1 > 0);
         texts.push((joined, 0));
     }
-    Some(Bag { source, group: text("group"), malicious, texts, weight: 1.0, definition })
+    Some(Bag { source, group: text("group"), malicious, texts, weight: 1.0, definition, line: line.to_owned() })
 }
 
 /// The ordinary sentence that a made-up attack begins with.
@@ -197,7 +222,100 @@ fn carrier(line: &str) -> Option<Bag> {
         texts,
         weight: 0.5,
         definition: false,
+        line: String::new(),
     })
+}
+
+/// Texts of the kinds that `kinds.toml` knows, half of the attacks between pieces of honest texts.
+fn drawn(honest: &[Bag]) -> Vec<Bag> {
+    let kinds = Kinds::load();
+    let mut draw = Draw::new(0x5EED);
+    let held = held_out(honest);
+    let carriers: Vec<&str> = honest
+        .iter()
+        .zip(held)
+        .filter(|(b, held)| !held && !b.malicious && !b.definition && b.source.starts_with("benign"))
+        .filter_map(|(b, _)| b.texts.first().map(|t| t.0.as_str()).filter(|t| t.len() > 400 && t.is_ascii()))
+        .collect();
+    let mut out = Vec::new();
+    for (kind, count) in DRAWN {
+        for i in 0..count {
+            let mut text = kinds.one(kind, &mut draw);
+            if kind == "attack" && i % 2 == 0 && !carriers.is_empty() {
+                let carrier = carriers[draw.below(carriers.len())];
+                let at = draw.below(carrier.len() - 300);
+                text = format!("{} {text} {}", &carrier[at..at + 150], &carrier[at + 150..at + 300]);
+            }
+            let texts =
+                vec![(readings(&serde_json::to_string(&text).unwrap()).into_iter().next().unwrap_or_default().0, 0)];
+            out.push(Bag {
+                source: format!("kinds/{kind}"),
+                group: format!("{kind} {i}"),
+                malicious: kind != "honest",
+                texts,
+                weight: 1.0,
+                definition: kind == "poison",
+                line: String::new(),
+            });
+        }
+    }
+    out
+}
+
+/// Sources that share texts with each other.
+fn family(source: &str) -> &str {
+    match source {
+        "xinjectagent" | "obfuscated_injections" => "injecagent",
+        "cyberseceval_pi_multilingual" => "cyberseceval_pi",
+        "cisco_yara_tests" => "cisco_evals",
+        other => other,
+    }
+}
+
+/// Leaves each family of sources out in turn and lets the whole detector, with phrases and thresholds as they are, judge
+/// its attacks; honest texts are judged by the models that did not see their third.
+fn leave_out(bags: &[Bag], train: &[usize]) {
+    let caught = |inspector: &Inspector, bag: &Bag| {
+        inspect_record(inspector, &bag.line).is_ok_and(|r| {
+            r.findings.iter().any(|f| {
+                f.severity >= Severity::Medium && f.confidence >= Confidence::Likely && f.detector != "call/secret"
+            })
+        })
+    };
+    let families: BTreeSet<&str> =
+        bags.iter().filter(|b| b.malicious && !b.line.is_empty()).map(|b| family(&b.source)).collect();
+    println!("--- whole sources left out, judged by the whole detector");
+    for left in families {
+        let rest: Vec<usize> =
+            train.iter().copied().filter(|i| !bags[*i].malicious || family(&bags[*i].source) != left).collect();
+        let inspector = Inspector::with_weights(&learn(bags, &rest).file()).unwrap();
+        let mut table: BTreeMap<(&str, bool), (usize, usize)> = BTreeMap::new();
+        for bag in bags.iter().filter(|b| b.malicious && !b.line.is_empty() && family(&b.source) == left) {
+            let row = table.entry((&bag.source, bag.definition)).or_default();
+            row.0 += usize::from(caught(&inspector, bag));
+            row.1 += 1;
+        }
+        for ((source, definition), (hit, all)) in table {
+            println!("  {source:30} definition={definition} {hit} of {all}, {:.1} %", 100.0 * hit as f32 / all as f32);
+        }
+    }
+    let mut wrong: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for fold in 0..3u64 {
+        let part = |i: &usize| hash(&format!("fold/{}", bags[*i].group)) % 3 == fold;
+        let rest: Vec<usize> = train.iter().copied().filter(|i| !part(i)).collect();
+        let inspector = Inspector::with_weights(&learn(bags, &rest).file()).unwrap();
+        let honest = train.iter().filter(|i| part(i) && !bags[**i].malicious && !bags[**i].line.is_empty());
+        for bag in honest.map(|i| &bags[*i]) {
+            let row = wrong.entry(&bag.source).or_default();
+            let is = caught(&inspector, bag);
+            row.0 += usize::from(is);
+            row.1 += 1;
+            if is {
+                println!("  wrong: {} {}", bag.source, bag.group.chars().take(80).collect::<String>());
+            }
+        }
+    }
+    wrong.iter().for_each(|(source, (hit, all))| println!("  {source:36} {hit} of {all} honest"));
 }
 
 /// FNV-1a: the split must not depend on a library's hash.
@@ -261,6 +379,15 @@ fn learn(bags: &[Bag], chosen: &[usize]) -> Model {
                 }
             }
             chosen.extend(best.iter().map(|(b, (_, w))| (*w, 1.0, bags[*b].weight)));
+        }
+        if round > 0 {
+            // What is far from an attack already teaches little: one in four of it stays.
+            chosen = chosen
+                .into_iter()
+                .enumerate()
+                .filter(|(i, (w, label, _))| *label > 0.0 || i % 4 == 0 || logit(&weights, bias, of(bags, w)).0 > -6.0)
+                .map(|(_, c)| c)
+                .collect();
         }
         for _ in 0..EPOCHS {
             for i in (1..chosen.len()).rev() {
