@@ -78,7 +78,19 @@ fn in_words(question: &Question) -> String {
         question.arguments.visible(4000),
         question.id
     ));
+    let rule = question.findings.first();
+    if let Some(command) = rule.and_then(|f| silencing(&question.entry.to_string(), question.tool.raw(), &f.detector)) {
+        out.push_str(&format!("\n  never ask about this again: {command}"));
+    }
     out
+}
+
+/// The rule that silences one detector for one tool. `None` where a shell could read a name as more than a word.
+fn silencing(entry: &str, tool: &str, detector: &str) -> Option<String> {
+    let part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'/' | b':');
+    let word = |text: &str| !text.is_empty() && !text.starts_with('-') && text.bytes().all(part);
+    let plain = word(entry) && word(tool) && word(detector);
+    plain.then(|| format!("firedoor rules add allow --entry {entry} --tool {tool} --detector {detector}"))
 }
 
 fn place(evidence: &Evidence) -> String {
@@ -117,5 +129,19 @@ pub fn settled(engine: &mut Engine, request: &Request) -> Result<ExitCode, Failu
             Ok(ExitCode::SUCCESS)
         }
         _ => Err(unexpected()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_to_copy_holds_plain_words_only() {
+        let want = "firedoor rules add allow --entry c/user/s --tool send_email --detector flow/secret";
+        assert_eq!(silencing("c/user/s", "send_email", "flow/secret").as_deref(), Some(want));
+        for tool in ["a; rm -rf ~", "$(id)", "-x", "", "a b", "a\nb"] {
+            assert_eq!(silencing("c/user/s", tool, "flow/secret"), None, "{tool}");
+        }
     }
 }

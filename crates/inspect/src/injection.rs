@@ -4,6 +4,7 @@
 //! log-odds of talking to the reader, phrases of attacks add to them, and a threshold decides. Where the text was hidden
 //! the threshold is lower: honest data has little reason to hide orders.
 
+mod disguise;
 pub(crate) mod layers;
 pub mod model;
 pub(crate) mod phrases;

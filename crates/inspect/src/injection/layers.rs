@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::OnceLock};
 
 use regex::Regex;
 
+use super::disguise;
 use crate::{
     decode,
     inflate::{self, inflated},
@@ -144,6 +145,10 @@ fn walk(text: &str, signs: Signs, outer: &str, least: Concealment, depth: usize,
     markup(text, signs, &mut found);
     far(text, &mut found);
     turned(text, signs, &mut found);
+    if let Some(plain) = disguise::leet(text) {
+        found.push((Cow::Owned(plain), Concealment::Encoded, "leet"));
+    }
+    disguise::lists(text, &mut |plain, name| found.push((Cow::Owned(plain), Concealment::Encoded, name)));
     spaced(text, &mut found);
     encoded(text, &mut found);
     for (inner, how, name) in found {
