@@ -192,6 +192,11 @@ impl Planner<'_> {
         let what = match target.filter(|t| t.is_file()) {
             Some(script) => {
                 self.grants.derived(runtime::project(&script, self.at.home), Access::Read);
+                if runtime::kind(name) == Some(Kind::Bun) {
+                    // Before it looks for packages it lists the directory that it is started in, and those with packages.
+                    let above = script.ancestors().filter(|d| d.join("node_modules").is_dir()).map(Path::to_owned);
+                    self.grants.derived(above.chain([self.request.cwd.clone()]), Access::List);
+                }
                 let interpreter = self.program.interpreter.clone().unwrap_or_else(|| self.program.real.clone());
                 What::Script { path: real(&script)?, sha256: hash_file(&script)?, interpreter }
             }
@@ -199,10 +204,6 @@ impl Planner<'_> {
         };
         if runtime::kind(name) == Some(Kind::Docker) {
             container::notes(name, &self.request.args).into_iter().for_each(|note| self.grants.note(note));
-        }
-        if runtime::kind(name) == Some(Kind::Bun) {
-            // It lists the directory that it is started in before it looks for packages, and fails when it cannot.
-            self.grants.derived([self.request.cwd.clone()], Access::List);
         }
         if self.program.interpreter.is_some() {
             let real = self.program.real.clone();
