@@ -293,7 +293,9 @@ impl Listed {
     fn real(&mut self, to: SocketAddr, port: Port) -> (String, Result<SocketAddr, Refusal>) {
         let to = address::destination(to);
         let Some((known, ip)) = self.names.meant_by(to.ip()) else {
-            return (to.to_string(), self.policy.address(to.ip(), port, own_addresses).map(|()| to));
+            let name = self.names.only_name_of(to.ip()).filter(|name| self.policy.is_any(name));
+            let target = name.map_or_else(|| to.to_string(), |name| format!("{name}:{}", to.port()));
+            return (target, self.policy.address(to.ip(), port, own_addresses).map(|()| to));
         };
         let verdict = self.policy.named(&known.name, ip, port, &known.own);
         let target = format!("{}:{}", known.name, to.port());
@@ -404,7 +406,13 @@ impl Listed {
         match (any, refusal) {
             (true, _) => {
                 let allowed = |ip: IpAddr| self.policy.name_may_mean(name, ip, None, &known.own).is_ok();
-                let of = |v4: bool| self.names.stand_ins(name, v4, allowed);
+                let of = |v4: bool| {
+                    if self.policy.is_any(name) {
+                        self.names.addresses(name, v4, allowed)
+                    } else {
+                        self.names.stand_ins(name, v4, allowed)
+                    }
+                };
                 Answer::Addresses(match question.family {
                     Some(Family::V4) => of(true),
                     Some(Family::V6) => of(false),

@@ -97,6 +97,19 @@ impl Names {
         real.iter().enumerate().filter(|(_, ip)| allowed(**ip)).map(|(i, _)| stand_in(i)).collect()
     }
 
+    /// Those addresses of a name that `allowed` lets through, themselves.
+    pub fn addresses(&self, name: &str, v4: bool, allowed: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
+        let known = self.get(name).into_iter().flat_map(|known| if v4 { &known.v4 } else { &known.v6 });
+        known.copied().filter(|ip| allowed(*ip)).collect()
+    }
+
+    /// The one name that was looked up and has this address.
+    pub fn only_name_of(&self, ip: IpAddr) -> Option<&str> {
+        let mut with = self.names.iter().filter(|known| known.addresses().any(|own| own == ip));
+        let first = with.next()?;
+        with.next().is_none().then_some(first.name.as_str())
+    }
+
     /// What a stand-in means now: a name and one of its addresses.
     pub fn meant_by(&self, stand_in: IpAddr) -> Option<(&Name, IpAddr)> {
         let offset = match stand_in {
@@ -137,6 +150,9 @@ mod tests {
             assert_eq!((known.name.as_str(), ip), (name, want.parse().unwrap()), "{stand_in}");
         }
         assert_eq!(names.stand_ins("a.example", true, |ip| ip == ips[1]).len(), 1);
+        assert_eq!(names.addresses("a.example", true, |ip| ip == ips[1]), ips[1..2]);
+        assert_eq!(names.addresses("c.example", true, |_| true), [] as [IpAddr; 0]);
+        assert_eq!((names.only_name_of(ips[0]), names.only_name_of(ips[2])), (Some("a.example"), None));
         let second = of("a.example", true)[1];
         names.learn("a.example", &ips[..1], Vec::new(), now);
         assert_eq!(names.meant_by(second).unwrap().1, ips[0], "fewer addresses than before");

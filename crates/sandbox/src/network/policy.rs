@@ -83,6 +83,13 @@ impl Policy {
         self.allowed.iter().any(|g| g.names(name) || (is_localhost(name) && is_loopback(&g.host)))
     }
 
+    /// Whether a name is granted as any other is: its addresses may be reached by number as well, so a program may know
+    /// them. One that refuses private addresses by itself would refuse stand-ins.
+    pub fn is_any(&self, name: &str) -> bool {
+        let mut naming = self.allowed.iter().filter(|g| g.names(name)).peekable();
+        naming.peek().is_some() && naming.all(|g| g.host == Host::Any)
+    }
+
     /// A connection or datagram to an address that no name was looked up for. `own` are this machine's addresses.
     pub fn address(&self, ip: IpAddr, port: Port, own: impl FnOnce() -> Vec<IpAddr>) -> Result<(), Refusal> {
         let listed = || self.allowed.iter().any(|g| g.host == Host::Any && g.at(port));
@@ -150,6 +157,22 @@ mod tests {
 
     const OWN: [IpAddr; 2] =
         [IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 1, 7)), IpAddr::V4(std::net::Ipv4Addr::new(8, 8, 4, 4))];
+
+    #[test]
+    fn names_that_are_as_good_as_their_addresses() {
+        for (grants, name, want) in [
+            (&["*:443"][..], "a.example", true),
+            (&["*:443", "*:80", "127.0.0.1"], "a.example", true),
+            (&["*:443", "a.example:80"], "a.example", false),
+            (&["*:443", "*.example.com"], "a.example.com", false),
+            (&["*:443", "*.example.com"], "example.com", true),
+            (&["a.example"], "a.example", false),
+            (&["127.0.0.1"], "localhost", false),
+            (&[], "a.example", false),
+        ] {
+            assert_eq!(policy(grants).is_any(name), want, "{grants:?} {name}");
+        }
+    }
 
     #[test]
     fn names() {
