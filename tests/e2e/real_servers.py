@@ -49,6 +49,7 @@ class Session:
     """One run of a server, spoken to over its streams."""
 
     def __init__(self, scratch, command, cwd, env):
+        self.home = scratch.home
         self.log = tempfile.TemporaryFile()  # noqa: SIM115: closed with the session
         self.began = time.monotonic()
         self.process = scratch.start(
@@ -126,9 +127,19 @@ class Session:
             except subprocess.TimeoutExpired:
                 os.killpg(self.process.pid, end)
         self.process.wait()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        for pid in left_behind(self.home):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.log.close()
+
+
+def left_behind(home):
+    """What still runs in a scratch home besides Firedoor: an unconfined server's browser has a session of its own."""
+    for place in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            ours = f"HOME={home}".encode() in (place / "environ").read_bytes().split(b"\0")
+            if ours and not (place / "comm").read_text().startswith("firedoor"):
+                yield int(place.name)
 
 
 class Server:
@@ -162,7 +173,9 @@ class Server:
         if not command:
             yield
             return
-        with self.scratch.start(*command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        # Another home: it is not left behind by a server.
+        env = {**self.scratch.env, "HOME": str(self.scratch.root)}
+        with self.scratch.start(*command, env=env, stdout=subprocess.DEVNULL, start_new_session=True) as process:
             try:
                 if not until(lambda: listens(int(self.places["spare"])), 20):
                     raise Missing(f"{command[0]} does not listen")
