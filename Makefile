@@ -12,6 +12,9 @@ BINARIES := -p firedoor-cli -p firedoor-shim
 DENY_VERSION := 0.20.2
 DENY := $(TARGET)/tools/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 
+FUZZ_VERSION := 0.13.2
+FUZZ := $(TARGET)/tools/cargo-fuzz-$(FUZZ_VERSION)/bin/cargo-fuzz
+
 .PHONY: help setup ui build demo test lint audit bench app e2e eval escape guest conformance cross package fuzz
 
 help: ## this list
@@ -54,6 +57,11 @@ $(DENY):
 	  --root "$(TARGET)/tools/cargo-deny-$(DENY_VERSION)" --target-dir "$(TARGET)/tools/build"
 	rm -rf "$(TARGET)/tools/build"
 
+$(FUZZ):
+	cargo install --locked --quiet cargo-fuzz --version $(FUZZ_VERSION) \
+	  --root "$(TARGET)/tools/cargo-fuzz-$(FUZZ_VERSION)" --target-dir "$(TARGET)/tools/build"
+	rm -rf "$(TARGET)/tools/build"
+
 app: build ui ## start the tray app
 	cargo build --release --locked -p firedoor-desktop
 	"$(TARGET)/release/firedoor-desktop"
@@ -90,5 +98,5 @@ cross: ## type-check macOS and Windows
 package: ## .deb and .rpm
 	@echo "make package: not built yet; install from source as README.md says" >&2; exit 2
 
-fuzz: ## fuzz targets
-	@echo "make fuzz: not built yet; property tests run in make test" >&2; exit 2
+fuzz: setup $(FUZZ) ## each fuzz target for FUZZ_SECONDS (60); FUZZ_TARGETS="dns message" for some
+	@CARGO_FUZZ="$(FUZZ)" scripts/fuzz

@@ -21,6 +21,9 @@ mod discover;
 mod document;
 mod env;
 mod error;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 mod interpolate;
 mod journal;
 mod plan;

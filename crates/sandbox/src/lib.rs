@@ -41,6 +41,9 @@ pub use doctor::doctor;
 pub use error::{SpawnError, Stage};
 pub use level::{Level, Outcome, Report};
 pub use machine::Machine;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub use network::fuzz;
 pub use quota::Quota;
 pub use spawn::{Launch, Stderr, spawn, spawn_on};
 pub use tree::{Exit, Tree};

@@ -11,6 +11,8 @@ pub(crate) mod attempts;
 pub(crate) mod caller;
 mod caps;
 mod dns;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod judge;
 mod message;
 mod names;
