@@ -165,6 +165,7 @@ mod tests {
             entry: "cursor/user/fs".parse().unwrap(),
             client: "node (7)".into(),
             tool: "post".into(),
+            connection: None,
             findings: Vec::new(),
             arguments: Untrusted::new(arguments),
             call: Digest::of(arguments.as_bytes()),

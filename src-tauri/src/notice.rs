@@ -62,6 +62,7 @@ mod tests {
             entry: "cursor/user/<b>x".parse().unwrap(),
             client: "node (7)".into(),
             tool: "a&\u{202e}b".into(),
+            connection: None,
             findings: Vec::new(),
             arguments: "{}".into(),
             call: Digest::of(b""),

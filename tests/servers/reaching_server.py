@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A server that reaches for what it was not given. Each tool returns "got: ..." or "denied: ..."."""
 
+import http.client
 import os
 import socket
 
@@ -59,6 +60,16 @@ def unix(arguments):
         return "connected"
 
 
+def fetch(arguments):
+    """Asks a web server for its first page."""
+    connection = http.client.HTTPConnection(arguments["host"], int(arguments["port"]))
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
 def signal(arguments):
     """Asks whether a process may be signalled."""
     os.kill(int(arguments["pid"]), 0)
@@ -74,6 +85,7 @@ serve(
         Tool("tcp", "Connects to a port.", attempt(tcp), ["port"], port="integer"),
         Tool("udp", "Sends to a port.", attempt(udp), ["port"], port="integer"),
         Tool("unix", "Connects to a socket.", attempt(unix), ["path"], path="string"),
+        Tool("fetch", "Fetches a page.", attempt(fetch), ["host", "port"], host="string", port="integer"),
         Tool("signal", "Signals a process.", attempt(signal), ["pid"], pid="integer"),
         Tool("variable", "Reads a variable.", lambda a: os.environ.get(a["name"], ""), ["name"], name="string"),
         Tool("home", "Where it thinks it lives.", lambda _a: os.environ["HOME"]),

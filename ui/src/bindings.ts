@@ -164,9 +164,13 @@ process: string,
  */
 server: string, 
 /**
- * The tool called.
+ * The tool called; host and port when a connection waits.
  */
 tool: string, 
+/**
+ * When a connection of the server waits and no call: the program that makes it.
+ */
+program: string | null, 
 /**
  * Where it would go, when the arguments name exactly one address.
  */

@@ -57,12 +57,16 @@ pub fn pending(json: bool) -> Result<ExitCode, Failure> {
 }
 
 fn in_words(question: &Question) -> String {
+    let what = match &question.connection {
+        Some(connection) => format!("a connection to {}, by {}", connection.to, connection.program.visible(200)),
+        None => question.tool.visible(80),
+    };
     let mut out = format!(
         "{}  {} → {}\n  WHAT   {}\n",
         question.id,
         question.client.visible(80),
         firedoor_model::Untrusted::new(question.entry.to_string()).visible(200),
-        question.tool.visible(80),
+        what,
     );
     for finding in &question.findings {
         out.push_str(&format!(
@@ -73,12 +77,11 @@ fn in_words(question: &Question) -> String {
             out.push_str(&format!("         {}\n", place(evidence)));
         }
     }
-    out.push_str(&format!(
-        "  ARGS   {}\n  answer with: firedoor answer {} allow|block",
-        question.arguments.visible(4000),
-        question.id
-    ));
-    let rule = question.findings.first();
+    if question.connection.is_none() {
+        out.push_str(&format!("  ARGS   {}\n", question.arguments.visible(4000)));
+    }
+    out.push_str(&format!("  answer with: firedoor answer {} allow|block [--for once|session|always]", question.id));
+    let rule = question.findings.first().filter(|_| question.connection.is_none());
     if let Some(command) = rule.and_then(|f| silencing(&question.entry.to_string(), question.tool.raw(), &f.detector)) {
         out.push_str(&format!("\n  never ask about this again: {command}"));
     }

@@ -4,7 +4,7 @@ use std::{env, ffi::OsString, io, os::fd::AsFd, process::ExitCode};
 
 use firedoor_launch::{Context, Plan, Profiles};
 use firedoor_model::{EntryId, launch::LaunchRequest, network::AttemptKind};
-use firedoor_sandbox::{Launch, Level, Stderr};
+use firedoor_sandbox::{Launch, Level, Notice, Stderr};
 
 use crate::{
     arguments::{AccessOptions, SandboxCommand},
@@ -87,7 +87,8 @@ fn confined(
     }
     // A signal that ends us ends the command, too: the guardian sees us go.
     let exit = tree.wait().map_err(|e| Failure::environment(format!("the command was lost: {e}")))?;
-    while let Some(attempt) = tree.next_attempt() {
+    // Nobody was asked anything.
+    while let Some(Notice::Attempted(attempt)) = tree.next_notice() {
         let what = if attempt.kind == AttemptKind::Resource { "used more than" } else { "refused:" };
         output::remark(&format!("{what} {} ({})", attempt.target.visible(200), attempt.reason));
     }

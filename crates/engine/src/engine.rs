@@ -27,7 +27,7 @@ use crate::{
     config::Config,
     egress::Egress,
     recorder::Recorder,
-    session::{Session, held::HeldLine},
+    session::{Session, connections::HeldConnection, held::HeldLine},
 };
 
 /// Questions of agents that have died are looked for this often.
@@ -35,6 +35,14 @@ const ROUND: Duration = Duration::from_secs(30);
 
 /// Problems shown at most.
 const MAX_PROBLEMS: usize = 32;
+
+/// What waits for an answer.
+pub enum Held {
+    /// A line with a call.
+    Line(Rc<HeldLine>),
+    /// Connections of a server.
+    Connection(Rc<HeldConnection>),
+}
 
 /// The engine.
 pub struct Engine {
@@ -50,7 +58,7 @@ pub struct Engine {
     pub mode: Cell<Mode>,
     pub sessions: RefCell<BTreeMap<u64, Rc<Session>>>,
     pub agents: RefCell<HashMap<Process, Rc<Agent>>>,
-    pub held: RefCell<HashMap<HeldId, Rc<HeldLine>>>,
+    pub held: RefCell<HashMap<HeldId, Held>>,
     /// The desk's next deadline may have changed.
     pub wake: Notify,
     /// The engine is to end.
@@ -185,27 +193,48 @@ impl Engine {
         }
     }
 
-    /// Lets held lines go on.
-    pub fn allow_held(&self, ids: &[HeldId]) {
+    /// Lets what is held go on. `lasting`: what a server connects to later as well.
+    pub fn allow_held(&self, ids: &[HeldId], lasting: bool) {
         for id in ids {
             let held = self.held.borrow_mut().remove(id);
-            if let Some(held) = held {
-                held.allow();
-                self.settled(&held);
+            match held {
+                Some(Held::Line(held)) => {
+                    held.allow();
+                    self.settled(&held);
+                }
+                Some(Held::Connection(held)) => held.rule(true, lasting),
+                None => {}
             }
         }
     }
 
-    /// Refuses held lines.
+    /// Refuses what is held.
     pub fn refuse_held(&self, ids: &[HeldId], kind: &Refusal, reference: &Ref) {
         for id in ids {
             let held = self.held.borrow_mut().remove(id);
-            if let Some(held) = held {
-                let request = held.ids.borrow().iter().find(|(h, _)| h == id).map(|(_, r)| r.clone());
-                held.refuse(request.as_deref().unwrap_or_default(), &refusal(kind, reference));
-                self.settled(&held);
+            match held {
+                Some(Held::Line(held)) => {
+                    let request = held.ids.borrow().iter().find(|(h, _)| h == id).map(|(_, r)| r.clone());
+                    held.refuse(request.as_deref().unwrap_or_default(), &refusal(kind, reference));
+                    self.settled(&held);
+                }
+                // A person's refusal holds; that nobody answered does not.
+                Some(Held::Connection(held)) => held.rule(false, *kind == Refusal::User),
+                None => {}
             }
         }
+    }
+
+    /// A connection no longer waits.
+    pub fn forget_connection(&self, id: HeldId) {
+        self.held.borrow_mut().remove(&id);
+        let event = self.desk.borrow_mut().cancel(id);
+        self.act(event.into_iter().collect());
+    }
+
+    /// A number for something that is held.
+    pub fn next_held(&self) -> HeldId {
+        HeldId(self.next_id())
     }
 
     /// Agents whose client has died take their questions with them.

@@ -15,7 +15,7 @@ use firedoor_launch::{Context, InstallStep, Plan, ProxyAddress, Run, UserGrants}
 use firedoor_model::{
     Digest, EntryId,
     audit::What,
-    launch::LaunchRequest,
+    launch::{LaunchRequest, Network},
     observation::{Basis, Record},
 };
 use firedoor_store::{Observation, Store};
@@ -160,7 +160,10 @@ async fn launch(
     let Plan::Run(run) = planned.plan else {
         return Err(LaunchError::Refused("the install step left the server uninstalled; try again".into()));
     };
-    let Run { step, identity, profile, basis, dropped_env, mut notes, .. } = *run;
+    let Run { mut step, identity, profile, basis, dropped_env, mut notes, .. } = *run;
+    if let Network::Hosts(hosts) = &mut step.confinement.network {
+        hosts.ask = true;
+    }
     if !dropped_env.is_empty() {
         notes.push(format!("environment variables that are not passed on: {}", dropped_env.join(", ")));
     }

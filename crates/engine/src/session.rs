@@ -3,6 +3,7 @@
 //! Architecture invariant: a message that is not changed goes on as the bytes that came.
 
 mod attempts;
+pub mod connections;
 pub mod definitions;
 mod denied;
 mod downstream;
@@ -29,6 +30,7 @@ use std::{
 use firedoor_model::{Digest, EntryId, Millis, audit, observation::Basis};
 
 use crate::{agent::Agent, connection::Outgoing, io::Outlet};
+use connections::HeldConnection;
 use definitions::Tool;
 use held::HeldLine;
 use ledger::Ledger;
@@ -79,6 +81,8 @@ pub struct Session {
     tasks: Tasks,
     /// Lines that wait for the user, by the desk's number.
     held: RefCell<Vec<Rc<HeldLine>>>,
+    /// Connections that wait for the user.
+    connections: RefCell<Vec<Rc<HeldConnection>>>,
     /// Fewer lines are held.
     unheld: Notify,
     /// Whether the client opened with `initialize` (revisions up to 2025-11-25): such clients take notifications.

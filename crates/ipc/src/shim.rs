@@ -5,7 +5,7 @@ use std::time::Duration;
 use firedoor_model::{
     EntryId,
     launch::{LaunchRequest, Step},
-    network::Attempt,
+    network::{Attempt, HostQuestion, HostRuling},
 };
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,13 @@ pub enum ToEngine {
     Observing,
     /// The server, while it runs, tried something and was refused.
     Attempted(Attempt),
+    /// The server wants to connect to a host that nobody granted, and the connection waits for [`ToShim::Rule`].
+    Asked(HostQuestion),
+    /// Nothing waits for the answer to this question any more.
+    Withdrawn {
+        /// The question's number.
+        id: u64,
+    },
     /// The server's main process ended and its tree is gone.
     Exited(Ended),
 }
@@ -97,6 +104,8 @@ pub enum ToShim {
     CloseServerStdin,
     /// The server closed its side: close the duplicate of the client's stdout.
     CloseClientStdout,
+    /// The answer to [`ToEngine::Asked`].
+    Rule(HostRuling),
     /// Everything the server wrote has reached the client. With [`ToEngine::Exited`] said: exit likewise.
     Drained,
     /// The client is gone or the session must end: end the server's tree.

@@ -357,7 +357,8 @@ impl Planner<'_> {
         let (found, notes) = profile.endpoints.find(args, &self.env);
         allowed.extend(found);
         notes.into_iter().for_each(|note| self.grants.note(note));
-        let hosts = Hosts { allowed, listen: profile.listen, ..Hosts::default() };
+        let refuse = profile.refuse.clone();
+        let hosts = Hosts { allowed, listen: profile.listen, refuse, ..Hosts::default() };
         let mut named = user.sockets.clone();
         named.extend(profile.unix.iter().map(|p| profile_path(p, self.at.home)));
         let sockets = named.into_iter().filter(|path| self.grants.socket(path)).collect();

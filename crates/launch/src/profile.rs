@@ -114,6 +114,10 @@ pub struct Profile {
     /// Hosts that the entry itself names.
     #[serde(default)]
     pub endpoints: Endpoints,
+    /// Hosts that nobody is asked about: refused unless somebody granted them. For what a server can do without, such as
+    /// telemetry.
+    #[serde(default)]
+    pub refuse: Vec<HostGrant>,
     /// Unix sockets to connect to.
     #[serde(default)]
     pub unix: Vec<String>,
@@ -140,8 +144,12 @@ impl Profile {
         lists(&mut self.env, &beneath.env);
         lists(&mut self.arguments, &beneath.arguments);
         lists(&mut self.unix, &beneath.unix);
-        let hosts: Vec<HostGrant> = beneath.hosts.iter().filter(|h| !self.hosts.contains(h)).cloned().collect();
-        self.hosts.extend(hosts);
+        let hosts = |own: &mut Vec<HostGrant>, more: &[HostGrant]| {
+            let new: Vec<HostGrant> = more.iter().filter(|m| !own.contains(m)).cloned().collect();
+            own.extend(new);
+        };
+        hosts(&mut self.hosts, &beneath.hosts);
+        hosts(&mut self.refuse, &beneath.refuse);
         for (name, value) in &beneath.variables {
             self.variables.entry(name.clone()).or_insert_with(|| value.clone());
         }

@@ -202,6 +202,36 @@ pub struct Hosts {
     /// Names that are not looked up.
     #[serde(default)]
     pub known: Vec<KnownName>,
+    /// Whether somebody can be asked about public hosts that are not allowed. Otherwise they are refused.
+    #[serde(default)]
+    pub ask: bool,
+    /// Hosts that are refused without a question unless they are allowed.
+    #[serde(default)]
+    pub refuse: Vec<HostGrant>,
+}
+
+/// A connection that waits for somebody's word. Others to the same host and port wait with it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HostQuestion {
+    /// Its number, never used again for this server process.
+    pub id: u64,
+    /// Name or address, and port.
+    pub to: HostGrant,
+    /// The process that asked first.
+    pub pid: i32,
+    /// Its executable, as the kernel names it.
+    pub program: Untrusted,
+}
+
+/// The answer to a [`HostQuestion`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HostRuling {
+    /// The question's number.
+    pub id: u64,
+    /// Whether what waits may go on; otherwise it is cut off.
+    pub allow: bool,
+    /// Whether that holds for later connections of this server process, too.
+    pub lasting: bool,
 }
 
 /// Something a server tried and was refused.

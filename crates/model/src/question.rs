@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, EntryId, Finding, Millis, Untrusted};
+use crate::{Digest, EntryId, Finding, Millis, Untrusted, network::HostGrant};
 
 /// Short reference of a decision: four or more upper-case hex digits, such as `7F3A`. It stands in refusal texts, the
 /// log and `firedoor answer`.
@@ -39,6 +39,15 @@ pub enum Duration {
     Always,
 }
 
+/// A connection that a server wants to make and that waits for the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connection {
+    /// Name or address, and port.
+    pub to: HostGrant,
+    /// The program that wants it, and its pid.
+    pub program: Untrusted,
+}
+
 /// A question as the CLI and the desktop show it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Question {
@@ -48,8 +57,11 @@ pub struct Question {
     pub entry: EntryId,
     /// The agent that made the call: executable name and pid of the client process.
     pub client: Untrusted,
-    /// The tool called.
+    /// The tool called; host and port when it is about a connection.
     pub tool: Untrusted,
+    /// What waits, when it is a connection of the server and not a call of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<Connection>,
     /// Why the user is asked.
     pub findings: Vec<Finding>,
     /// The call's full arguments, secrets masked.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use firedoor_model::{
     EntryId, Finding, Millis, Untrusted,
-    question::{Question, Ref},
+    question::{Connection, Question, Ref},
 };
 
 use crate::{
@@ -28,8 +28,11 @@ pub const HOLD_MS: u64 = 45_000;
 pub const OPEN_MS: u64 = 600_000;
 /// Most open questions. A further one is refused and recorded.
 pub const MAX_OPEN: usize = 64;
-/// Most open questions of one agent: a flood of one must not leave another without an answer.
+/// Most open questions of one agent: a flood of one must not leave another without an answer. Questions about calls and
+/// about connections are counted apart, so that a server's connections cannot keep its client's calls from being asked about.
 pub const MAX_OPEN_OF_ONE: usize = 16;
+/// Most open questions about connections of one server.
+pub const MAX_HOSTS_OF_ONE: usize = 8;
 /// Most calls held on one question.
 pub const MAX_HELD: usize = 64;
 /// Questions of one server left unanswered in one session, after which it is not asked about any more.
@@ -56,6 +59,8 @@ pub struct Ask {
     pub findings: Vec<Finding>,
     /// The arguments with secrets masked, for showing.
     pub arguments: Untrusted,
+    /// What waits, when it is a connection of the server.
+    pub connection: Option<Connection>,
 }
 
 /// What became of a call that needs an answer.
@@ -141,6 +146,24 @@ struct Open {
     postponed: bool,
 }
 
+impl Open {
+    fn is_connection(&self) -> bool {
+        self.question.connection.is_some()
+    }
+
+    fn kind(&self) -> Kind {
+        Kind { session: self.session, entry: self.subject.entry.clone(), connection: self.is_connection() }
+    }
+}
+
+/// What patience is lost with: calls of one server in one session, or its connections.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    session: SessionId,
+    entry: EntryId,
+    connection: bool,
+}
+
 /// Whether `deadline` has come. A clock before `from` was set back: the deadline counts as come.
 fn over(now: Millis, from: Millis, deadline: Millis) -> bool {
     now >= deadline || now < from
@@ -152,7 +175,7 @@ pub struct Desk {
     open: BTreeMap<Ref, Open>,
     closed: VecDeque<(Ref, Closed)>,
     sessions: BTreeMap<SessionId, SessionRules>,
-    unanswered: BTreeMap<(SessionId, EntryId), u32>,
+    unanswered: BTreeMap<Kind, u32>,
     nothing: SessionRules,
 }
 
@@ -195,7 +218,7 @@ impl Desk {
     /// call, identities, detectors and both ends of every flow are: an answer never covers evidence that it was not
     /// given on.
     pub fn open(&mut self, ask: Ask, now: Millis) -> Opening {
-        let Ask { held, session, client, subject, findings, arguments } = ask;
+        let Ask { held, session, client, subject, findings, arguments, connection } = ask;
         let intents = Intent::all(&subject, &findings);
         let hold = |until: Millis| Held { id: held, from: now, until: until.min(now.plus(HOLD_MS)) };
 
@@ -218,11 +241,14 @@ impl Desk {
             return Opening::Joined { reference, held_until };
         }
         let reference = self.reference();
-        if self.is_quiet(session, &subject.entry) {
+        if self.is_quiet(&Kind { session, entry: subject.entry.clone(), connection: connection.is_some() }) {
             return Opening::Quiet { reference };
         }
-        let of_session = self.open.values().filter(|open| open.session == session).count();
-        if self.open.len() >= MAX_OPEN || of_session >= MAX_OPEN_OF_ONE {
+        let alike = |open: &&Open| open.session == session && open.is_connection() == connection.is_some();
+        let of_agent = self.open.values().filter(alike).count();
+        let of_server = self.open.values().filter(|o| alike(o) && o.subject.entry == subject.entry).count();
+        let full = connection.is_some() && of_server >= MAX_HOSTS_OF_ONE;
+        if full || self.open.len() >= MAX_OPEN || of_agent >= MAX_OPEN_OF_ONE {
             return Opening::Overflow { reference };
         }
         let open_until = now.plus(OPEN_MS);
@@ -233,6 +259,7 @@ impl Desk {
             entry: subject.entry.clone(),
             client,
             tool: subject.tool.clone().unwrap_or_else(|| Untrusted::new("")),
+            connection,
             findings,
             arguments,
             call: subject.call,
@@ -271,8 +298,8 @@ impl Desk {
         if std::mem::replace(&mut open.postponed, true) {
             return None;
         }
-        let key = (open.session, open.subject.entry.clone());
-        self.lose_patience(key)
+        let kind = open.kind();
+        self.lose_patience(kind)
     }
 
     /// The agent cancelled a held call, or its connection closed.
@@ -316,7 +343,7 @@ impl Desk {
             let Some(open) = self.close(&reference, Closed::Expired) else { continue };
             events.push(Event::Expired { reference, held: open.held.iter().map(|h| h.id).collect() });
             if !open.postponed {
-                events.extend(self.lose_patience((open.session, open.subject.entry)));
+                events.extend(self.lose_patience(open.kind()));
             }
         }
         for rules in self.sessions.values_mut() {
@@ -328,7 +355,7 @@ impl Desk {
     /// Forgets a session: its questions, permits, and what was allowed or refused in it.
     pub fn session_ended(&mut self, session: SessionId) -> Vec<Event> {
         self.sessions.remove(&session);
-        self.unanswered.retain(|(of, _), _| *of != session);
+        self.unanswered.retain(|kind, _| kind.session != session);
         let gone: BTreeSet<Ref> =
             self.open.iter().filter(|(_, open)| open.session == session).map(|(r, _)| r.clone()).collect();
         gone.into_iter()
@@ -339,21 +366,14 @@ impl Desk {
             .collect()
     }
 
-    /// Whether questions about this server are no longer asked in this session.
-    pub fn is_quiet(&self, session: SessionId, entry: &EntryId) -> bool {
-        self.unanswered.get(&(session, entry.clone())).is_some_and(|n| *n >= PATIENCE)
+    /// Whether questions of this kind are no longer asked.
+    fn is_quiet(&self, kind: &Kind) -> bool {
+        self.unanswered.get(kind).is_some_and(|n| *n >= PATIENCE)
     }
 
-    /// Asks about this server again. False when it was not quiet.
-    pub fn listen_again(&mut self, session: SessionId, entry: &EntryId) -> bool {
-        let quiet = self.is_quiet(session, entry);
-        self.unanswered.remove(&(session, entry.clone()));
-        quiet
-    }
-
-    fn lose_patience(&mut self, key: (SessionId, EntryId)) -> Option<Event> {
-        let (session, entry) = key.clone();
-        let count = self.unanswered.entry(key).or_default();
+    fn lose_patience(&mut self, kind: Kind) -> Option<Event> {
+        let (session, entry) = (kind.session, kind.entry.clone());
+        let count = self.unanswered.entry(kind).or_default();
         *count = count.saturating_add(1);
         (*count == PATIENCE).then_some(Event::Quieted { session, entry })
     }

@@ -9,7 +9,7 @@ use firedoor_model::{
 use crate::{
     decision::{Decision, Input, MessageKind, NEW_TOOL, Reason, Subject},
     session::{Intent, SessionRules},
-    thresholds::{Threshold, names, threshold},
+    thresholds::{HOST, Threshold, names, threshold},
 };
 
 /// Decides about one message. In this order:
@@ -81,7 +81,8 @@ fn settled(verdict: Verdict, reason: Reason) -> Decision {
 /// What one finding demands.
 fn weigh(mode: Mode, finding: &Finding) -> Verdict {
     match (mode, threshold(&finding.detector)) {
-        (_, Threshold::Quarantine | Threshold::Refuse) => Verdict::Block,
+        (_, Threshold::Quarantine | Threshold::Refuse) | (Mode::Watch, Threshold::Consent) => Verdict::Block,
+        (Mode::Balanced | Mode::Strict, Threshold::Consent) => Verdict::Ask,
         (Mode::Watch, _) | (_, Threshold::Record) => Verdict::Allow,
         (Mode::Balanced | Mode::Strict, Threshold::Interrupt(from)) => {
             if finding.severity == Severity::Critical && finding.confidence == Confidence::Certain {
@@ -119,7 +120,8 @@ fn allowing(input: &Input<'_>, session: &SessionRules, demand: Verdict, finding:
             && (answers_count || rule.origin != Origin::Answer)
             && in_force(rule, input.now)
             && covers(&rule.matches, input.subject)
-            && rule.matches.detector.as_deref().is_none_or(|d| names(d, detector))
+            // A rule about calls is no grant: one that opens the network says so.
+            && rule.matches.detector.as_deref().map_or(detector != HOST, |d| names(d, detector))
     });
     if let Some(rule) = rule {
         return Some(Reason::Rule { id: rule.id, origin: rule.origin });

@@ -20,11 +20,11 @@ mod thresholds;
 pub use call::call_digest;
 pub use decision::{Decision, Input, MessageKind, NEW_TOOL, Reason, Subject};
 pub use desk::{
-    AnswerError, Answered, Ask, Desk, Event, HOLD_MS, HeldId, MAX_HELD, MAX_OPEN, MAX_OPEN_OF_ONE, OPEN_MS, Opening,
-    Settled, Standing,
+    AnswerError, Answered, Ask, Desk, Event, HOLD_MS, HeldId, MAX_HELD, MAX_HOSTS_OF_ONE, MAX_OPEN, MAX_OPEN_OF_ONE,
+    OPEN_MS, Opening, Settled, Standing,
 };
 pub use judge::{judge, verdict_for_record};
 pub use refs::Refs;
 pub use refusal::{Refusal, as_error, as_tool_result, refusal};
 pub use session::{Intent, Permit, SessionId, SessionRules};
-pub use thresholds::{Threshold, threshold};
+pub use thresholds::{HOST, Threshold, threshold};

@@ -2,6 +2,9 @@
 
 use firedoor_model::Confidence;
 
+/// The name that stands for a detector when a server wants to connect to a host that nobody granted. Rules can name it.
+pub const HOST: &str = "sandbox/host";
+
 /// What findings of a detector may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threshold {
@@ -11,6 +14,8 @@ pub enum Threshold {
     Record,
     /// Put the tool into quarantine, in every mode.
     Quarantine,
+    /// Ask, and where the mode never asks, block: it passes with somebody's leave only.
+    Consent,
     /// Block in every mode and against every allow: what was not inspected is not passed.
     Refuse,
 }
@@ -23,6 +28,8 @@ const TABLE: &[(&str, Threshold)] = &[
     ("call/secret", Threshold::Record),
     // Not a detector: stands for an inspection that failed.
     ("engine/", Threshold::Refuse),
+    // A connection to a host that nobody granted. The sandbox holds it, and no mode opens the sandbox.
+    (HOST, Threshold::Consent),
     // A changed hash is a fact, and the user must see the difference before the tool runs again.
     ("definition/changed", Threshold::Quarantine),
 ];
@@ -50,6 +57,8 @@ mod tests {
             ("call/secret-path", Threshold::Interrupt(Confidence::Likely)),
             ("definition/changed", Threshold::Quarantine),
             ("engine/failed", Threshold::Refuse),
+            ("sandbox/host", Threshold::Consent),
+            ("sandbox/network", Threshold::Interrupt(Confidence::Likely)),
             ("never/heard-of", Threshold::Interrupt(Confidence::Likely)),
         ] {
             assert_eq!(threshold(detector), want, "{detector}");

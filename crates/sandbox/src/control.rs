@@ -8,6 +8,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, OwnedFd},
 };
 
+use firedoor_model::network::HostRuling;
 use nix::{
     errno::Errno,
     sys::socket::{self, AddressFamily, MsgFlags, SockFlag, SockType},
@@ -26,6 +27,12 @@ pub(crate) enum Order {
     Signal(i32),
     /// Kill everything.
     Kill,
+    /// The answer to a question about a connection.
+    Rule(HostRuling),
+    /// Report the open questions once more.
+    AskAgain,
+    /// Refuse what waits for an answer.
+    RefuseOpen,
 }
 
 /// Guardian → caller.

@@ -11,7 +11,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd},
 };
 
-use firedoor_model::limits::Limits;
+use firedoor_model::{limits::Limits, network::Attempt};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
@@ -28,7 +28,7 @@ use crate::{
     control::{self, Failure, News, Order, Place, Progress},
     error::Stage,
     machine::Machine,
-    network::{Duty, Supervisor, attempts},
+    network::{Duty, Notice, Supervisor, attempts},
     quota::{Found, Keeper, Quota, group::Group},
     reap,
     server::{Plan, Stdio, become_server},
@@ -200,6 +200,12 @@ struct Channels<'a> {
     attempts: &'a OwnedFd,
 }
 
+impl Channels<'_> {
+    fn tell(&self, attempt: Attempt) {
+        attempts::send(self.attempts, &Notice::Attempted(attempt));
+    }
+}
+
 struct Guardian<'a> {
     server: Pid,
     keeper: Keeper,
@@ -217,6 +223,8 @@ struct Guardian<'a> {
     skipped: Vec<u32>,
     signals: SignalFd,
     channels: Channels<'a>,
+    /// What the caller said about connections, until the supervisor has dealt with what it watched.
+    about_connections: Vec<Order>,
 }
 
 /// Which descriptors have something for us.
@@ -252,6 +260,7 @@ impl<'a> Guardian<'a> {
             skipped: Vec::new(),
             signals,
             channels,
+            about_connections: Vec::new(),
         }
     }
 
@@ -273,7 +282,7 @@ impl<'a> Guardian<'a> {
             }
         });
         if let Some(attempt) = self.keeper.end(self.server) {
-            attempts::send(self.channels.attempts, &attempt);
+            self.channels.tell(attempt);
         }
         match (failure, self.progress, self.exit) {
             (Some(failure), Some(_), _) => News::Failed(failure),
@@ -299,9 +308,9 @@ impl<'a> Guardian<'a> {
         if ready.limits || self.keeper.patience().is_some_and(|p| p.is_zero()) {
             match self.keeper.look(self.server) {
                 Found::Fine => {}
-                Found::Reached(attempt) => attempts::send(self.channels.attempts, &attempt),
+                Found::Reached(attempt) => self.channels.tell(attempt),
                 Found::Exceeded(attempt) => {
-                    attempts::send(self.channels.attempts, &attempt);
+                    self.channels.tell(attempt);
                     return Ok(Next::End(None));
                 }
             }
@@ -310,6 +319,14 @@ impl<'a> Guardian<'a> {
             && !supervisor.act(&ready.network)
         {
             self.supervisor = None;
+        }
+        for order in std::mem::take(&mut self.about_connections) {
+            match (order, &mut self.supervisor) {
+                (Order::Rule(ruling), Some(supervisor)) => supervisor.rule(ruling),
+                (Order::AskAgain, Some(supervisor)) => supervisor.ask_again(),
+                (Order::RefuseOpen, Some(supervisor)) => supervisor.refuse_open(),
+                (Order::Signal(_) | Order::Kill, _) | (_, None) => {}
+            }
         }
         if ready.signals { self.hear_signals() } else { Ok(Next::GoOn) }
     }
@@ -350,11 +367,15 @@ impl<'a> Guardian<'a> {
     }
 
     /// The caller's orders. Its end of file, or anything we do not understand, is the order to kill.
-    fn obey(&self) -> Next {
+    fn obey(&mut self) -> Next {
         match control::receive::<Order>(self.channels.control) {
             Ok(Some(Order::Signal(signal))) => {
                 // Not reaped, or we would have ended: the group's number still means this group.
                 let _ = sys::signal_group(self.server, signal);
+                Next::GoOn
+            }
+            Ok(Some(order @ (Order::Rule(_) | Order::AskAgain | Order::RefuseOpen))) => {
+                self.about_connections.push(order);
                 Next::GoOn
             }
             Ok(Some(Order::Kill) | None) | Err(_) => Next::End(None),

@@ -44,6 +44,7 @@ pub use machine::Machine;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub use network::fuzz;
+pub use network::Notice;
 pub use quota::Quota;
 pub use spawn::{Launch, Stderr, spawn, spawn_on};
 pub use tree::{Exit, Tree};

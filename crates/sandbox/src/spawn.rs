@@ -145,7 +145,7 @@ pub fn spawn_on(launch: Launch<'_>, machine: Machine) -> Result<Tree, SpawnError
                 server,
                 guardian,
                 control: ours,
-                attempts,
+                notices: attempts,
                 record,
                 outcome,
                 orphans,

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use firedoor_model::network::Attempt;
+use firedoor_model::network::HostRuling;
 use nix::{
     sys::{
         signal::{Signal, kill},
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     control::{self, News, Order},
     level::Outcome,
+    network::Notice,
     orphans::Orphans,
     reap,
 };
@@ -67,7 +68,7 @@ pub struct Tree {
     pub(crate) server: Pid,
     pub(crate) guardian: Pid,
     pub(crate) control: OwnedFd,
-    pub(crate) attempts: OwnedFd,
+    pub(crate) notices: OwnedFd,
     pub(crate) record: Option<OwnedFd>,
     pub(crate) outcome: Outcome,
     pub(crate) orphans: Orphans,
@@ -100,16 +101,31 @@ impl Tree {
         self.order(Order::Kill)
     }
 
-    /// Becomes readable when [`Tree::next_attempt`] has something, and hangs up at the end.
-    pub fn attempts_fd(&self) -> BorrowedFd<'_> {
-        self.attempts.as_fd()
+    /// Answers a question of [`Notice::Asked`]. One that is no longer open is passed over.
+    pub fn rule(&self, ruling: HostRuling) -> io::Result<()> {
+        self.order(Order::Rule(ruling))
     }
 
-    /// The next attempt that was refused, if there is one now.
-    pub fn next_attempt(&self) -> Option<Attempt> {
-        match reap::readable(&self.attempts, Duration::ZERO) {
+    /// Asks for the open questions to be reported once more: whoever had them is gone.
+    pub fn ask_again(&self) -> io::Result<()> {
+        self.order(Order::AskAgain)
+    }
+
+    /// Refuses what waits for an answer: nobody will give one.
+    pub fn refuse_open(&self) -> io::Result<()> {
+        self.order(Order::RefuseOpen)
+    }
+
+    /// Becomes readable when [`Tree::next_notice`] has something, and hangs up at the end.
+    pub fn notices_fd(&self) -> BorrowedFd<'_> {
+        self.notices.as_fd()
+    }
+
+    /// What the server was refused or wants to be asked about, if there is something new.
+    pub fn next_notice(&self) -> Option<Notice> {
+        match reap::readable(&self.notices, Duration::ZERO) {
             // Nobody but the guardian holds the other end; what does not read is dropped.
-            Ok(true) => control::receive(&self.attempts).ok().flatten(),
+            Ok(true) => control::receive(&self.notices).ok().flatten(),
             Ok(false) | Err(_) => None,
         }
     }

@@ -28,6 +28,7 @@ fn hosts(allowed: &[String], listen: bool) -> Network {
         allowed,
         listen,
         known: vec![known(NAME, "127.0.0.1"), known("rebound.example.org", "127.0.0.9")],
+        ..Hosts::default()
     })
 }
 

@@ -54,6 +54,7 @@ fn run(user: Option<u32>, program: &Path, words: &[&str], port: u16, files: &[(&
         allowed: [NAME, "127.0.0.1"].map(|h| format!("{h}:{port}").parse().unwrap()).to_vec(),
         listen: false,
         known: vec![KnownName { name: NAME.into(), addresses: vec!["127.0.0.1".parse().unwrap()] }],
+        ..Hosts::default()
     });
     setup.own_everything();
     setup.run(&[])

@@ -11,7 +11,7 @@ use firedoor_ipc::{
     shim::{Ended, STREAMS, ToEngine},
 };
 use firedoor_model::{EntryId, launch::Step};
-use firedoor_sandbox::{Exit, Launch, Stderr, Tree};
+use firedoor_sandbox::{Exit, Launch, Notice, Stderr, Tree};
 use nix::{
     fcntl::OFlag,
     sys::memfd::{MFdFlags, memfd_create},
@@ -43,6 +43,15 @@ pub fn in_message(exit: Exit) -> Ended {
     match exit {
         Exit::Code(code) => Ended::Code(code),
         Exit::Signal(signal) => Ended::Signal(signal),
+    }
+}
+
+/// What the guardian tells, for the engine.
+pub fn noticed(notice: Notice) -> ToEngine {
+    match notice {
+        Notice::Attempted(attempt) => ToEngine::Attempted(attempt),
+        Notice::Asked(question) => ToEngine::Asked(question),
+        Notice::Withdrawn(id) => ToEngine::Withdrawn { id },
     }
 }
 
@@ -92,7 +101,10 @@ impl Server {
             exited: exited.map(in_message),
         };
         self.send(&message, engine)?;
-        self.hand_record(engine)
+        self.hand_record(engine)?;
+        // What the engine before was asked about connections, nobody knows any more.
+        let _ = self.tree.ask_again();
+        Ok(())
     }
 
     /// Hands the record of an observed server to the engine.

@@ -18,7 +18,7 @@ use firedoor_model::{
     launch::{LaunchRequest, Step},
     network::AttemptKind,
 };
-use firedoor_sandbox::{Exit, Launch, Stderr, Tree};
+use firedoor_sandbox::{Exit, Launch, Notice, Stderr, Tree};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
@@ -32,7 +32,7 @@ use nix::{
 use crate::{
     engines::{Engines, Restarts},
     refuse,
-    server::{Server, in_message},
+    server::{Server, in_message, noticed},
 };
 
 /// For the engine to decide: it looks at files, which may lie on a slow disk.
@@ -219,6 +219,8 @@ fn off(engines: &Engines, stage: Stage, signals: &Signals) -> Result<Return, Str
         while let Some(signal) = signals.next() {
             let _ = server.tree.signal(signal);
         }
+        // There is nobody to ask while Firedoor is off.
+        let _ = server.tree.refuse_open();
         if ended(&server.tree) {
             return Ok(Return::End(server.tree.wait().map_err(|e| format!("the server was lost: {e}"))?));
         }
@@ -255,7 +257,7 @@ fn wait(engine: &Connection, signals: &Signals, stage: &Stage) -> io::Result<Rea
         }
         Stage::Running(server, limit) => {
             fds.push(PollFd::new(server.tree.exited_fd(), PollFlags::POLLIN));
-            fds.push(PollFd::new(server.tree.attempts_fd(), PollFlags::POLLIN));
+            fds.push(PollFd::new(server.tree.notices_fd(), PollFlags::POLLIN));
             *limit
         }
     };
@@ -310,6 +312,10 @@ fn obey(message: ToShim, stage: Stage, entry: &EntryId, engine: &Connection) -> 
             }
             stage
         }
+        (ToShim::Rule(ruling), Stage::Running(server, limit)) => {
+            let _ = server.tree.rule(ruling);
+            Stage::Running(server, limit)
+        }
         (ToShim::Stop, Stage::Running(server, limit)) => {
             let _ = server.tree.signal(Signal::SIGTERM as i32);
             Stage::Running(server, limit.or_else(|| Some(Instant::now() + GRACE)))
@@ -342,7 +348,7 @@ fn advance(stage: Stage, engine: &Connection) -> Result<Stage, String> {
             Stage::planning()
         }
         Stage::Running(mut server, limit) => {
-            pass_on_attempts(&server.tree, engine);
+            pass_on_notices(&server.tree, engine);
             if limit.is_some_and(|at| Instant::now() >= at) {
                 let _ = server.tree.kill();
             } else if !ended(&server.tree) {
@@ -350,7 +356,7 @@ fn advance(stage: Stage, engine: &Connection) -> Result<Stage, String> {
             }
             let exit = server.tree.wait().map_err(|e| format!("the server was lost: {e}"))?;
             // What ended it may have been told last.
-            pass_on_attempts(&server.tree, engine);
+            pass_on_notices(&server.tree, engine);
             // An engine that has died meanwhile is noticed on its socket.
             let _ = report(engine, &ToEngine::Exited(in_message(exit)));
             Stage::Draining(server, exit)
@@ -364,14 +370,16 @@ fn advance(stage: Stage, engine: &Connection) -> Result<Stage, String> {
     })
 }
 
-/// Passes on what the server was refused. What it used up goes to the client's log as well.
-fn pass_on_attempts(tree: &Tree, engine: &Connection) {
-    while let Some(attempt) = tree.next_attempt() {
-        if attempt.kind == AttemptKind::Resource {
+/// Passes on what the server was refused and what it wants to connect to. What it used up goes to the client's log as well.
+fn pass_on_notices(tree: &Tree, engine: &Connection) {
+    while let Some(notice) = tree.next_notice() {
+        if let Notice::Attempted(attempt) = &notice
+            && attempt.kind == AttemptKind::Resource
+        {
             crate::say(&format!("the server used more than {}: {}", attempt.target.visible(200), attempt.reason));
         }
-        // An engine that has died meanwhile is noticed on its socket.
-        let _ = report(engine, &ToEngine::Attempted(attempt));
+        // An engine that has died meanwhile is noticed on its socket, and what was asked is asked again.
+        let _ = report(engine, &noticed(notice));
     }
 }
 

@@ -32,8 +32,10 @@ pub struct QuestionView {
     pub process: String,
     /// The server's name.
     pub server: String,
-    /// The tool called.
+    /// The tool called; host and port when a connection waits.
     pub tool: String,
+    /// When a connection of the server waits and no call: the program that makes it.
+    pub program: Option<String>,
     /// Where it would go, when the arguments name exactly one address.
     pub host: Option<String>,
     /// Why.
@@ -118,9 +120,10 @@ impl From<DurationView> for Duration {
 impl QuestionView {
     /// For showing.
     pub fn new(shown: &Shown<'_>, clients: &Clients) -> Self {
-        let Question { id, entry, client, tool, findings, arguments, asked, held_until, open_until, .. } =
-            shown.question;
-        let all = split(arguments.raw());
+        let Question {
+            id, entry, client, tool, connection, findings, arguments, asked, held_until, open_until, ..
+        } = shown.question;
+        let all = if connection.is_some() { Vec::new() } else { split(arguments.raw()) };
         let brief: Vec<_> = all.iter().take(FEW).map(|(n, text)| argument(n.as_deref(), text, BRIEF)).collect();
         let shortened = all.len() > FEW || all.iter().any(|(_, text)| text.chars().count() > BRIEF);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -131,6 +134,7 @@ impl QuestionView {
             process: name(client.raw()),
             server: name(entry.server()),
             tool: name(tool.raw()),
+            program: connection.as_ref().map(|c| name(c.program.raw())),
             host: host(&all),
             findings: findings.iter().map(|f| FindingView::new(f, clients)).collect(),
             arguments: brief,
@@ -190,7 +194,10 @@ fn host(arguments: &[(Option<String>, String)]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use firedoor_model::{Digest, Untrusted, question::Ref};
+    use firedoor_model::{
+        Digest, Untrusted,
+        question::{Connection, Ref},
+    };
     use proptest::prelude::*;
 
     use super::*;
@@ -202,6 +209,7 @@ mod tests {
             entry: "cursor/user/no\u{202e}tion".parse().unwrap(),
             client: "node (7)".into(),
             tool: "po\u{200b}st".into(),
+            connection: None,
             findings: Vec::new(),
             arguments: Untrusted::new(arguments),
             call: Digest::of(b""),
@@ -225,6 +233,21 @@ mod tests {
             ("Cursor", "no⟨U+202E⟩tion", "po⟨U+200B⟩st")
         );
         assert_eq!(view.arguments, [ArgumentView { name: Some("a⟨U+202E⟩".into()), text: "x⟨U+200B⟩y\nz".into() }]);
+    }
+
+    #[test]
+    fn a_connection_shows_its_program_and_its_host() {
+        let to = "api.example.com:443".parse().unwrap();
+        let program = "/usr/bin/no\u{202e}de (7)".into();
+        let question = Question {
+            tool: "api.example.com:443".into(),
+            connection: Some(Connection { to, program }),
+            ..question("")
+        };
+        let shown = Shown { question: &question, place: 1, of: 1, nonce: Nonce::mint().unwrap(), fresh: true };
+        let view = QuestionView::new(&shown, &Clients::load().unwrap());
+        assert_eq!(view.program.as_deref(), Some("/usr/bin/no⟨U+202E⟩de (7)"));
+        assert_eq!((view.tool.as_str(), view.host, view.arguments.len()), ("api.example.com:443", None, 0));
     }
 
     #[test]

@@ -11,6 +11,7 @@ export function question(over: Partial<QuestionView> = {}): QuestionView {
     process: "node (7)",
     server: "notion",
     tool: "http_post",
+    program: null,
     host: "paste.example.net",
     findings: [
       {

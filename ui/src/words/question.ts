@@ -37,6 +37,7 @@ const TITLES = new Map(
     "result/injection": "Give the agent a result with instructions in it?",
     "definition/changed": "Use a tool whose definition has changed?",
     "definition/poison": "Use a tool whose definition gives the agent orders?",
+    "sandbox/host": "Let this server connect to another host?",
     "policy/new-tool": "Use this tool for the first time?",
   }),
 );
@@ -60,7 +61,7 @@ export function clocks(q: Pick<QuestionView, "asked" | "held_until" | "open_unti
   if (left > 0) {
     const held = Math.max(1, (q.held_until - q.asked) / 1000);
     const step = Math.max(0, Math.min(3, Math.floor(((held - left) / held) * 4)));
-    const say = left === 30 || left === 10 ? `${left} seconds until this call is refused.` : "";
+    const say = left === 30 || left === 10 ? `${left} seconds until this is refused.` : "";
     return { late: false, step, text: `Waiting ${left} s, then refused. You can still answer later.`, say };
   }
   const text = `Refused at ${clock(q.held_until)}. This question closes in ${minutes(q.open_until - now)}.`;
@@ -75,8 +76,9 @@ export function minutes(ms: number): string {
 /** What Allow and Block will do. */
 export function consequence(q: QuestionView, duration: DurationView, now: number): string {
   const { late } = clocks(q, now);
+  const left = minutes(q.open_until - now);
+  if (q.program !== null) return ofConnection(q, late ? "late" : duration, left);
   if (late) {
-    const left = minutes(q.open_until - now);
     return `Allow lets exactly this call through once, if ${q.app} tries it again within 10 min. The question closes in ${left}.`;
   }
   switch (duration) {
@@ -89,9 +91,22 @@ export function consequence(q: QuestionView, duration: DurationView, now: number
   }
 }
 
+function ofConnection(q: QuestionView, duration: DurationView | "late", left: string): string {
+  switch (duration) {
+    case "late":
+      return `Allow lets ${q.server} connect there once, if it tries again within 10 min. The question closes in ${left}.`;
+    case "once":
+      return `Allow makes the connections to ${q.tool} that wait now; the next one asks again. Block refuses them until the session ends.`;
+    case "session":
+      return `Allow lets ${q.server} connect to ${q.tool} until the session ends. Block refuses it that long.`;
+    case "always":
+      return `Allow grants ${q.tool} to ${q.server}, until you take the grant back. Block adds a rule against it.`;
+  }
+}
+
 /** A question in one line of the main window. */
 export function waiting(q: SummaryView, now: number): string {
   return now < q.held_until
-    ? `The call is held for ${Math.ceil((q.held_until - now) / 1000)} s more.`
-    : `The call was refused at ${clock(q.held_until)}; you can answer for ${minutes(q.open_until - now)} more.`;
+    ? `It is held for ${Math.ceil((q.held_until - now) / 1000)} s more.`
+    : `It was refused at ${clock(q.held_until)}; you can answer for ${minutes(q.open_until - now)} more.`;
 }

@@ -56,7 +56,7 @@ const asked = { asked: 0, held_until: 45_000, open_until: 600_000 };
 
 test.each([
   [0, false, 0, "Waiting 45 s", ""],
-  [15_000, false, 1, "Waiting 30 s", "30 seconds until this call is refused."],
+  [15_000, false, 1, "Waiting 30 s", "30 seconds until this is refused."],
   [44_500, false, 3, "Waiting 1 s", ""],
   [45_000, true, 4, "closes in 10 min", ""],
   [599_000, true, 4, "closes in 1 s", ""],
@@ -68,11 +68,20 @@ test.each([
 });
 
 test("what an answer does is said before it is given", () => {
-  const q = { ...asked, app: "Cursor", server: "outbox", tool: "http_post" } as QuestionView;
+  const q = { ...asked, app: "Cursor", server: "outbox", tool: "http_post", program: null } as QuestionView;
   expect(consequence(q, "once", 0)).toContain("this one call");
   expect(consequence(q, "session", 0)).toContain("until the session ends");
   expect(consequence(q, "always", 0)).toContain("rule");
   expect(consequence(q, "always", 50_000)).toContain("through once, if Cursor tries it again");
+});
+
+test("what an answer about a connection does is said, too", () => {
+  const q = { ...asked, app: "Cursor", server: "outbox", tool: "a.example:443", program: "/usr/bin/node (7)" } as QuestionView;
+  expect(consequence(q, "once", 0)).toContain("a.example:443 that wait now");
+  expect(consequence(q, "session", 0)).toContain("until the session ends");
+  expect(consequence(q, "always", 0)).toContain("grants a.example:443 to outbox");
+  expect(consequence(q, "always", 50_000)).toContain("once, if it tries again");
+  expect(title([finding("sandbox/host", "medium", "certain")])).toContain("host");
 });
 
 test.each<[RowView, string]>([

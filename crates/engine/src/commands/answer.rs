@@ -5,9 +5,10 @@ use std::rc::Rc;
 use firedoor_ipc::command::Reply;
 use firedoor_model::{
     audit::What,
-    question::{Choice, Duration, Ref},
+    question::{Choice, Connection, Duration, Ref},
 };
 use firedoor_policy::{Answered, Refusal, Settled, Standing};
+use firedoor_store::EntryGrants;
 
 use crate::engine::Engine;
 
@@ -37,11 +38,12 @@ pub async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, duration: Dur
     };
     let answered = answered.map_err(|e| e.to_string())?;
     store_rules(engine, &answered).await?;
-    let Answered { released, permit, also, .. } = &answered;
+    store_grant(engine, &answered).await;
+    let Answered { question, released, permit, grant, also, .. } = &answered;
     let settled = Settled { reference: id.clone(), released: released.clone() };
     for Settled { reference, released } in std::iter::once(&settled).chain(also) {
         match choice {
-            Choice::Allow => engine.allow_held(released),
+            Choice::Allow => engine.allow_held(released, duration != Duration::Once),
             Choice::Block => engine.refuse_held(released, &Refusal::User, reference),
         }
     }
@@ -49,10 +51,16 @@ pub async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, duration: Dur
     engine.changed();
     let text = match (choice, permit, released.len()) {
         (Choice::Block, ..) => format!("{id} blocked; the same is refused for the rest of the agent's session"),
-        (Choice::Allow, Some(_), _) => {
-            format!("{id} allowed: the agent may repeat exactly this call once within 10 minutes")
-        }
-        (Choice::Allow, None, _) => format!("{id} allowed"),
+        (Choice::Allow, Some(_), _) => match &question.connection {
+            Some(Connection { to, .. }) => {
+                format!("{id} allowed: the server may connect to {to} once within 10 minutes")
+            }
+            None => format!("{id} allowed: the agent may repeat exactly this call once within 10 minutes"),
+        },
+        (Choice::Allow, None, _) => match grant {
+            Some(to) => format!("{id} allowed, and {to} granted to {}", question.entry),
+            None => format!("{id} allowed"),
+        },
     };
     Ok(Reply::Done { text })
 }
@@ -67,4 +75,15 @@ async fn store_rules(engine: &Rc<Engine>, answered: &Answered) -> Result<(), Str
         }
     }
     Ok(())
+}
+
+/// A host that was allowed always is a grant like any other.
+async fn store_grant(engine: &Rc<Engine>, answered: &Answered) {
+    let Some(host) = answered.grant.clone() else { return };
+    let entry = answered.question.entry.clone();
+    let more = EntryGrants { hosts: vec![host], ..EntryGrants::default() };
+    if let Err(e) = super::settings::add_grants(engine, entry, more).await {
+        // The answer holds for the session all the same.
+        engine.problem(format!("a grant could not be stored: {e}"));
+    }
 }

@@ -165,6 +165,7 @@ pub async fn serve(
         pending: RefCell::new(Pending::default()),
         tasks: Tasks::default(),
         held: RefCell::default(),
+        connections: RefCell::default(),
         unheld: Notify::new(),
         legacy: Cell::new(opened.state.legacy),
     });
@@ -190,6 +191,7 @@ pub async fn serve(
     engine.sessions.borrow_mut().remove(&session.id);
     engine.changed();
     session.withdraw_held(engine);
+    session.withdraw_connections(engine);
     engine.recorder.record(session.event(engine.now(), What::Ended { status }));
     engine.release_agent(&session.agent);
     Ok(())
@@ -286,6 +288,7 @@ async fn attend(
         let told = tokio::select! {
             message = incoming.receive::<ToEngine>() => match message {
                 Ok((ToEngine::Exited(how), _)) => {
+                    session.withdraw_connections(engine);
                     ended = Some(how);
                     Ok(())
                 }
@@ -295,6 +298,14 @@ async fn attend(
                 }
                 Ok((ToEngine::Attempted(attempt), _)) => {
                     engine.recorder.record(session.event(engine.now(), attempts::judged(&session.entry, attempt)));
+                    Ok(())
+                }
+                Ok((ToEngine::Asked(question), _)) => {
+                    session.asked(engine, question).await;
+                    Ok(())
+                }
+                Ok((ToEngine::Withdrawn { id }, _)) => {
+                    session.question_withdrawn(engine, id);
                     Ok(())
                 }
                 Ok(_) => Ok(()),

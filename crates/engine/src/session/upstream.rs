@@ -10,9 +10,7 @@ use firedoor_model::{
     Confidence, Finding, Severity, Untrusted, Verdict, audit,
     wire::{Body, CallView, Frame, Message, Object, WireError, unescape},
 };
-use firedoor_policy::{
-    Ask, Decision, HeldId, Input, MessageKind, Opening, Reason, Refusal, Subject, call_digest, refusal,
-};
+use firedoor_policy::{Ask, Decision, Input, MessageKind, Opening, Reason, Refusal, Subject, call_digest, refusal};
 
 use super::{
     LARGE, Session,
@@ -22,7 +20,7 @@ use super::{
     pending::{Asked, canonical},
 };
 use crate::{
-    engine::Engine,
+    engine::{Engine, Held},
     io::{Inlet, Line, Lines},
 };
 
@@ -409,6 +407,7 @@ impl Session {
                     subject: about,
                     findings: chosen,
                     arguments: Untrusted::new(shown(&engine.inspector.masked(arguments.unwrap_or_default()))),
+                    connection: None,
                 });
                 let progress = progress.map(str::to_owned);
                 Ruling::Ask { ask, request, progress, method: method.to_owned(), found: findings }
@@ -480,7 +479,7 @@ impl Engine {
         self.changed();
         let (reference, refused) = match opening {
             Opening::Opened { reference, .. } | Opening::Joined { reference, .. } => {
-                self.held.borrow_mut().insert(number, held.clone());
+                self.held.borrow_mut().insert(number, Held::Line(held.clone()));
                 (reference, None)
             }
             Opening::Overflow { reference } => (reference, Some(Refusal::Overflow)),
@@ -500,11 +499,6 @@ impl Engine {
             held.refuse(id, &refusal(&kind, &reference));
             self.settled(held);
         }
-    }
-
-    /// A number for a held message.
-    fn next_held(&self) -> HeldId {
-        HeldId(self.next_id())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use firedoor_model::{
     Millis,
+    network::HostGrant,
     question::{Choice, Duration, Question, Ref},
     rule::{Draft, Match, Origin, Rule},
 };
@@ -41,6 +42,8 @@ pub struct Answered {
     pub permit: Option<Permit>,
     /// Rules to store; only for Always, one for each detector.
     pub rules: Vec<Draft>,
+    /// The host to grant to the server; only for Always, when a connection was allowed.
+    pub grant: Option<HostGrant>,
     /// Other questions that this answer settled as well, with the same choice.
     pub also: Vec<Settled>,
 }
@@ -124,7 +127,7 @@ impl Desk {
             return Err(AnswerError::Unknown(reference.clone()));
         };
         // Somebody is answering: the server's earlier questions were not ignored on purpose.
-        self.unanswered.remove(&(open.session, open.subject.entry.clone()));
+        self.unanswered.remove(&open.kind());
 
         let session = self.sessions.entry(open.session).or_default();
         let mut permit = None;
@@ -161,9 +164,22 @@ impl Desk {
                 self.settle(&open, |other, _| other.intents.iter().any(|intent| open.intents.contains(intent)))
             }
         };
-        let rules = if duration == Duration::Always { drafts(&open, choice, now) } else { Vec::new() };
+        let granted = choice == Choice::Allow && open.question.connection.is_some();
+        let rules = if duration == Duration::Always && !granted { drafts(&open, choice, now) } else { Vec::new() };
+        let grant = open.question.connection.as_ref().filter(|_| granted && duration == Duration::Always);
+        let grant = grant.map(|connection| connection.to.clone());
         let released = open.held.iter().map(|h| h.id).collect();
-        Ok(Answered { session: open.session, question: open.question, choice, duration, released, permit, rules, also })
+        Ok(Answered {
+            session: open.session,
+            question: open.question,
+            choice,
+            duration,
+            released,
+            permit,
+            rules,
+            grant,
+            also,
+        })
     }
 
     /// Whether an answer may allow this now.
@@ -180,7 +196,8 @@ impl Desk {
         if standing.quarantined {
             return Err(AnswerError::Quarantined);
         }
-        if duration == Duration::Always {
+        // Of a connection it is a grant, which names the host and needs nothing else.
+        if duration == Duration::Always && open.question.connection.is_none() {
             // Without a tool the rule would speak about every tool of the server.
             open.subject.tool.as_ref().ok_or(AnswerError::Unbound("tool"))?;
             open.subject.launch.ok_or(AnswerError::Unbound("server's launch identity"))?;

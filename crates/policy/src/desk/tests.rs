@@ -1,12 +1,15 @@
 use firedoor_model::{
     Confidence, Digest, Finding, Millis, Severity, Verdict,
-    question::{Choice, Duration, Ref},
+    question::{Choice, Connection, Duration, Ref},
     rule::{Match, Origin, Rule},
 };
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixtures::{finding, flow, input, rule, subject};
+use crate::{
+    HOST,
+    fixtures::{finding, flow, input, rule, subject},
+};
 
 const SESSION: SessionId = SessionId(1);
 const T0: Millis = Millis(1_000_000);
@@ -22,7 +25,18 @@ fn ask(held: u64, call: &str) -> Ask {
         client: "cursor (pid 7)".into(),
         subject: Subject { call: Digest::of(call.as_bytes()), ..subject() },
         findings: vec![flow("cursor/user/fs")],
+        connection: None,
         arguments: "{}".into(),
+    }
+}
+
+/// A connection.
+fn ask_to(held: u64, to: &str) -> Ask {
+    Ask {
+        subject: Subject { tool: Some(to.into()), call: Digest::of(to.as_bytes()), definition: None, ..subject() },
+        findings: vec![finding(HOST, Severity::Medium, Confidence::Certain)],
+        connection: Some(Connection { to: to.parse().unwrap(), program: "node (7)".into() }),
+        ..ask(held, to)
     }
 }
 
@@ -299,8 +313,7 @@ fn a_clock_set_back_ends_holds_and_questions() {
 #[test]
 fn three_unanswered_questions_are_enough() {
     let mut desk = desk();
-    let entry = subject().entry;
-    let quieted = Event::Quieted { session: SESSION, entry: entry.clone() };
+    let quieted = Event::Quieted { session: SESSION, entry: subject().entry };
     let ids: Vec<_> = (0..3).map(|n| opened(&mut desk, ask(n, &n.to_string()), T0)).collect();
     assert_eq!(desk.later(&ids[0]), None);
     assert_eq!(desk.later(&ids[0]), None, "counts once");
@@ -309,11 +322,16 @@ fn three_unanswered_questions_are_enough() {
     assert_eq!(desk.tick(T0.plus(OPEN_MS)).iter().filter(|e| **e == quieted).count(), 1);
     assert!(matches!(desk.open(ask(9, "x"), T0), Opening::Quiet { .. }));
     assert!(matches!(desk.open(Ask { session: SessionId(2), ..ask(9, "x") }, T0), Opening::Opened { .. }));
-    assert!(desk.listen_again(SESSION, &entry));
-    let id = opened(&mut desk, ask(10, "y"), T0);
-    assert!(!desk.listen_again(SESSION, &entry));
+    // Its connections are another matter.
+    let id = opened(&mut desk, ask_to(10, "a.example:443"), T0);
+    desk.answer(&id, Choice::Allow, Duration::Once, &at(T0)).unwrap();
+    assert!(matches!(desk.open(ask(9, "x"), T0), Opening::Quiet { .. }));
+}
 
-    // An answer starts the count anew.
+#[test]
+fn an_answer_starts_the_count_of_unanswered_ones_anew() {
+    let mut desk = desk();
+    let id = opened(&mut desk, ask(10, "y"), T0);
     let more: Vec<_> = (20..23).map(|n| opened(&mut desk, ask(n, &n.to_string()), T0)).collect();
     desk.later(&more[0]);
     desk.later(&more[1]);
@@ -434,4 +452,60 @@ fn run(desk: &mut Desk, step: Step, n: u64, now: &mut Millis, ids: &mut Vec<Ref>
         }
     }
     out
+}
+
+#[test]
+fn connections_are_asked_about_by_host_and_port() {
+    let judged = |desk: &mut Desk, to: &str| {
+        let Ask { subject, findings, .. } = ask_to(0, to);
+        let decision = desk.judge(SESSION, &Input { now: T0, ..input(&subject, &findings, &[]) });
+        (decision.verdict, decision.reason)
+    };
+    let (a, b) = ("a.example:443", "a.example:80");
+    for (choice, duration, first, second) in [
+        (Choice::Allow, Duration::Once, Verdict::Ask, Verdict::Ask),
+        (Choice::Allow, Duration::Session, Verdict::Allow, Verdict::Ask),
+        (Choice::Allow, Duration::Always, Verdict::Allow, Verdict::Ask),
+        (Choice::Block, Duration::Once, Verdict::Block, Verdict::Ask),
+        (Choice::Block, Duration::Session, Verdict::Block, Verdict::Ask),
+        (Choice::Block, Duration::Always, Verdict::Block, Verdict::Ask),
+    ] {
+        let mut desk = desk();
+        let id = opened(&mut desk, ask_to(1, a), T0);
+        assert!(matches!(desk.open(ask_to(2, a), T0), Opening::Joined { .. }));
+        let answered = desk.answer(&id, choice, duration, &at(T0)).unwrap();
+        assert_eq!(answered.released, [HeldId(1), HeldId(2)]);
+        let always = duration == Duration::Always;
+        let granted = (choice, always) == (Choice::Allow, true);
+        assert_eq!(answered.grant.map(|to| to.to_string()), granted.then(|| a.to_owned()), "{choice:?} {duration:?}");
+        assert_eq!(answered.rules.len(), usize::from(always && !granted));
+        assert_eq!((judged(&mut desk, a).0, judged(&mut desk, b).0), (first, second), "{choice:?} {duration:?}");
+    }
+    // A late Allow is good for the next one.
+    let mut desk = desk();
+    let id = opened(&mut desk, ask_to(1, a), T0);
+    desk.tick(T0.plus(HOLD_MS));
+    desk.answer(&id, Choice::Allow, Duration::Once, &at(T0)).unwrap();
+    assert_eq!(judged(&mut desk, b).0, Verdict::Ask);
+    assert_eq!(judged(&mut desk, a), (Verdict::Allow, Reason::Permit { reference: id }));
+    assert_eq!(judged(&mut desk, a).0, Verdict::Ask);
+}
+
+#[test]
+fn a_flood_of_connections_leaves_room_for_calls() {
+    let mut desk = desk();
+    let mut id = 0;
+    let mut open = |desk: &mut Desk, entry: &str| {
+        id += 1;
+        let asked = ask_to(id, &format!("n{id}.example:443"));
+        let subject = Subject { entry: entry.parse().unwrap(), ..asked.subject };
+        matches!(desk.open(Ask { subject, ..asked }, T0), Opening::Opened { .. })
+    };
+    let opened = |desk: &mut Desk, entry, open: &mut dyn FnMut(&mut Desk, &str) -> bool| {
+        (0..100).filter(|_| open(desk, entry)).count()
+    };
+    for (entry, want) in [("a/b/c", MAX_HOSTS_OF_ONE), ("a/b/d", MAX_OPEN_OF_ONE - MAX_HOSTS_OF_ONE), ("a/b/e", 0)] {
+        assert_eq!(opened(&mut desk, entry, &mut open), want, "{entry}");
+    }
+    assert!(matches!(desk.open(ask(1000, "call"), T0), Opening::Opened { .. }));
 }

@@ -27,6 +27,10 @@ fn findings_by_mode() {
         ("definition/changed", Low, Possible, Block, Block),
         ("engine/failed", Low, Possible, Block, Block),
         ("unknown", High, Likely, Allow, Ask),
+        // A connection passes with somebody's leave only.
+        ("sandbox/host", Medium, Certain, Block, Ask),
+        ("sandbox/host", Critical, Certain, Block, Ask),
+        ("sandbox/host", Low, Possible, Block, Ask),
     ] {
         let findings = [finding(detector, severity, confidence)];
         let subject = subject();
@@ -265,5 +269,27 @@ proptest! {
             let after = judge(&Input { mode, ..input(&subject, &findings, &all) }, &session_with_permit());
             prop_assert_eq!(after.verdict, Block);
         }
+    }
+}
+
+#[test]
+fn a_rule_about_calls_opens_no_network() {
+    let findings = [finding("sandbox/host", Medium, Certain)];
+    let of = |detector: Option<&str>| Match {
+        entry: Some(subject().entry),
+        detector: detector.map(Into::into),
+        ..Match::default()
+    };
+    for (effect, detector, want) in [
+        (Choice::Allow, None, Ask),
+        (Choice::Allow, Some("flow/"), Ask),
+        (Choice::Allow, Some("sandbox/host"), Allow),
+        (Choice::Block, None, Block),
+        (Choice::Block, Some("sandbox/host"), Block),
+        (Choice::Block, Some("flow/"), Ask),
+    ] {
+        let rules = [rule(1, effect, Origin::User, of(detector))];
+        let decision = judge(&input(&subject(), &findings, &rules), &SessionRules::default());
+        assert_eq!(decision.verdict, want, "{effect:?} {detector:?}");
     }
 }

@@ -14,7 +14,8 @@ use std::{
 };
 
 use firedoor_model::launch::Step;
-use firedoor_sandbox::{Launch, Machine, Stderr, spawn_on};
+use firedoor_sandbox::{Launch, Machine, Notice, Stderr, Tree, spawn_on};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -47,7 +48,7 @@ fn machine(words: &[&str]) -> Machine {
 }
 
 /// Extra words: `attempts` prints what was refused at the end, `observe` what was observed, `verbose` prints pid and outcome first, `term` forwards one SIGTERM when the server is up and has
-/// written a line, `kill` kills the tree then.
+/// written a line, `kill` kills the tree then. `ask` prints questions about connections, as JSON, and takes rulings, as JSON.
 fn run(path: &str, words: &[&str]) -> ExitCode {
     let fail = |text: String| {
         let _ = writeln!(std::io::stderr(), "{text}");
@@ -87,10 +88,15 @@ fn run(path: &str, words: &[&str]) -> ExitCode {
             return fail(e.to_string());
         }
     }
+    if words.contains(&"ask") {
+        ask(&tree);
+    }
     let ended = tree.wait();
     if words.contains(&"attempts") {
-        while let Some(attempt) = tree.next_attempt() {
-            let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&attempt).unwrap_or_default());
+        while let Some(notice) = tree.next_notice() {
+            if let Notice::Attempted(attempt) = notice {
+                let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&attempt).unwrap_or_default());
+            }
         }
     }
     if let Some(record) = tree.record().and_then(|r| r.try_clone_to_owned().ok()) {
@@ -107,5 +113,46 @@ fn run(path: &str, words: &[&str]) -> ExitCode {
             ExitCode::from(u8::try_from(exit.shell_code() & 0xff).unwrap_or(255))
         }
         Err(e) => fail(e.to_string()),
+    }
+}
+
+/// Passes questions out and rulings in, a line each, until the server ends.
+fn ask(tree: &Tree) {
+    let stdin = std::io::stdin();
+    let mut answers = true;
+    loop {
+        let input = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut fds = vec![input(tree.exited_fd()), input(tree.notices_fd())];
+        if answers {
+            fds.push(input(stdin.as_fd()));
+        }
+        if poll(&mut fds, PollTimeout::NONE).is_err() {
+            continue;
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        while let Some(notice) = tree.next_notice() {
+            let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&notice).unwrap_or_default());
+        }
+        if ready.first() == Some(&true) {
+            return;
+        }
+        if ready.get(2) == Some(&true) {
+            // Not through a buffer, of which poll knows nothing: a line is a pipe's one message.
+            let mut line = [0; 4096];
+            match nix::unistd::read(stdin.as_fd(), &mut line) {
+                Ok(0) | Err(_) => answers = false,
+                Ok(count) => {
+                    for line in line[..count].split(|b| *b == b'\n') {
+                        if line == b"again" {
+                            let _ = tree.ask_again();
+                        } else if line == b"refuse" {
+                            let _ = tree.refuse_open();
+                        } else if let Ok(ruling) = serde_json::from_slice(line) {
+                            let _ = tree.rule(ruling);
+                        }
+                    }
+                }
+            }
+        }
     }
 }

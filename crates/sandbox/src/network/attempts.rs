@@ -1,4 +1,4 @@
-//! Telling the caller what was refused: each thing once in a while, and never so much that it hurts.
+//! Telling the caller what was refused, and asking it: each thing once in a while, and never so much that it hurts.
 
 use std::{
     collections::HashMap,
@@ -8,13 +8,14 @@ use std::{
 
 use firedoor_model::{
     Untrusted,
-    network::{Attempt, AttemptKind},
+    network::{Attempt, AttemptKind, HostGrant, HostQuestion},
     observation::Observed,
 };
 use nix::{
     sys::socket::{self, MsgFlags},
     unistd::Pid,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{observe::Journal, procfs};
 
@@ -25,7 +26,19 @@ const MAX_TOLD: usize = 64;
 /// Longest target, in characters.
 const MAX_TEXT: usize = 300;
 
-/// The guardian's end of the channel for refused attempts, and the record of observe mode.
+/// What the guardian tells about a server that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Notice {
+    /// Something was refused.
+    Attempted(Attempt),
+    /// A connection waits for [`crate::Tree::rule`].
+    Asked(HostQuestion),
+    /// Nothing waits for the answer to the question with this number any more.
+    Withdrawn(u64),
+}
+
+/// The guardian's end of the channel for notices, and the record of observe mode.
 pub(crate) struct Attempts {
     channel: OwnedFd,
     journal: Option<Journal>,
@@ -72,14 +85,26 @@ impl Attempts {
             reason: reason.to_owned(),
         };
         self.told.insert(key, now);
-        send(&self.channel, &attempt);
+        send(&self.channel, &Notice::Attempted(attempt));
+    }
+
+    /// Asks about a connection of a thread. `None`: nobody listens.
+    pub fn ask(&self, id: u64, to: &HostGrant, thread: Pid) -> Option<HostQuestion> {
+        let program = Untrusted::new(procfs::program(thread));
+        let question = HostQuestion { id, to: to.clone(), pid: thread.as_raw(), program };
+        self.send(&Notice::Asked(question.clone())).then_some(question)
+    }
+
+    /// Sends a notice; whether somebody will get it.
+    pub fn send(&self, notice: &Notice) -> bool {
+        send(&self.channel, notice)
     }
 }
 
-/// Tells of one attempt. Nothing waits for a caller that does not listen.
-pub(crate) fn send(channel: &OwnedFd, attempt: &Attempt) {
-    let Ok(bytes) = serde_json::to_vec(attempt) else { return };
-    let _ = socket::send(channel.as_raw_fd(), &bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
+/// Sends a notice; whether somebody will get it. Nothing waits for a caller that does not listen.
+pub(crate) fn send(channel: &OwnedFd, notice: &Notice) -> bool {
+    let Ok(bytes) = serde_json::to_vec(notice) else { return false };
+    socket::send(channel.as_raw_fd(), &bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL).is_ok()
 }
 
 #[cfg(test)]
@@ -100,7 +125,7 @@ mod tests {
         assert!(!attempts.has_told(AttemptKind::Listen, "evil.example:443"));
         drop(attempts);
         let mut all: Vec<Attempt> = Vec::new();
-        while let Some(attempt) = control::receive(&ours).unwrap() {
+        while let Some(Notice::Attempted(attempt)) = control::receive(&ours).unwrap() {
             all.push(attempt);
         }
         assert_eq!(all.len(), MAX_TOLD);

@@ -6,19 +6,21 @@ use std::{
     time::Instant,
 };
 
-use firedoor_model::network::{self, AttemptKind, KnownName, Port};
+use firedoor_model::network::{self, AttemptKind, Host, HostGrant, KnownName, Port};
 use nix::{errno::Errno, libc};
 
 use super::{
     Outcome, Reach,
     address::{self, Address, SOCKADDR_MAX},
+    asking::Asking,
     attempts::Attempts,
     caller::{Caller, Kind, Socket},
     caps::Caps,
     dns::{Answer, Family, Question},
     names::Names,
     pending::Work,
-    policy::{Policy, Refusal},
+    policy::{Policy, Refusal, is_localhost},
+    public::{embedded, is_public},
     resolver::{Resolver, own_addresses},
     stub::{Query, Stub},
     unix::Sockets,
@@ -40,21 +42,30 @@ pub(crate) struct Judge {
     pub reach: Reach,
     /// Absent for the proxy's clients.
     pub(super) listed: Option<Listed>,
-    attempts: Attempts,
+    pub(super) attempts: Attempts,
+}
+
+/// Which way a TCP connection goes.
+enum Route {
+    Direct(SocketAddr),
+    /// Through a relay: somebody is asked first, or the host has no address of the socket's family.
+    Relay(HostGrant),
 }
 
 /// State of a server whose connections are judged by lists.
 pub(super) struct Listed {
-    policy: Policy,
-    caps: Caps,
+    pub(super) policy: Policy,
+    pub(super) caps: Caps,
     /// This machine's own domain.
     domain: Option<String>,
     listen: bool,
-    names: Names,
-    resolver: Resolver,
+    pub(super) names: Names,
+    pub(super) resolver: Resolver,
     pub(super) stub: Stub,
     waiting: Vec<(Query, Question, String)>,
     pub(super) sockets: Sockets,
+    /// Absent where nobody can be asked.
+    pub(super) asking: Option<Asking>,
 }
 
 impl Judge {
@@ -76,6 +87,7 @@ impl Judge {
                     stub: Stub::new().map_err(errno)?,
                     waiting: Vec::new(),
                     sockets: Sockets::new(sockets.clone(), writable.clone(), trees.clone()),
+                    asking: hosts.ask.then(|| Asking::new(hosts.refuse.clone())),
                 })
             }
         };
@@ -112,7 +124,10 @@ impl Judge {
             (Reach::Proxy { .. }, ..) => return Err(Errno::EACCES),
             (_, _, Address::Unspecified) => address::unspecified(),
             (_, Kind::Tcp, Address::Inet(to)) if to.port() == DNS => return self.ask_by_stream(caller, socket, to),
-            (_, Kind::Tcp, Address::Inet(to)) => address::encode(self.tcp(caller, to)?, socket.domain),
+            (_, Kind::Tcp, Address::Inet(like)) => match self.tcp(caller, like)? {
+                Route::Direct(to) => address::encode(to, socket.domain),
+                Route::Relay(to) => return self.relay(caller, socket, to, like),
+            },
             (_, Kind::Udp, Address::Inet(to)) => return self.connect_udp(caller, &socket, to),
             (_, Kind::UnixConnection | Kind::UnixDatagram, Address::Path(path)) => {
                 let found = self.unix(caller, &path)?;
@@ -143,15 +158,19 @@ impl Judge {
         begun
     }
 
-    /// The real address of a TCP connection.
-    fn tcp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<SocketAddr> {
-        let (target, verdict) = self.listed()?.counted(to, Port::Tcp(to.port()));
+    /// Where a TCP connection really goes.
+    fn tcp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<Route> {
+        let listed = self.listed()?;
+        let (target, verdict) = listed.counted(to, Port::Tcp(to.port()));
         match verdict {
             Ok(real) => {
                 self.attempts.allowed(AttemptKind::Network, &target);
-                Ok(real)
+                Ok(Route::Direct(real))
             }
-            Err(refusal) => Err(self.refuse(caller, AttemptKind::Network, &target, &refusal.to_string())),
+            Err(refusal) => match listed.relayed(to, refusal) {
+                Some(host) => Ok(Route::Relay(host)),
+                None => Err(self.refuse(caller, AttemptKind::Network, &target, &refusal.to_string())),
+            },
         }
     }
 
@@ -266,6 +285,7 @@ impl Judge {
     /// Answers the questions that have come, and those whose look-ups have ended.
     pub fn serve_names(&mut self) {
         let Some(listed) = &mut self.listed else { return };
+        let mut any = false;
         for resolved in listed.resolver.finished() {
             let addresses = resolved.addresses.unwrap_or_default();
             let learned = listed.names.learn(&resolved.name, &addresses, resolved.own, Instant::now());
@@ -277,6 +297,7 @@ impl Judge {
                     if learned { listed.known(&mut self.attempts, &query, &question, &name) } else { Answer::Failed };
                 listed.stub.answer(&question.answer(&answer), query.from);
             }
+            any = true;
         }
         for query in listed.stub.queries() {
             let Some(question) = Question::parse(&query.bytes) else { continue };
@@ -284,6 +305,9 @@ impl Judge {
                 Ok(answer) => listed.stub.answer(&question.answer(&answer), query.from),
                 Err(name) => listed.waiting.push((query, question, name)),
             }
+        }
+        if any {
+            self.look_up_relays();
         }
     }
 }
@@ -297,8 +321,9 @@ impl Listed {
             let target = name.map_or_else(|| to.to_string(), |name| format!("{name}:{}", to.port()));
             return (target, self.policy.address(to.ip(), port, own_addresses).map(|()| to));
         };
-        let verdict = self.policy.named(&known.name, ip, port, &known.own);
         let target = format!("{}:{}", known.name, to.port());
+        let Some(ip) = ip else { return (target, Err(Refusal::NotGranted)) };
+        let verdict = self.policy.named(&known.name, ip, port, &known.own);
         if verdict.is_ok() && !known.is_fresh(Instant::now()) && self.resolver.known(&known.name).is_none() {
             // For the next one. What was looked up before is still allowed.
             let name = known.name.clone();
@@ -316,6 +341,21 @@ impl Listed {
             if exempt { Ok(real) } else { self.caps.connect(Instant::now(), &target).map(|()| real) }
         });
         (target, verdict)
+    }
+
+    /// The host to which a connection goes through a relay that was refused on the direct way: a name or a public address
+    /// that somebody can be asked about, or a name without an address of that family.
+    fn relayed(&self, to: SocketAddr, refusal: Refusal) -> Option<HostGrant> {
+        if self.asking.is_none() || refusal != Refusal::NotGranted {
+            return None;
+        }
+        let to = address::destination(to);
+        let host = match self.names.meant_by(to.ip()) {
+            Some((known, _)) if !is_localhost(&known.name) => Host::Name(known.name.clone()),
+            None if is_public(to.ip()) && !own_addresses().contains(&embedded(to.ip())) => Host::Address(to.ip()),
+            Some(_) | None => return None,
+        };
+        Some(HostGrant { host, port: Some(Port::Tcp(to.port())) })
     }
 
     /// Binds a socket for datagrams, to any port. Only what may send elsewhere gets more than the loopback interface.
@@ -348,6 +388,11 @@ impl Listed {
             if self.is_completion(attempts, name) {
                 return Ok(Answer::NoSuchName);
             }
+            // Nothing is looked up before somebody has agreed: a name can carry data away.
+            let about = self.asking.as_ref().is_some_and(|asking| asking.is_about(name)) && !is_localhost(name);
+            if about && let Some(stand_in) = self.names.reserve(name) {
+                return Ok(Answer::Addresses(vec![stand_in]));
+            }
             attempts.tell(query.thread, AttemptKind::Network, name, &Refusal::NotGranted.to_string());
             return Ok(Answer::NoSuchName);
         }
@@ -373,7 +418,7 @@ impl Listed {
     }
 
     /// Begins to look a name up, or joins who does. The refusal comes with what it is about.
-    fn begin(&mut self, name: &str, now: Instant) -> Result<bool, (String, Refusal)> {
+    pub(super) fn begin(&mut self, name: &str, now: Instant) -> Result<bool, (String, Refusal)> {
         if !self.resolver.is_under_way(name) {
             if self.names.get(name).is_none()
                 && let Some(parent) = self.policy.wildcard_of(name)
@@ -389,7 +434,9 @@ impl Listed {
     /// resolvers take that from the host name (resolv.conf(5), `search`) when the name itself has failed.
     fn is_completion(&self, attempts: &Attempts, name: &str) -> bool {
         let prefix = self.domain.as_deref().and_then(|domain| without(name, domain));
-        prefix.is_some_and(|p| self.policy.may_look_up(p) || attempts.has_told(AttemptKind::Network, p))
+        prefix.is_some_and(|p| {
+            self.policy.may_look_up(p) || self.names.get(p).is_some() || attempts.has_told(AttemptKind::Network, p)
+        })
     }
 
     /// The answer for a name that was looked up.
@@ -442,7 +489,7 @@ fn own_domain() -> Option<String> {
 }
 
 /// Begins to connect; a caller that waits does so with our list of pending calls.
-fn begin(socket: Socket, to: Vec<u8>) -> nix::Result<Outcome> {
+pub(super) fn begin(socket: Socket, to: Vec<u8>) -> nix::Result<Outcome> {
     let waits = socket.waits()?;
     match socket.connect(&to) {
         Err(Errno::EINPROGRESS) if waits => Ok(Outcome::Later(Work::Connect { socket, to })),

@@ -7,6 +7,7 @@
 //! Architecture invariant: nothing here waits. What the network has not decided yet is kept in [`pending`].
 
 mod address;
+mod asking;
 pub(crate) mod attempts;
 pub(crate) mod caller;
 mod caps;
@@ -20,6 +21,7 @@ mod pending;
 mod policy;
 mod public;
 mod receive;
+mod relay;
 mod resolver;
 mod send;
 mod stream;
@@ -30,15 +32,17 @@ use std::{
     net::SocketAddrV4,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::PathBuf,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use firedoor_model::network::{AttemptKind, Hosts};
+use firedoor_model::network::{AttemptKind, HostRuling, Hosts};
 use nix::{
     errno::Errno,
     libc,
     poll::{PollFd, PollFlags},
 };
+
+pub use attempts::Notice;
 
 use crate::{
     metadata::Writable,
@@ -47,6 +51,7 @@ use crate::{
     sys,
     trees::{Answer, Trees},
 };
+use asking::Asking;
 use attempts::Attempts;
 use caller::Caller;
 use judge::Judge;
@@ -130,11 +135,36 @@ impl Supervisor {
         fds.push(input(self.listener.as_fd()));
         fds.extend(self.judge.watched().map(input));
         fds.extend(self.pending.watched().map(|fd| PollFd::new(fd, PollFlags::POLLOUT)));
+        fds.extend(self.asking().into_iter().flat_map(Asking::watched).map(|(fd, flags)| PollFd::new(fd, flags)));
+    }
+
+    fn asking(&self) -> Option<&Asking> {
+        self.judge.listed.as_ref().and_then(|listed| listed.asking.as_ref())
+    }
+
+    /// Does what was answered to a question about a connection. Not between [`Self::watch`] and [`Self::act`].
+    pub fn rule(&mut self, ruling: HostRuling) {
+        self.judge.rule(ruling);
+    }
+
+    /// Reports the open questions once more.
+    pub fn ask_again(&self) {
+        if let Some(asking) = self.asking() {
+            asking.ask_again(&self.judge.attempts);
+        }
+    }
+
+    /// Refuses what waits for an answer. Not between [`Self::watch`] and [`Self::act`].
+    pub fn refuse_open(&mut self) {
+        if let Some(asking) = self.judge.listed.as_mut().and_then(|listed| listed.asking.as_mut()) {
+            asking.refuse_open(&self.judge.attempts, Instant::now());
+        }
     }
 
     /// After this long [`Self::act`] is wanted in any case.
     pub fn patience(&self) -> Option<Duration> {
-        (!self.pending.is_empty() || !self.judge.is_idle()).then_some(SWEEP)
+        let unsettled = !self.pending.is_empty() || !self.judge.is_idle();
+        (unsettled || self.asking().is_some_and(Asking::is_unsettled)).then_some(SWEEP)
     }
 
     /// Goes on with whatever is ready, in the order of [`Self::watch`]. `false` when no process with the filter is left.
@@ -145,7 +175,13 @@ impl Supervisor {
         };
         let own = self.judge.watched().count();
         let listener = self.listener.as_fd();
-        self.pending.advance(listener, rest.get(own..).unwrap_or_default());
+        let (calls_waiting, relays) =
+            rest.get(own..).unwrap_or_default().split_at_checked(self.pending.watched().count()).unwrap_or_default();
+        self.pending.advance(listener, calls_waiting);
+        if let Some(asking) = self.judge.listed.as_mut().and_then(|listed| listed.asking.as_mut()) {
+            asking.advance(relays);
+            asking.sweep(&self.judge.attempts, SWEEP);
+        }
         if rest.iter().take(own).any(|r| !r.is_empty()) || !self.judge.is_idle() {
             self.judge.serve_names();
         }

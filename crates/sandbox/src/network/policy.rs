@@ -78,6 +78,32 @@ impl Policy {
         self.allowed.iter().any(|g| matches!(g.port, Some(Port::Udp(_))))
     }
 
+    /// Allows one more host.
+    pub fn allow(&mut self, host: HostGrant) {
+        if !self.allowed.contains(&host) {
+            self.allowed.push(host);
+        }
+    }
+
+    /// The same, with one more host.
+    pub fn with(&self, host: HostGrant) -> Self {
+        let mut more = self.clone();
+        more.allow(host);
+        more
+    }
+
+    /// Whether some grant names this host and port.
+    pub fn grants(&self, to: &HostGrant) -> bool {
+        let Some(port) = to.port else { return false };
+        self.allowed.iter().any(|g| {
+            g.at(port)
+                && match &to.host {
+                    Host::Name(name) => g.names(name),
+                    host => g.host == *host,
+                }
+        })
+    }
+
     /// Whether a name may be looked up: some port of it may be reached.
     pub fn may_look_up(&self, name: &str) -> bool {
         self.allowed.iter().any(|g| g.names(name) || (is_localhost(name) && is_loopback(&g.host)))
@@ -126,7 +152,8 @@ impl Policy {
     }
 }
 
-fn is_localhost(name: &str) -> bool {
+/// Whether a name means this machine, which nobody is asked about.
+pub(crate) fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 

@@ -1,0 +1,371 @@
+//! Real programs that connect to hosts nobody granted, while somebody is asked. As root (where the tests are) and as an
+//! ordinary user. The test plays the shim's part, through `confine run … ask`.
+#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "helpers of tests fail like tests")]
+
+#[expect(dead_code, reason = "shared with the other test programs")]
+mod common;
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    path::Path,
+    process::{Child, ChildStdin, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::Duration,
+};
+
+use common::{Setup, grant, users};
+use firedoor_model::{
+    launch::{Access, Network},
+    network::{HostQuestion, HostRuling, Hosts, KnownName},
+};
+use firedoor_sandbox::Notice;
+
+const PYTHON: &str = "/usr/bin/python3";
+const NODE: &str = "/usr/bin/node";
+/// A name that pretends to be public and is this machine.
+const NAME: &str = "asked.example.org";
+/// Longer than anything here takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A server that answers each connection, when its sender has ended or an empty line comes, with how many bytes came.
+fn counter() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let (mut count, mut bytes) = (0, vec![0; 1 << 16]);
+                loop {
+                    let n = stream.read(&mut bytes).unwrap_or(0);
+                    count += n;
+                    if n == 0 || bytes[..n].ends_with(b"\r\n\r\n") {
+                        break;
+                    }
+                }
+                let body = format!("got {}", if count < 1000 { "it".to_owned() } else { count.to_string() });
+                let _ = write!(stream, "HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+                let _ = stream.shutdown(Shutdown::Write);
+                let _ = stream.read(&mut bytes);
+            });
+        }
+    });
+    port
+}
+
+/// A confined program, and what it and its guardian say.
+struct Running {
+    child: Child,
+    stdin: ChildStdin,
+    output: Receiver<String>,
+    notices: Receiver<Notice>,
+    _setup: Setup,
+}
+
+impl Running {
+    fn start(user: Option<u32>, words: &[&str], hosts: Hosts) -> Self {
+        let mut setup = Setup::new(user);
+        setup.step.program = words[0].into();
+        setup.step.args = words[1..].iter().map(Into::into).collect();
+        for path in ["/etc/nsswitch.conf", "/dev/urandom", "/etc/ssl/openssl.cnf"] {
+            setup.step.confinement.grants.push(grant(path, Access::Read));
+        }
+        setup.step.confinement.network = Network::Hosts(hosts);
+        setup.own_everything();
+        let mut command = setup.command(&["ask"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let ((to_output, output), (to_notices, notices)) = (channel(), channel());
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| to_output.send(line)));
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                match serde_json::from_str(&line) {
+                    Ok(notice) => drop(to_notices.send(notice)),
+                    Err(_) => eprintln!("{line}"),
+                }
+            }
+        });
+        Self { stdin: child.stdin.take().unwrap(), child, output, notices, _setup: setup }
+    }
+
+    #[track_caller]
+    fn line(&self) -> String {
+        self.output.recv_timeout(LIMIT).unwrap()
+    }
+
+    #[track_caller]
+    fn notice(&self) -> Notice {
+        self.notices.recv_timeout(LIMIT).unwrap()
+    }
+
+    #[track_caller]
+    fn question(&self) -> HostQuestion {
+        match self.notice() {
+            Notice::Asked(question) => question,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.stdin, "{line}").unwrap();
+    }
+
+    fn rule(&mut self, id: u64, allow: bool, lasting: bool) {
+        self.say(&serde_json::to_string(&HostRuling { id, allow, lasting }).unwrap());
+    }
+
+    /// Answers the next question.
+    #[track_caller]
+    fn answer(&mut self, allow: bool, lasting: bool) {
+        let question = self.question();
+        self.rule(question.id, allow, lasting);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Nobody granted anything but the loopback address that [`NAME`] stands for.
+fn hosts(port: u16) -> Hosts {
+    let known = |name: &str, at: &str| KnownName { name: name.into(), addresses: vec![at.parse().unwrap()] };
+    Hosts {
+        allowed: vec![format!("127.0.0.1:{port}").parse().unwrap()],
+        known: vec![known(NAME, "127.0.0.1"), known("rebound.example.org", "127.0.0.9")],
+        ask: true,
+        refuse: vec!["telemetry.example.org".parse().unwrap()],
+        ..Hosts::default()
+    }
+}
+
+/// Python that prints what became of each step.
+fn script(port: u16, body: &str) -> String {
+    format!(
+        r#"
+import errno, socket, sys, threading, urllib.request
+NAME, PORT = "{NAME}", {port}
+def say(*words): print(*words, flush=True)
+def attempt(action):
+    try: say(action())
+    except OSError as e:
+        e = getattr(e, "reason", e)
+        say("no such name" if isinstance(e, socket.gaierror) else errno.errorcode[e.errno])
+def fetch(host=NAME, port=PORT): return urllib.request.urlopen(f"http://{{host}}:{{port}}/").read().decode()
+def connect(host=NAME, port=PORT): return socket.create_connection((host, port))
+def whole(peer):
+    said = b""
+    while part := peer.recv(65536): said += part
+    return said.decode().split()[-1]
+{body}
+"#
+    )
+}
+
+fn python(user: Option<u32>, port: u16, body: &str) -> Running {
+    Running::start(user, &[PYTHON, "-I", "-c", &script(port, body)], hosts(port))
+}
+
+#[test]
+fn once_is_once_and_a_refusal_stands() {
+    let port = counter();
+    for user in users() {
+        let mut run = python(user, port, "for _ in range(4): attempt(fetch)\nsay(connect)");
+        let question = run.question();
+        assert_eq!(question.to.to_string(), format!("{NAME}:{port}"));
+        assert!(question.program.raw().contains("/python3") && question.pid > 0, "{question:?}");
+        run.rule(question.id, true, false);
+        assert_eq!(run.line(), "got it");
+        run.answer(true, false);
+        assert_eq!(run.line(), "got it");
+        run.answer(false, true);
+        assert_eq!(run.line(), "ECONNRESET");
+        // No question this time.
+        assert_eq!(run.line(), "EACCES");
+        assert!(matches!(run.notice(), Notice::Attempted(_)));
+    }
+}
+
+#[test]
+fn what_is_allowed_for_the_session_goes_direct_afterwards() {
+    let port = counter();
+    for user in users() {
+        let body = "attempt(fetch)\nfor _ in range(2): attempt(fetch)\nsay(connect().getpeername()[1] == PORT)";
+        let mut run = python(user, port, body);
+        run.answer(true, true);
+        for want in ["got it", "got it", "got it", "True"] {
+            assert_eq!(run.line(), want);
+        }
+        assert!(run.notices.recv_timeout(LIMIT).is_err(), "no more questions until the end");
+    }
+}
+
+#[test]
+fn an_event_loop_goes_on_while_the_question_is_open() {
+    if !Path::new(NODE).exists() {
+        return;
+    }
+    let port = counter();
+    for user in users() {
+        let program = format!(
+            "let n=0;const t=setInterval(()=>console.log('tick',++n),10);\
+             fetch('http://{NAME}:{port}/').then(r=>r.text()).then(console.log,e=>console.log(e.cause?.code))\
+             .finally(()=>clearInterval(t))"
+        );
+        for (allow, want) in [(true, "got it"), (false, "ECONNRESET")] {
+            let mut run = Running::start(user, &[NODE, "-e", &program], hosts(port));
+            let question = run.question();
+            // Five ticks that come after the question.
+            while run.output.try_recv().is_ok() {}
+            (0..5).for_each(|_| assert!(run.line().starts_with("tick")));
+            run.rule(question.id, allow, false);
+            let last = std::iter::from_fn(|| Some(run.line())).find(|line| !line.starts_with("tick")).unwrap();
+            assert!(last == want || (!allow && last == "UND_ERR_SOCKET"), "{last}");
+        }
+    }
+}
+
+#[test]
+fn connections_to_one_host_share_a_question() {
+    let port = counter();
+    for user in users() {
+        let body = "threads = [threading.Thread(target=attempt, args=[fetch]) for _ in range(6)]\n\
+                    for t in threads: t.start()\nfor t in threads: t.join()";
+        let mut run = python(user, port, body);
+        let question = run.question();
+        // They ask again about the same only, so this one report is all there is.
+        run.say("again");
+        assert_eq!(run.question(), question);
+        run.rule(question.id, true, true);
+        (0..6).for_each(|_| assert_eq!(run.line(), "got it"));
+        assert!(run.notices.recv_timeout(LIMIT).is_err());
+    }
+}
+
+#[test]
+fn what_waits_is_bounded_and_arrives_whole() {
+    let port = counter();
+    for user in users() {
+        let body = r#"
+peer = connect()
+peer.setblocking(False)
+sent = 0
+try:
+    while sent < 64 << 20: sent += peer.send(b"x" * 65536)
+except BlockingIOError: pass
+say("held" if sent < 16 << 20 else "not held")
+peer.setblocking(True)
+peer.sendall(b"x" * ((32 << 20) - sent))
+peer.shutdown(socket.SHUT_WR)
+say(whole(peer))
+"#;
+        let mut run = python(user, port, body);
+        let question = run.question();
+        assert_eq!(run.line(), "held");
+        run.rule(question.id, true, false);
+        assert_eq!(run.line(), (32 << 20).to_string());
+    }
+}
+
+#[test]
+fn what_was_closed_before_the_answer() {
+    let port = counter();
+    for user in users() {
+        // Said and half closed: it is passed on.
+        let body = "p = connect(); p.sendall(b'x' * 2000); p.shutdown(socket.SHUT_WR); say('sent'); say(whole(p))";
+        let mut run = python(user, port, body);
+        assert_eq!(run.line(), "sent");
+        run.answer(true, false);
+        assert_eq!(run.line(), "2000");
+        // Nothing said: nobody needs to answer.
+        let mut run = python(user, port, "connect().close(); sys.stdin.read()");
+        let question = run.question();
+        assert_eq!(run.notice(), Notice::Withdrawn(question.id));
+        // An answer that comes too late changes nothing.
+        run.rule(question.id, true, true);
+    }
+}
+
+#[test]
+fn without_anybody_to_ask_it_is_refused() {
+    let port = counter();
+    for user in users() {
+        let mut run = python(user, port, "attempt(fetch)\nattempt(fetch)");
+        let question = run.question();
+        run.say("refuse");
+        assert_eq!(run.notice(), Notice::Withdrawn(question.id));
+        assert_eq!((run.line(), run.line()), ("ECONNRESET".into(), "EACCES".into()));
+    }
+}
+
+#[test]
+fn an_answer_opens_no_more_than_a_grant_would() {
+    let port = counter();
+    for user in users() {
+        let body = "attempt(lambda: fetch('rebound.example.org'))\nattempt(lambda: fetch('telemetry.example.org'))\n\
+                    attempt(lambda: fetch('localhost', 1))\nattempt(lambda: fetch('127.0.0.1', 1))\n\
+                    attempt(lambda: fetch('169.254.169.254', 80))\nattempt(lambda: fetch('198.18.77.1', 80))\n\
+                    attempt(lambda: fetch('9.9.9.9', 443))";
+        let mut run = python(user, port, body);
+        run.answer(true, true);
+        match run.notice() {
+            Notice::Attempted(attempt) => assert!(attempt.reason.contains("127.0.0.9"), "{attempt:?}"),
+            other => panic!("{other:?}"),
+        }
+        for want in ["ECONNRESET", "no such name", "EACCES", "EACCES", "EACCES", "EACCES"] {
+            assert_eq!(run.line(), want);
+        }
+        let asked = std::iter::from_fn(|| Some(run.notice())).find_map(|notice| match notice {
+            Notice::Asked(question) => Some(question),
+            _ => None,
+        });
+        let asked = asked.unwrap();
+        assert_eq!(asked.to.to_string(), "9.9.9.9:443");
+        run.rule(asked.id, false, false);
+        assert_eq!(run.line(), "ECONNRESET");
+    }
+}
+
+#[test]
+fn questions_are_bounded() {
+    let port = counter();
+    for user in users() {
+        let body = "import select\npeers = []\nfor n in range(20):\n    try: peers.append(connect(f'n{n}.example.org', 80))\n    \
+                    except OSError as e: say(errno.errorcode[e.errno])\nsay(len(peers)); sys.stdin.read()";
+        let run = python(user, port, body);
+        let lines: Vec<_> = (0..13).map(|_| run.line()).collect();
+        assert_eq!((lines.iter().filter(|l| *l == "EACCES").count(), lines[12].as_str()), (12, "8"));
+        let notices: Vec<_> = (0..20).map(|_| run.notice()).collect();
+        assert_eq!(notices.iter().filter(|n| matches!(n, Notice::Asked(_))).count(), 8, "{notices:?}");
+    }
+}
+
+#[test]
+fn nobody_else_uses_the_relay() {
+    let port = counter();
+    for user in users() {
+        let mut run = python(user, port, "p = connect(); say(p.getpeername()[1]); say(whole(p))");
+        let question = run.question();
+        let relay: u16 = run.line().parse().unwrap();
+        // Taken off the listener, or turned away by it.
+        if let Ok(mut stranger) = TcpStream::connect(("127.0.0.1", relay)) {
+            assert!(stranger.read(&mut [0]).unwrap_or(0) == 0);
+        }
+        run.rule(question.id, false, false);
+    }
+}
+
+#[test]
+fn the_end_of_the_server_is_not_held_up_by_a_question() {
+    let port = counter();
+    for user in users() {
+        let mut run = python(user, port, "p = connect(); say('connected'); p.sendall(b'x'); import os; os._exit(7)");
+        run.question();
+        assert_eq!(run.line(), "connected");
+        assert_eq!(run.child.wait().unwrap().code(), Some(7));
+    }
+}
