@@ -108,10 +108,16 @@ impl Running {
         }
     }
 
+    #[track_caller]
     fn say(&mut self, line: &str) {
-        writeln!(self.stdin, "{line}").unwrap();
+        if let Err(e) = writeln!(self.stdin, "{line}") {
+            let said: Vec<_> = self.output.try_iter().collect();
+            let told: Vec<_> = self.notices.try_iter().collect();
+            panic!("{e}: {:?}, {said:?}, {told:?}", self.child.wait());
+        }
     }
 
+    #[track_caller]
     fn rule(&mut self, id: u64, allow: bool, lasting: bool) {
         self.say(&serde_json::to_string(&HostRuling { id, allow, lasting }).unwrap());
     }
