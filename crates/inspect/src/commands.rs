@@ -3,7 +3,6 @@
 
 use std::{borrow::Cow, sync::OnceLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use firedoor_model::{
     Confidence, Finding, Severity,
     finding::Role,
@@ -12,7 +11,7 @@ use firedoor_model::{
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use crate::{Call, Inspector, MAX_FINDINGS, TableError, decode, evidence};
+use crate::{Call, Inspector, MAX_FINDINGS, TableError, decode, evidence, keywords::Keywords};
 
 /// Characters around a keyword that its regex may look at.
 const AROUND: usize = 700;
@@ -40,7 +39,7 @@ struct Row {
 #[derive(Debug)]
 pub(crate) struct Commands {
     rows: Vec<(Row, OnceLock<Option<Regex>>)>,
-    keywords: AhoCorasick,
+    keywords: Keywords,
     owners: Vec<usize>,
 }
 
@@ -53,35 +52,31 @@ impl Commands {
             keywords.extend(row.keywords.iter().cloned());
             owners.extend(row.keywords.iter().map(|_| i));
         }
-        let built = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(&keywords);
         let rows = file.rule.into_iter().map(|row| (row, OnceLock::new())).collect();
-        Ok(Self { rows, keywords: built.map_err(|e| table(&e))?, owners })
+        Ok(Self { rows, keywords: Keywords::new(keywords), owners })
     }
 
     /// Numbers of the rules that a string breaks.
     fn broken(&self, text: &str) -> Vec<usize> {
         let mut out: Vec<usize> = Vec::new();
         let mut seen: Vec<(usize, usize)> = Vec::new();
-        for found in self.keywords.find_overlapping_iter(text) {
-            let Some(&rule) = self.owners.get(found.pattern().as_usize()) else { continue };
+        self.keywords.each(text.as_bytes(), |met| {
+            let Some(&rule) = self.owners.get(met.word) else { return true };
             // What one window holds is not looked for again in the next.
-            let near = seen.iter().any(|(r, at)| *r == rule && found.start() < at + AROUND / 2);
+            let near = seen.iter().any(|(r, at)| *r == rule && met.start < at + AROUND / 2);
             if out.contains(&rule) || near || seen.len() >= MAX_TRIES {
-                continue;
+                return true;
             }
-            seen.push((rule, found.start()));
-            let Some((row, regex)) = self.rows.get(rule) else { continue };
-            let from = boundary(text, found.start().saturating_sub(AROUND));
-            let to = boundary(text, text.len().min(found.end() + AROUND));
+            seen.push((rule, met.start));
+            let Some((row, regex)) = self.rows.get(rule) else { return true };
+            let from = boundary(text, met.start.saturating_sub(AROUND));
+            let to = boundary(text, text.len().min(met.end + AROUND));
             let regex = regex.get_or_init(|| compile(&row.regex));
             if regex.as_ref().is_some_and(|r| r.is_match(text.get(from..to).unwrap_or_default())) {
                 out.push(rule);
             }
-        }
+            true
+        });
         out
     }
 }

@@ -232,6 +232,9 @@ pub(crate) fn base64_pair(run: &[u8]) -> bool {
 
 /// `l i k e   t h i s`, at least [`MIN_RUN`] characters.
 fn spaced_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+    if !spaced(text) {
+        return;
+    }
     let mut run: Vec<u8> = Vec::new();
     let mut separator = 0;
     let mut at = 0;
@@ -259,6 +262,26 @@ fn spaced_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], En
     if run.len() >= MIN_RUN && budget.take(run.len()) {
         visit(&run, Encoding::Spaced, budget);
     }
+}
+
+/// Whether a run of spaced characters can be there: it takes 31 bytes, which cover one of these places and the five after
+/// it.
+fn spaced(text: &[u8]) -> bool {
+    let separated = |at: usize| {
+        matches!(text.get(at..at + 5), Some([a, b, c, d, e])
+            if a == c && c == e && !a.is_ascii_alphanumeric() && b.is_ascii_graphic() && d.is_ascii_graphic())
+    };
+    (0..text.len()).step_by(16).any(|at| separated(at) || separated(at + 1))
+}
+
+/// Whether a run of at least [`MIN_RUN`] bytes is there.
+fn has_run(text: &[u8], part: impl Fn(u8) -> bool) -> bool {
+    let mut found = false;
+    each_run(text, MIN_RUN, part, |_, _| {
+        found = true;
+        false
+    });
+    found
 }
 
 /// The escapes of JSON and of most programming languages, leniently.
@@ -342,6 +365,10 @@ fn nibble(b: u8) -> Option<u8> {
 
 /// Runs of hex digits, also with separators, `0x` or `\x` between the pairs, at both alignments.
 fn hex_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+    let between = |b: u8| matches!(b, b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'X' | b'\n' | b'\r' | b'_' | b'.');
+    if !has_run(text, |b| b.is_ascii_hexdigit() || between(b)) {
+        return;
+    }
     let mut digits: Vec<u8> = Vec::new();
     let mut gap = 0;
     let mut at = 0;
@@ -388,6 +415,10 @@ fn hex_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encod
 
 /// Runs of base64 (both alphabets) and base32 characters, also over line ends, at every alignment.
 fn base_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+    // A run goes on over line ends only after a line that is long enough itself.
+    if !has_run(text, |b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_')) {
+        return;
+    }
     let mut run: Vec<u8> = Vec::new();
     let mut line = 0;
     let mut at = 0;

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use serde::Deserialize;
+
+use crate::keywords::Keywords;
 
 /// Longest text that is looked at for percent escapes. A path is far shorter.
 const MAX_DECODED: usize = 16 * 1024;
@@ -18,7 +19,7 @@ struct Lists {
 /// The paths of `profiles/detect/sensitive-paths.toml`.
 #[derive(Debug)]
 pub(crate) struct SensitivePaths {
-    matcher: AhoCorasick,
+    matcher: Keywords,
     /// Patterns from this index on are ends of names.
     suffixes: usize,
 }
@@ -28,11 +29,7 @@ impl SensitivePaths {
         let table = |e: &dyn std::fmt::Display| crate::TableError::new("sensitive-paths.toml", e);
         let lists: Lists = toml::from_str(text).map_err(|e| table(&e))?;
         let suffixes = lists.whole.len();
-        let matcher = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .build(lists.whole.iter().chain(&lists.suffix).map(|p| p.to_ascii_lowercase()))
-            .map_err(|e| table(&e))?;
+        let matcher = Keywords::new(lists.whole.iter().chain(&lists.suffix));
         Ok(Self { matcher, suffixes })
     }
 
@@ -52,16 +49,18 @@ impl SensitivePaths {
             text = Cow::Owned(text.replace('\\', "/"));
         }
         let bytes = text.as_bytes();
-        self.matcher.find_overlapping_iter(bytes).any(|m| {
-            let whole = m.pattern().as_usize() < self.suffixes;
-            let before = m.start().checked_sub(1).and_then(|i| bytes.get(i));
-            let after = bytes.get(m.end());
-            if whole {
+        let mut named = false;
+        self.matcher.each(bytes, |met| {
+            let before = met.start.checked_sub(1).and_then(|i| bytes.get(i));
+            let after = bytes.get(met.end);
+            named = if met.word < self.suffixes {
                 before.is_none_or(|b| ends(*b) || *b == b'@') && after.is_none_or(|b| ends(*b))
             } else {
                 before.is_some_and(|b| !ends(*b)) && after.is_none_or(|b| ends(*b) && *b != b'/')
-            }
-        })
+            };
+            !named
+        });
+        named
     }
 }
 

@@ -18,6 +18,10 @@ pub(crate) fn each_binary(bytes: &[u8], budget: &mut Budget, visit: &mut dyn FnM
     if bytes.len() < MIN_RUN / 2 || bytes.len() > MAX_XOR {
         return;
     }
+    // Text has no byte above 0x7F, and one key changes the first bit of all bytes or of none.
+    if !(bytes.is_ascii() || bytes.iter().all(|b| *b >= 0x80)) {
+        return;
+    }
     let mut present = [false; 256];
     for b in bytes {
         if let Some(seen) = present.get_mut(usize::from(*b)) {
