@@ -173,6 +173,7 @@ async fn launch(
     let lasting = Lasting { launch: identity.digest, profile, basis };
     let context = serde_json::to_string(&lasting).map_err(|e| LaunchError::Refused(e.to_string()))?;
     let observe = to_observe(engine, &entry).await;
+    let environment = step.env.clone();
     outgoing.send(&ToShim::Run { step, context, observe }).await.map_err(|_| LaunchError::Shim)?;
     match incoming.receive().await {
         Ok((ToEngine::Started { pid, level }, fds)) => {
@@ -180,6 +181,8 @@ async fn launch(
             if observe {
                 begin_observing(engine, &entry, &lasting.basis).await;
             }
+            let variables = environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+            engine.inspector.environment(&mut *agent.memory.lock().await, &entry, variables, engine.now());
             Ok(session::Started {
                 basis: lasting.basis,
                 entry,

@@ -1,15 +1,18 @@
 //! What inspecting costs. `tests/bench/inspection.py` runs it, alone for times and under callgrind for instructions.
 //!
-//! `speed`: every case, nanoseconds for each. `speed NAME ROUNDS`: this case so many times, printing nothing but its bytes.
+//! `speed`: every case, processor time for each. `speed names`: their names. `speed NAME ROUNDS`: this case so many times
+//! with little remembered, printing nothing but its bytes.
 #![expect(clippy::print_stdout, reason = "a measuring program")]
 
-use std::{fmt::Write as _, hint::black_box, time::Instant};
+use std::{fmt::Write as _, hint::black_box};
 
 use firedoor_inspect::{Call, CallLabel, Inspector, Limits, Memory, Sink, Source};
 use firedoor_model::{EntryId, Millis};
 
 /// Values that are remembered before the calls are measured.
 const REMEMBERED: u32 = 100_000;
+/// And before instructions are counted: what is remembered does not change them, and counting is slow.
+const REMEMBERED_FOR_COUNTS: u32 = 1000;
 const LARGE: usize = 1 << 20;
 
 /// Documents and sources of this repository, as a tool would return them.
@@ -159,14 +162,14 @@ struct Bench {
 }
 
 impl Bench {
-    /// A memory with [`REMEMBERED`] values that came from a private file.
-    fn new() -> Result<Self, Box<dyn std::error::Error>> {
+    /// A memory with so many values that came from a private file.
+    fn new(remembered: u32) -> Result<Self, Box<dyn std::error::Error>> {
         let inspector = Inspector::new();
         let mut memory = Memory::new(Limits::default());
         let (files, net) = ("c/user/files".parse()?, "c/user/net".parse()?);
         let mut numbers = Numbers(99);
         let label = CallLabel { private: true, sink: Sink::Local };
-        for from in (0..REMEMBERED).step_by(1000) {
+        for from in (0..remembered).step_by(1000) {
             let rows: Vec<_> = (from..from + 1000)
                 .map(|i| {
                     format!("row {i}: {:016x}-{:016x} of account {}", numbers.next(), numbers.next(), numbers.next())
@@ -207,13 +210,24 @@ fn resident() -> u64 {
     line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
+/// Nanoseconds that this process has run, from the scheduler (Linux, Documentation/scheduler/sched-stats.rst): a busy
+/// machine does not change them much.
+fn processor_time() -> Result<u64, Box<dyn std::error::Error>> {
+    let text = std::fs::read_to_string("/proc/self/schedstat")?;
+    Ok(text.split_whitespace().next().unwrap_or_default().parse()?)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments == ["names"] {
+        cases().iter().for_each(|(name, _)| println!("{name}"));
+        return Ok(());
+    }
     if let [wanted, rounds] = arguments.as_slice() {
         let Some((name, message)) = cases().into_iter().find(|(name, _)| name == wanted) else {
             return Err(format!("speed: no case {wanted:?}").into());
         };
-        let mut bench = Bench::new()?;
+        let mut bench = Bench::new(REMEMBERED_FOR_COUNTS)?;
         for _ in 0..rounds.parse::<u32>()? {
             bench.step(name, &message);
         }
@@ -221,26 +235,27 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     let before = resident();
-    let start = Instant::now();
-    let mut bench = Bench::new()?;
-    let each = start.elapsed().as_nanos() / u128::from(REMEMBERED);
+    let start = processor_time()?;
+    let mut bench = Bench::new(REMEMBERED)?;
+    let each = (processor_time()? - start) / u64::from(REMEMBERED);
     println!(
         "remembering: {REMEMBERED} values, {each} ns each, {:.1} MiB more resident",
         (resident() - before) as f64 / 1024.0
     );
     println!("{:?}", bench.memory);
     for (name, message) in cases() {
-        let rounds = (20_000_000 / (message.len() + 2000)).max(3);
+        // The system's clock of processor time is exact only over some milliseconds.
+        let rounds = (8_000_000 / (message.len() + 2000)).max(3);
         for _ in 0..rounds / 4 + 1 {
             bench.step(name, &message);
         }
-        let mut times: Vec<u128> = Vec::new();
+        let mut times: Vec<u64> = Vec::new();
         for _ in 0..7 {
-            let start = Instant::now();
+            let start = processor_time()?;
             for _ in 0..rounds {
                 bench.step(name, &message);
             }
-            times.push(start.elapsed().as_nanos() / rounds as u128);
+            times.push((processor_time()? - start) / rounds as u64);
         }
         times.sort_unstable();
         let median = times.get(times.len() / 2).copied().unwrap_or_default() as f64;

@@ -4,6 +4,7 @@
 //! rewritten. Everything is bounded and linear in the size of the message, and regexes never backtrack. No finding holds
 //! text of a message outside its masked evidence.
 
+mod beside;
 mod canonical;
 mod commands;
 mod credentials;
@@ -25,6 +26,7 @@ mod result;
 mod schema;
 mod sensitive;
 mod sink;
+mod trifecta;
 mod view;
 
 use firedoor_model::{
@@ -176,6 +178,7 @@ impl Inspector {
         out.extend(self.commands(call));
         out.extend(schema::inspect(call));
         out.extend(self.after_injection(memory, call));
+        out.extend(self.trifecta(memory, call));
         out
     }
 

@@ -14,6 +14,7 @@ use firedoor_model::{Digest, EntryId, Millis, Untrusted};
 use crate::{
     Sink, fold,
     index::{Cut, Index, Place},
+    trifecta::Trifecta,
 };
 
 /// Bounds of one [`Memory`], in bytes of this process's memory: texts, their windows, and what is kept beside them.
@@ -170,6 +171,8 @@ pub struct Memory {
     given_order: VecDeque<Digest>,
     /// The first text that gave the agent instructions.
     injected: Option<Injected>,
+    /// What the agent has read so far.
+    pub(crate) trifecta: Trifecta,
 }
 
 /// A text that gave the agent instructions.
@@ -196,6 +199,7 @@ impl Memory {
             given: HashSet::new(),
             given_order: VecDeque::new(),
             injected: None,
+            trifecta: Trifecta::default(),
         }
     }
 

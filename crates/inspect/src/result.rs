@@ -80,6 +80,7 @@ impl Inspector {
                 // A server may answer with the key that it was given.
                 if !memory.gave(source.entry, &fold::folded(value)) {
                     memory.remember_secret(&origin, value, Arc::clone(&place), hit.generic);
+                    memory.trifecta.read(&origin, true);
                 }
                 if out.len() < MAX_FINDINGS {
                     out.push(Finding {
@@ -108,6 +109,7 @@ impl Inspector {
                     if label == Label::Ordinary {
                         ordinary -= folded.len();
                     }
+                    memory.trifecta.read(&origin, label == Label::Private);
                     memory.remember_text(&origin, label, &folded, pointers.of(leaves));
                 }
             }

@@ -83,7 +83,8 @@ fn weigh(mode: Mode, finding: &Finding) -> Verdict {
     match (mode, threshold(&finding.detector)) {
         (_, Threshold::Quarantine | Threshold::Refuse) | (Mode::Watch, Threshold::Consent) => Verdict::Block,
         (Mode::Balanced | Mode::Strict, Threshold::Consent) => Verdict::Ask,
-        (Mode::Watch, _) | (_, Threshold::Record) => Verdict::Allow,
+        (Mode::Strict, Threshold::Strict) if finding.severity >= Severity::Medium => Verdict::Ask,
+        (Mode::Watch, _) | (_, Threshold::Record | Threshold::Strict) => Verdict::Allow,
         (Mode::Balanced | Mode::Strict, Threshold::Interrupt(from)) => {
             if finding.severity == Severity::Critical && finding.confidence == Confidence::Certain {
                 Verdict::Block

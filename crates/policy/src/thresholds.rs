@@ -12,6 +12,8 @@ pub enum Threshold {
     Interrupt(Confidence),
     /// Only be recorded. They matter to other detectors.
     Record,
+    /// Ask in Strict, whatever their confidence, and be recorded elsewhere.
+    Strict,
     /// Put the tool into quarantine, in every mode.
     Quarantine,
     /// Ask, and where the mode never asks, block: it passes with somebody's leave only.
@@ -26,6 +28,8 @@ const TABLE: &[(&str, Threshold)] = &[
     ("", Threshold::Interrupt(Confidence::Likely)),
     // A secret in an argument alone is what many tools are for (logging in). Where it came from is judged by `flow/`.
     ("call/secret", Threshold::Record),
+    // Much honest work reads mail and the web and then writes to somebody.
+    ("flow/trifecta", Threshold::Strict),
     // Not a detector: stands for an inspection that failed.
     ("engine/", Threshold::Refuse),
     // A connection to a host that nobody granted. The sandbox holds it, and no mode opens the sandbox.
@@ -53,6 +57,7 @@ mod tests {
     fn the_longest_name_wins() {
         for (detector, want) in [
             ("flow/secret", Threshold::Interrupt(Confidence::Likely)),
+            ("flow/trifecta", Threshold::Strict),
             ("call/secret", Threshold::Record),
             ("call/secret-path", Threshold::Interrupt(Confidence::Likely)),
             ("definition/changed", Threshold::Quarantine),

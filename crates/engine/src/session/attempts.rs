@@ -1,5 +1,7 @@
 //! What the sandbox refused, as a finding.
 
+use std::rc::Rc;
+
 use firedoor_model::{
     Confidence, EntryId, Evidence, Finding, Severity, Untrusted, Verdict,
     audit::What,
@@ -7,8 +9,27 @@ use firedoor_model::{
     network::{Attempt, AttemptKind},
 };
 
+use super::Session;
+use crate::engine::Engine;
+
+/// Puts a refused attempt on record, with what remembered data its destination holds. On a task of its own, because the
+/// agent's memory may be busy with a large message.
+pub fn record(engine: &Rc<Engine>, session: &Rc<Session>, attempt: Attempt) {
+    let (engine, session) = (engine.clone(), session.clone());
+    tokio::task::spawn_local(async move {
+        let (now, target) = (engine.now(), attempt.target.raw().to_owned());
+        let carried = if attempt.kind == AttemptKind::Network {
+            let mut memory = session.agent.memory.lock().await;
+            engine.inspector.destination(&mut memory, &session.entry, &target, now)
+        } else {
+            Vec::new()
+        };
+        engine.recorder.record(session.event(now, judged(&session.entry, attempt, carried)));
+    });
+}
+
 /// The audit row of a refused attempt. The sandbox has refused it already; nobody is asked.
-pub fn judged(entry: &EntryId, attempt: Attempt) -> What {
+fn judged(entry: &EntryId, attempt: Attempt, carried: Vec<Finding>) -> What {
     let (detector, method, tried) = match attempt.kind {
         AttemptKind::Network => ("sandbox/network", "connect", "reach a host"),
         AttemptKind::Listen => ("sandbox/network", "listen", "listen for connections"),
@@ -26,9 +47,17 @@ pub fn judged(entry: &EntryId, attempt: Attempt) -> What {
         age_ms: None,
     };
     // Bounded here as well: the shim passes on what a guardian says.
-    let reason: String = attempt.reason.chars().take(300).collect();
+    let reason: String = match carried.is_empty() {
+        true => attempt.reason.chars().take(300).collect(),
+        // It would name the host.
+        false => "its name holds data that the agent has read".into(),
+    };
     let program = Untrusted::new(format!("{} ({})", attempt.program.visible(160), attempt.pid));
-    let target = Untrusted::new(attempt.target.visible(200));
+    let target = attempt.target.visible(200);
+    // What the name carries is not written down with it: its last two parts say whose it is.
+    let owner = target.match_indices('.').rev().nth(1).and_then(|(at, _)| target.get(at..));
+    let target = if carried.is_empty() { target } else { format!("••••{}", owner.unwrap_or_default()) };
+    let target = Untrusted::new(target);
     let finding = Finding {
         detector: detector.into(),
         severity: Severity::Medium,
@@ -41,7 +70,7 @@ pub fn judged(entry: &EntryId, attempt: Attempt) -> What {
         subject: Some(target),
         verdict: Verdict::Block,
         reference: None,
-        findings: vec![finding],
+        findings: std::iter::once(finding).chain(carried).collect(),
     }
 }
 
@@ -65,7 +94,20 @@ mod tests {
                 target: Untrusted::new("evil.example:443"),
                 reason: "no grant".into(),
             };
-            let what = judged(&"a/b/c".parse().unwrap(), attempt);
+            let carried = vec![Finding {
+                detector: "flow/secret".into(),
+                severity: Severity::High,
+                confidence: Confidence::Certain,
+                summary: String::new(),
+                evidence: Vec::new(),
+            }];
+            let entry: EntryId = "a/b/c".parse().unwrap();
+            let secret = Attempt { target: Untrusted::new("hunter2.hunter3.evil.example:443"), ..attempt.clone() };
+            let What::Judged { subject: Some(subject), findings, .. } = judged(&entry, secret, carried) else {
+                panic!()
+            };
+            assert_eq!((subject.raw(), findings.len()), ("••••.evil.example:443", 2));
+            let what = judged(&entry, attempt, Vec::new());
             let What::Judged { subject: Some(subject), verdict: Verdict::Block, findings, .. } = what else {
                 panic!("{what:?}")
             };

@@ -297,7 +297,7 @@ async fn attend(
                     Ok(())
                 }
                 Ok((ToEngine::Attempted(attempt), _)) => {
-                    engine.recorder.record(session.event(engine.now(), attempts::judged(&session.entry, attempt)));
+                    attempts::record(engine, session, attempt);
                     Ok(())
                 }
                 Ok((ToEngine::Asked(question), _)) => {
