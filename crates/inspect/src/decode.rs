@@ -4,15 +4,16 @@ use crate::view;
 
 mod binary;
 mod markup;
+mod runs;
 mod whole;
 
 pub(crate) use binary::each_binary;
+pub(crate) use runs::each_run;
+use runs::{base_runs, base32_value, base64_value, hex_runs, spaced_runs, unpack};
 pub(crate) use whole::{whole_base32, whole_base64, whole_hex};
 
 /// Shortest run of encoded characters that is worth decoding: 16 hex digits or base64 characters hold 8–12 bytes.
 const MIN_RUN: usize = 16;
-/// Lines of wrapped base64 are at least this long (RFC 2045 and PEM use 76 and 64).
-const MIN_WRAPPED: usize = 32;
 
 /// What may still be decoded for one message.
 #[derive(Debug)]
@@ -141,31 +142,6 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8]
     base_runs(text, budget, visit);
 }
 
-/// Hands on the start and end of every run of at least `shortest` bytes that are `part` of one, until `visit` returns
-/// false. Looks at the last byte that such a run must have first, so that most bytes of a text without any are skipped; no
-/// byte is looked at more than twice.
-pub(crate) fn each_run(
-    text: &[u8],
-    shortest: usize,
-    part: impl Fn(u8) -> bool,
-    mut visit: impl FnMut(usize, usize) -> bool,
-) {
-    // All of `start..known` is part of a run.
-    let (mut start, mut known) = (0, 0);
-    while let Some(window) = text.get(known..start + shortest) {
-        if let Some(gap) = window.iter().rposition(|b| !part(*b)) {
-            (start, known) = (known + gap + 1, start + shortest);
-            continue;
-        }
-        let rest = text.get(start + shortest..).unwrap_or_default();
-        let end = start + shortest + rest.iter().position(|b| !part(*b)).unwrap_or(rest.len());
-        if !visit(start, end) {
-            return;
-        }
-        (start, known) = (end, end);
-    }
-}
-
 /// Percent escapes (RFC 3986); false when there is none. `+` is a space in form data; both are dropped when folded.
 pub(crate) fn percent(text: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
@@ -228,60 +204,6 @@ pub(crate) fn base64_pair(run: &[u8]) -> bool {
     out.iter().all(|b| (0x20..0x7F).contains(b) || *b >= 0x80)
         && out.iter().position(|b| *b == b':').is_some_and(|at| at > 0)
         && std::str::from_utf8(&out).is_ok()
-}
-
-/// `l i k e   t h i s`, at least [`MIN_RUN`] characters.
-fn spaced_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
-    if !spaced(text) {
-        return;
-    }
-    let mut run: Vec<u8> = Vec::new();
-    let mut separator = 0;
-    let mut at = 0;
-    while let Some(b) = text.get(at) {
-        let next = text.get(at + 1).copied();
-        if b.is_ascii_graphic()
-            && next.is_some_and(|n| !n.is_ascii_alphanumeric() && (run.is_empty() || n == separator))
-        {
-            separator = next.unwrap_or_default();
-            run.push(*b);
-            at += 2;
-            continue;
-        }
-        // The last one has no separator after it.
-        if b.is_ascii_graphic() && !run.is_empty() {
-            run.push(*b);
-        }
-        if run.len() >= MIN_RUN && budget.take(run.len()) {
-            visit(&run, Encoding::Spaced, budget);
-        }
-        // The same character may begin the next run.
-        at += usize::from(run.is_empty());
-        run.clear();
-    }
-    if run.len() >= MIN_RUN && budget.take(run.len()) {
-        visit(&run, Encoding::Spaced, budget);
-    }
-}
-
-/// Whether a run of spaced characters can be there: it takes 31 bytes, which cover one of these places and the five after
-/// it.
-fn spaced(text: &[u8]) -> bool {
-    let separated = |at: usize| {
-        matches!(text.get(at..at + 5), Some([a, b, c, d, e])
-            if a == c && c == e && !a.is_ascii_alphanumeric() && b.is_ascii_graphic() && d.is_ascii_graphic())
-    };
-    (0..text.len()).step_by(16).any(|at| separated(at) || separated(at + 1))
-}
-
-/// Whether a run of at least [`MIN_RUN`] bytes is there.
-fn has_run(text: &[u8], part: impl Fn(u8) -> bool) -> bool {
-    let mut found = false;
-    each_run(text, MIN_RUN, part, |_, _| {
-        found = true;
-        false
-    });
-    found
 }
 
 /// The escapes of JSON and of most programming languages, leniently.
@@ -361,156 +283,6 @@ fn nibble(b: u8) -> Option<u8> {
         b'A'..=b'F' => Some(b - b'A' + 10),
         _ => None,
     }
-}
-
-/// Runs of hex digits, also with separators, `0x` or `\x` between the pairs, at both alignments.
-fn hex_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
-    let between = |b: u8| matches!(b, b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'X' | b'\n' | b'\r' | b'_' | b'.');
-    if !has_run(text, |b| b.is_ascii_hexdigit() || between(b)) {
-        return;
-    }
-    let mut digits: Vec<u8> = Vec::new();
-    let mut gap = 0;
-    let mut at = 0;
-    loop {
-        let b = text.get(at).copied();
-        match (b, b.and_then(nibble)) {
-            // The zero of `0x` is not a digit.
-            (Some(b'0'), _) if matches!(text.get(at + 1), Some(b'x' | b'X')) => {
-                gap += 1;
-                at += 2;
-            }
-            (_, Some(digit)) => {
-                digits.push(digit);
-                gap = 0;
-                at += 1;
-            }
-            (Some(b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'\n' | b'\r' | b'_' | b'.'), _)
-                if gap < 3 && !digits.is_empty() =>
-            {
-                gap += 1;
-                at += 1;
-            }
-            _ => {
-                if digits.len() >= MIN_RUN {
-                    for start in 0..2 {
-                        let pairs = digits.get(start..).unwrap_or_default().chunks_exact(2);
-                        if !budget.take(digits.len() / 2) {
-                            return;
-                        }
-                        let bytes: Vec<u8> = pairs.map(|p| p.iter().fold(0, |a, d| a << 4 | d)).collect();
-                        visit(&bytes, Encoding::Hex, budget);
-                    }
-                }
-                digits.clear();
-                gap = 0;
-                if b.is_none() {
-                    return;
-                }
-                at += 1;
-            }
-        }
-    }
-}
-
-/// Runs of base64 (both alphabets) and base32 characters, also over line ends, at every alignment.
-fn base_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
-    // A run goes on over line ends only after a line that is long enough itself.
-    if !has_run(text, |b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_')) {
-        return;
-    }
-    let mut run: Vec<u8> = Vec::new();
-    let mut line = 0;
-    let mut at = 0;
-    loop {
-        let b = text.get(at).copied();
-        match b {
-            Some(b @ (b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/')) => {
-                run.push(b);
-                line += 1;
-            }
-            Some(b'-') => {
-                run.push(b'+');
-                line += 1;
-            }
-            Some(b'_') => {
-                run.push(b'/');
-                line += 1;
-            }
-            // A line end inside wrapped base64.
-            Some(b'\n') if line >= MIN_WRAPPED => line = 0,
-            Some(b'\r') if line >= MIN_WRAPPED => {}
-            _ => {
-                if run.len() >= MIN_RUN {
-                    base_run(&run, budget, visit);
-                }
-                run.clear();
-                line = 0;
-                if b.is_none() {
-                    return;
-                }
-            }
-        }
-        at += 1;
-    }
-}
-
-fn base_run(run: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
-    let mut out = Vec::new();
-    // Text before the run may have added up to three characters to it.
-    for start in 0..4 {
-        let part = run.get(start..).unwrap_or_default();
-        if !budget.take(part.len()) {
-            return;
-        }
-        unpack(part, 6, base64_value, &mut out);
-        visit(&out, Encoding::Base64, budget);
-    }
-    if run.iter().all(|b| base32_value(*b).is_some()) {
-        for start in 0..8 {
-            let part = run.get(start..).unwrap_or_default();
-            if !budget.take(part.len()) {
-                return;
-            }
-            unpack(part, 5, base32_value, &mut out);
-            visit(&out, Encoding::Base32, budget);
-        }
-    }
-}
-
-/// Concatenates `width` bits per character and drops the bits left over. A library decoder refuses what a sloppy or
-/// hostile encoder leaves in those bits; here that must not hide anything.
-fn unpack(run: &[u8], width: u32, value: fn(u8) -> Option<u32>, out: &mut Vec<u8>) {
-    out.clear();
-    out.reserve(run.len());
-    let (mut bits, mut count) = (0u32, 0);
-    for v in run.iter().filter_map(|b| value(*b)) {
-        bits = bits << width | v;
-        count += width;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-        }
-    }
-}
-
-fn base64_value(b: u8) -> Option<u32> {
-    Some(u32::from(match b {
-        b'A'..=b'Z' => b - b'A',
-        b'a'..=b'z' => b - b'a' + 26,
-        b'0'..=b'9' => b - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    }))
-}
-
-fn base32_value(b: u8) -> Option<u32> {
-    Some(u32::from(match b.to_ascii_uppercase() {
-        b @ b'A'..=b'Z' => b - b'A',
-        b @ b'2'..=b'7' => b - b'2' + 26,
-        _ => return None,
-    }))
 }
 
 #[cfg(test)]

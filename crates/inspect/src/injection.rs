@@ -8,6 +8,7 @@ mod disguise;
 pub(crate) mod layers;
 pub mod model;
 pub(crate) mod phrases;
+mod signs;
 
 use firedoor_model::{
     Confidence, Evidence, Finding, Severity,
@@ -269,7 +270,7 @@ pub fn readings(raw: &str) -> Vec<(String, u8)> {
     let mut budget = raw.len().saturating_mul(4).saturating_add(64 * 1024);
     for leaf in Leaves::of(raw).filter(|l| readable(l)) {
         let normal = view::normalised(&leaf.text);
-        let signs = layers::Signs::of(&normal);
+        let signs = signs::Signs::of(&normal);
         out.push((normal, 0));
         layers::each(&leaf.text, signs, &mut budget, &mut |l| out.push((view::normalised(&l.text), l.how as u8)));
     }

@@ -91,8 +91,15 @@ mod tests {
                     Source { entry: &entry, method: "tools/call", subject: "read", label: *label, now: Millis(1) };
                 inspector.result(&mut memory, &source, text);
             }
-            let call =
-                Call { entry: &entry, method: "tools/call", subject: "send", arguments: None, sink, now: Millis(2) };
+            let call = Call {
+                entry: &entry,
+                method: "tools/call",
+                subject: "send",
+                arguments: None,
+                sink,
+                schema: None,
+                now: Millis(2),
+            };
             let told =
                 (0..2).flat_map(|_| inspector.call(&mut memory, &call)).filter(|f| f.detector == "flow/trifecta");
             assert_eq!(told.count(), want, "{read:?} {sink:?}");

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use super::layers::{SIGNS, Signs};
+use super::signs::{SIGNS, Signs};
 use crate::{TableError, keywords::Keywords, view};
 
 /// Characters before and after a keyword that its regex may look at.

@@ -1,0 +1,48 @@
+//! Which ways of hiding a text are worth a closer look, told by words that one pass finds with all others.
+
+use std::sync::OnceLock;
+
+use crate::keywords::Keywords;
+
+/// Words that say where a closer look is worth it: ends of English words that stand backwards or with their letters moved
+/// by 13 ("the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this"), and of styles that hide.
+#[rustfmt::skip]
+pub(crate) const SIGNS: [&str; 31] = [
+    " gur ", " naq ", " gb ", " zl ", " bs ", " sbe ", "cyrnfr ", " nyy ", " fraq ", " jvgu ", " lbhe ", " guvf ",
+    " eht ", " dna ", " ot ", " ym ", " fo ", " rof ", " esaelp", " lla ", " dnes ", " htiw ", " ruoy ", " siht ",
+    "display", "visibility", "font-size", "opacity", "color", "left", "hidden",
+];
+/// How many of [`SIGNS`] belong to each way of turning letters.
+const OF_EACH: usize = 12;
+
+/// Which of [`SIGNS`] a text has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Signs(u32);
+
+impl Signs {
+    /// Notes that one was met.
+    pub(crate) fn note(&mut self, sign: usize) {
+        self.0 |= 1u32.checked_shl(sign as u32).unwrap_or_default();
+    }
+
+    /// Those of a text, of which nothing else is asked.
+    pub(crate) fn of(text: &str) -> Self {
+        static WORDS: OnceLock<Keywords> = OnceLock::new();
+        let mut signs = Self::default();
+        WORDS.get_or_init(|| Keywords::new(SIGNS)).each(text.as_bytes(), |met| {
+            signs.note(met.word);
+            true
+        });
+        signs
+    }
+
+    /// Whether several words stand there with their letters moved (0) or backwards (1).
+    pub(crate) fn turned(self, way: usize) -> bool {
+        (self.0 >> (way * OF_EACH) & ((1 << OF_EACH) - 1)).count_ones() >= 2
+    }
+
+    /// Whether words of styles stand there that can hide a text.
+    pub(crate) fn styles(self) -> bool {
+        self.0 >> (2 * OF_EACH) != 0
+    }
+}
