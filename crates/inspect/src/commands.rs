@@ -11,7 +11,10 @@ use firedoor_model::{
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use crate::{Call, Inspector, MAX_FINDINGS, TableError, decode, evidence, keywords::Keywords};
+use crate::{
+    Call, Inspector, MAX_FINDINGS, TableError, decode, evidence,
+    keywords::{Keywords, fast_edges},
+};
 
 /// Characters around a keyword that its regex may look at.
 const AROUND: usize = 700;
@@ -82,7 +85,7 @@ impl Commands {
 }
 
 fn compile(pattern: &str) -> Option<Regex> {
-    RegexBuilder::new(pattern).case_insensitive(true).size_limit(8 << 20).build().ok()
+    RegexBuilder::new(&fast_edges(pattern)).case_insensitive(true).size_limit(8 << 20).build().ok()
 }
 
 /// The nearest start of a character at or before `at`.

@@ -180,20 +180,8 @@ fn needless(text: &[u8]) -> bool {
 
 /// Whether `run` is base64url of a JSON object.
 pub(crate) fn base64_json(run: &[u8]) -> bool {
-    let run: Vec<u8> = run
-        .iter()
-        .map(|b| {
-            if *b == b'-' {
-                b'+'
-            } else if *b == b'_' {
-                b'/'
-            } else {
-                *b
-            }
-        })
-        .collect();
     let mut out = Vec::new();
-    unpack(&run, 6, base64_value, &mut out);
+    unpack(run, 6, base64_value, &mut out);
     matches!(out.as_slice(), [b'{', .., b'}']) && serde_json::from_slice::<serde::de::IgnoredAny>(&out).is_ok()
 }
 

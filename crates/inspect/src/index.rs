@@ -111,14 +111,24 @@ pub(crate) struct Index<const KINDS: usize> {
     filter: Vec<u64>,
     /// log2 of the filter's bits.
     bits: u32,
-    /// Windows inserted since the filter was built, removed ones included.
+    /// Windows that the filter was told of, removed ones included.
     filled: usize,
 }
 
 /// The windows of a text: their offsets and their bytes.
 fn windows(cut: Cut, text: &[u8]) -> impl Iterator<Item = (u32, u128)> {
     let windows = text.windows(cut.width).enumerate().step_by(cut.stride);
-    windows.map(|(at, w)| (at as u32, w.iter().fold(0u128, |key, b| key << 8 | u128::from(*b))))
+    windows.map(|(at, w)| (at as u32, key(w)))
+}
+
+/// The bytes of a window as a number; the last come last.
+#[inline]
+fn key(window: &[u8]) -> u128 {
+    let mut bytes = [0; 16];
+    if let Some(end) = bytes.len().checked_sub(window.len()).and_then(|at| bytes.get_mut(at..)) {
+        end.copy_from_slice(window);
+    }
+    u128::from_be_bytes(bytes)
 }
 
 impl<const KINDS: usize> Index<KINDS> {
@@ -148,8 +158,11 @@ impl<const KINDS: usize> Index<KINDS> {
         let cut = self.cut(kind);
         for (at, window) in windows(cut, text) {
             let tag = self.tag(window);
-            set(&mut self.filter, self.bits, window as u64);
-            self.filled += 1;
+            // What the filter knows already does not fill it.
+            if !has(&self.filter, self.bits, window as u64) {
+                set(&mut self.filter, self.bits, window as u64);
+                self.filled += 1;
+            }
             let Some(table) = self.tables.get_mut(kind) else { continue };
             let bytes = text.get(at as usize..at as usize + cut.width).unwrap_or_default();
             let own = |at: u32| text.get(at as usize..).is_some_and(|t| t.starts_with(bytes));
@@ -180,8 +193,10 @@ impl<const KINDS: usize> Index<KINDS> {
         // A filter that may not grow is not built for every text.
         self.filled = if bits > FILTER_SIZE.1 { 0 } else { count };
         for (kind, text) in texts {
-            for (_, window) in windows(self.cut(kind), text) {
-                set(&mut self.filter, self.bits, window as u64);
+            let cut = self.cut(kind);
+            for end in text.windows(cut.width).step_by(cut.stride).filter_map(|w| w.last_chunk::<6>()) {
+                let [a, b, c, d, e, f] = *end;
+                set(&mut self.filter, self.bits, u64::from_be_bytes([0, 0, a, b, c, d, e, f]));
             }
         }
     }
@@ -192,15 +207,15 @@ impl<const KINDS: usize> Index<KINDS> {
         if self.tables.iter().take(kinds).all(|t| t.live == 0) {
             return;
         }
-        let mut key = 0u64;
+        let mut recent = 0u64;
         for (i, b) in text.iter().enumerate() {
-            key = key << 8 | u64::from(*b);
-            if !has(&self.filter, self.bits, key) {
+            recent = recent << 8 | u64::from(*b);
+            if !has(&self.filter, self.bits, recent) {
                 continue;
             }
             for (kind, (table, cut)) in self.tables.iter().zip(&self.cuts).take(kinds).enumerate() {
                 let Some(window) = (i + 1).checked_sub(cut.width).and_then(|from| text.get(from..=i)) else { continue };
-                let tag = self.tag(window.iter().fold(0u128, |key, b| key << 8 | u128::from(*b)));
+                let tag = self.tag(key(window));
                 for (_, slot) in table.chain(tag).filter(|(_, s)| s.tag == tag && s.item != GONE) {
                     visit(kind, i + 1, (slot.item, slot.at));
                 }

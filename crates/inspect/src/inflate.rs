@@ -6,6 +6,8 @@ use flate2::{Decompress, FlushDecompress};
 const MAX_OUT: usize = 64 * 1024;
 /// Shortest raw data that is tried.
 const MIN_RAW: usize = 18;
+/// Literals that a block of fixed codes begins with: there is nothing yet that could be repeated.
+const MIN_LITERALS: usize = 4;
 /// Most times its own size (DEFLATE reaches 1032; text does not pass 20).
 const MAX_RATIO: usize = 64;
 
@@ -70,7 +72,7 @@ fn fixed(mut bits: u128) -> bool {
         letters += usize::from(literal.is_ascii_alphabetic() || literal == b' ' || literal >= 0x80);
         bits >>= length;
     }
-    literals > 0 && letters * 2 >= literals
+    literals >= MIN_LITERALS && letters * 2 >= literals
 }
 
 /// The lengths of the codes that a dynamic block begins with (RFC 1951 section 3.2.7) leave no code unused.

@@ -74,22 +74,20 @@ fn spaced(text: &[u8]) -> bool {
     (0..text.len()).step_by(16).any(|at| separated(at) || separated(at + 1))
 }
 
-/// Whether a run of at least [`MIN_RUN`] bytes is there.
-fn has_run(text: &[u8], part: impl Fn(u8) -> bool) -> bool {
-    let mut found = false;
-    each_run(text, MIN_RUN, part, |_, _| {
-        found = true;
-        false
-    });
-    found
-}
-
 /// Runs of hex digits, also with separators, `0x` or `\x` between the pairs, at both alignments.
 pub(super) fn hex_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
-    let between = |b: u8| matches!(b, b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'X' | b'\n' | b'\r' | b'_' | b'.');
-    if !has_run(text, |b| b.is_ascii_hexdigit() || between(b)) {
-        return;
-    }
+    let part = |b: u8| {
+        b.is_ascii_hexdigit()
+            || matches!(b, b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'X' | b'\n' | b'\r' | b'_' | b'.')
+    };
+    each_run(text, MIN_RUN, part, |start, end| {
+        hex_run(text.get(start..end).unwrap_or_default(), budget, visit);
+        true
+    });
+}
+
+/// The same, where nothing else stands.
+fn hex_run(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
     let mut digits: Vec<u8> = Vec::new();
     let mut gap = 0;
     let mut at = 0;
@@ -136,43 +134,38 @@ pub(super) fn hex_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&
 
 /// Runs of base64 (both alphabets) and base32 characters, also over line ends, at every alignment.
 pub(super) fn base_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
-    // A run goes on over line ends only after a line that is long enough itself.
-    if !has_run(text, |b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_')) {
-        return;
-    }
+    let part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_' | b'\n' | b'\r');
+    each_run(text, MIN_RUN, part, |start, end| {
+        lines(text.get(start..end).unwrap_or_default(), budget, visit);
+        true
+    });
+}
+
+/// The runs in lines of base64 characters. A run goes on over the end of a line that is long enough.
+fn lines(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
     let mut run: Vec<u8> = Vec::new();
     let mut line = 0;
-    let mut at = 0;
-    loop {
-        let b = text.get(at).copied();
+    for b in text.iter().chain(b"\n") {
         match b {
-            Some(b @ (b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/')) => {
-                run.push(b);
-                line += 1;
-            }
-            Some(b'-') => {
-                run.push(b'+');
-                line += 1;
-            }
-            Some(b'_') => {
-                run.push(b'/');
-                line += 1;
-            }
-            // A line end inside wrapped base64.
-            Some(b'\n') if line >= MIN_WRAPPED => line = 0,
-            Some(b'\r') if line >= MIN_WRAPPED => {}
-            _ => {
+            b'\n' | b'\r' => {
+                if line >= MIN_WRAPPED {
+                    line = if *b == b'\n' { 0 } else { line };
+                    continue;
+                }
                 if run.len() >= MIN_RUN {
                     base_run(&run, budget, visit);
                 }
                 run.clear();
                 line = 0;
-                if b.is_none() {
-                    return;
-                }
+            }
+            b => {
+                run.push(*b);
+                line += 1;
             }
         }
-        at += 1;
+    }
+    if run.len() >= MIN_RUN {
+        base_run(&run, budget, visit);
     }
 }
 
@@ -203,25 +196,30 @@ fn base_run(run: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encodi
 /// hostile encoder leaves in those bits; here that must not hide anything.
 pub(super) fn unpack(run: &[u8], width: u32, value: fn(u8) -> Option<u32>, out: &mut Vec<u8>) {
     out.clear();
-    out.reserve(run.len());
-    let (mut bits, mut count) = (0u32, 0);
+    out.resize(run.len(), 0);
+    let (mut bits, mut count, mut length) = (0u32, 0, 0);
     for v in run.iter().filter_map(|b| value(*b)) {
         bits = bits << width | v;
         count += width;
         if count >= 8 {
             count -= 8;
-            out.push((bits >> count) as u8);
+            if let Some(slot) = out.get_mut(length) {
+                *slot = (bits >> count) as u8;
+            }
+            length += 1;
         }
     }
+    out.truncate(length);
 }
 
+/// Of both alphabets (RFC 4648 sections 4 and 5).
 pub(super) fn base64_value(b: u8) -> Option<u32> {
     Some(u32::from(match b {
         b'A'..=b'Z' => b - b'A',
         b'a'..=b'z' => b - b'a' + 26,
         b'0'..=b'9' => b - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
+        b'+' | b'-' => 62,
+        b'/' | b'_' => 63,
         _ => return None,
     }))
 }

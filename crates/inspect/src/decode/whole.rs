@@ -4,19 +4,7 @@ use super::{base32_value, base64_value, nibble, unpack};
 
 /// Decodes a run that is base64 as a whole, of either alphabet.
 pub(crate) fn whole_base64(run: &[u8], out: &mut Vec<u8>) -> bool {
-    let plain: Vec<u8> = run
-        .iter()
-        .map(|b| {
-            if *b == b'-' {
-                b'+'
-            } else if *b == b'_' {
-                b'/'
-            } else {
-                *b
-            }
-        })
-        .collect();
-    unpack(&plain, 6, base64_value, out);
+    unpack(run, 6, base64_value, out);
     true
 }
 

@@ -303,8 +303,20 @@ fn encoded(text: &str, found: &mut Found<'_>) {
 
 #[inline]
 fn in_run(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_')
+    IN_RUN.get(usize::from(b)).copied().unwrap_or_default()
 }
+
+/// What base64 of both alphabets, base32 and hex are written with.
+const IN_RUN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut b = 0;
+    while b < 0x80 {
+        let byte = b as u8;
+        table[b] = byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_');
+        b += 1;
+    }
+    table
+};
 
 fn one_run(run: &[u8], found: &mut Found<'_>) {
     let head = run.get(..run.len().min(HEAD)).unwrap_or_default();

@@ -6,7 +6,11 @@ use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use super::signs::{SIGNS, Signs};
-use crate::{TableError, keywords::Keywords, view};
+use crate::{
+    TableError,
+    keywords::{Keywords, fast_edges},
+    view,
+};
 
 /// Characters before and after a keyword that its regex may look at.
 const BEFORE: usize = 160;
@@ -185,7 +189,7 @@ impl Phrases {
 }
 
 fn compile(pattern: &str) -> Option<Regex> {
-    RegexBuilder::new(&view::letters(pattern)).dot_matches_new_line(true).size_limit(8 << 20).build().ok()
+    RegexBuilder::new(&fast_edges(&view::letters(pattern))).dot_matches_new_line(true).size_limit(8 << 20).build().ok()
 }
 
 /// The nearest start of a character at or before `at`.
