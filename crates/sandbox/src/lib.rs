@@ -41,10 +41,10 @@ pub use doctor::doctor;
 pub use error::{SpawnError, Stage};
 pub use level::{Level, Outcome, Report};
 pub use machine::Machine;
+pub use network::Notice;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub use network::fuzz;
-pub use network::Notice;
 pub use quota::Quota;
 pub use spawn::{Launch, Stderr, spawn, spawn_on};
 pub use tree::{Exit, Tree};

@@ -4,8 +4,11 @@
 
 #[expect(dead_code, reason = "shared with the other test programs")]
 mod common;
+#[path = "common/tls.rs"]
+mod tls;
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
     path::Path,
@@ -21,8 +24,8 @@ use firedoor_model::{
     network::{HostQuestion, HostRuling, Hosts, KnownName},
 };
 use firedoor_sandbox::Notice;
+use tls::PYTHON;
 
-const PYTHON: &str = "/usr/bin/python3";
 const NODE: &str = "/usr/bin/node";
 /// A name that pretends to be public and is this machine.
 const NAME: &str = "asked.example.org";
@@ -65,7 +68,10 @@ struct Running {
 
 impl Running {
     fn start(user: Option<u32>, words: &[&str], hosts: Hosts) -> Self {
-        let mut setup = Setup::new(user);
+        Self::start_in(Setup::new(user), words, hosts)
+    }
+
+    fn start_in(mut setup: Setup, words: &[&str], hosts: Hosts) -> Self {
         setup.step.program = words[0].into();
         setup.step.args = words[1..].iter().map(Into::into).collect();
         for path in ["/etc/nsswitch.conf", "/dev/urandom", "/etc/ssl/openssl.cnf"] {
@@ -231,6 +237,33 @@ fn an_event_loop_goes_on_while_the_question_is_open() {
             run.rule(question.id, allow, false);
             let last = std::iter::from_fn(|| Some(run.line())).find(|line| !line.starts_with("tick")).unwrap();
             assert!(last == want || (!allow && last == "UND_ERR_SOCKET"), "{last}");
+        }
+    }
+}
+
+#[test]
+fn tls_passes_through_the_relay() {
+    let dir = tempfile::tempdir().unwrap();
+    let tls = tls::Tls::start(dir.path());
+    let url = format!("https://{}:{}/", tls::NAME, tls.port);
+    let node = format!("fetch('{url}').then(r=>r.text()).then(console.log,e=>console.log(e.cause?.code))");
+    let python = format!("import urllib.request; print(urllib.request.urlopen('{url}').read().decode())");
+    for user in users() {
+        for words in [[PYTHON, "-c", &python].as_slice(), &[NODE, "-e", &node], &["/usr/bin/curl", "-sS", &url]] {
+            if !Path::new(words[0]).exists() {
+                continue;
+            }
+            let mut setup = Setup::new(user);
+            let ca = setup.dir().join("ca.pem");
+            fs::copy(dir.path().join("ca.pem"), &ca).unwrap();
+            setup.grant("ca.pem", Access::Read);
+            setup.step.env = ["SSL_CERT_FILE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"]
+                .map(|n| (n.into(), ca.clone().into_os_string()))
+                .to_vec();
+            let known = KnownName { name: tls::NAME.into(), addresses: vec!["127.0.0.1".parse().unwrap()] };
+            let mut run = Running::start_in(setup, words, Hosts { known: vec![known], ..hosts(tls.port) });
+            run.answer(true, false);
+            assert_eq!(run.line(), "hello", "{words:?} as {user:?}");
         }
     }
 }
