@@ -62,16 +62,17 @@ fn ipc_frames(bytes: &[u8]) {
     }
 }
 
-/// Every detector sees every text, as a result and as a definition.
+/// The detectors of results, definitions and credentials look at every text.
 fn inspect(bytes: &[u8]) {
     static INSPECTOR: OnceLock<Inspector> = OnceLock::new();
     let inspector = INSPECTOR.get_or_init(Inspector::new);
     let text = String::from_utf8_lossy(bytes);
-    for kind in ["tool_result", "tool_description"] {
-        for field in ["text", "payload"] {
-            let _ = inspect_record(inspector, &serde_json::json!({"kind": kind, field: text}).to_string());
-        }
+    let definition = serde_json::json!({"name": text, "description": text});
+    for record in [
+        serde_json::json!({"id": "x", "kind": "tool_result", "text": text}),
+        serde_json::json!({"id": "x", "kind": "tool_description", "payload": definition}),
+        serde_json::json!({"id": "x", "kind": "secret", "payload": text}),
+    ] {
+        assert!(inspect_record(inspector, &record.to_string()).is_ok(), "a record that was not looked at");
     }
-    let payload = serde_json::json!({"name": text, "description": text});
-    let _ = inspect_record(inspector, &serde_json::json!({"kind": "tool_description", "payload": payload}).to_string());
 }
