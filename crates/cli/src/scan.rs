@@ -40,6 +40,9 @@ fn show(scan: &Scan) {
             if let Some(problem) = &file.problem {
                 output::line(&format!("    not readable: {}", problem.message));
             }
+            if let Some(left) = &file.unsupported {
+                output::line(&format!("    left alone: {}. {}", left.reason, left.step));
+            }
             for warning in &file.warnings {
                 output::line(&format!("    note: {warning}"));
             }
@@ -54,7 +57,7 @@ fn show(scan: &Scan) {
         }
     }
     if servers == 0 {
-        output::line("No servers found. Firedoor knows Claude Code and Cursor; --project DIR looks into a project.");
+        output::line("No servers found. --project DIR looks into a project.");
     } else {
         output::line(&format!("{servers} servers in {} clients, {protected} protected", scan.clients.len()));
     }

@@ -7,19 +7,13 @@ use std::{
 };
 
 use firedoor_model::EntryId;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::env::Env;
 
-const CLIENTS: [&str; 6] = [
-    include_str!("../../../profiles/clients/claude-code.toml"),
-    include_str!("../../../profiles/clients/claude-desktop.toml"),
-    include_str!("../../../profiles/clients/cursor.toml"),
-    include_str!("../../../profiles/clients/vscode.toml"),
-    include_str!("../../../profiles/clients/gemini-cli.toml"),
-    include_str!("../../../profiles/clients/codex.toml"),
-];
-const WRAPPERS: &str = include_str!("../../../profiles/clients/wrappers.toml");
+/// File name and text of every client, listed by the build script.
+const CLIENTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/clients.rs"));
+const WRAPPERS: &str = include_str!("../../../profiles/wrappers.toml");
 
 /// The clients that Firedoor knows.
 #[derive(Clone, Debug)]
@@ -34,13 +28,49 @@ pub struct Clients {
 pub(crate) struct Client {
     pub id: String,
     pub name: String,
+    pub confidence: Confidence,
+    #[serde(default)]
     pub interpolation: Interpolation,
     #[serde(default)]
     pub directory: Directory,
     /// The inherited variables that it passes on, if those are a selection.
     pub passes: Option<Vec<String>>,
-    #[serde(rename = "location")]
+    #[serde(default, rename = "location")]
     pub locations: Vec<Location>,
+    #[serde(default)]
+    pub unsupported: Vec<Unsupported>,
+}
+
+/// Where the facts about a client come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// The client was run.
+    Ran,
+    /// Its own source was read.
+    Source,
+    /// Its documentation was read.
+    Docs,
+    /// Other tools that edit its files were read.
+    ThirdParty,
+    /// From memory: nothing was looked up.
+    Recalled,
+    /// Concluded from its relatives.
+    Guess,
+}
+
+/// A place where servers may stand that is shown and never touched, nor even read.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Unsupported {
+    pub scope: String,
+    pub base: Base,
+    /// A file or a directory, relative to the base, as in [`Location`].
+    pub file: PathBuf,
+    /// Why it is left alone: half a sentence.
+    pub reason: String,
+    /// What the user can do instead: a sentence.
+    pub step: String,
 }
 
 /// One place in one kind of file where servers stand.
@@ -60,9 +90,15 @@ pub(crate) struct Location {
     pub syntax: Syntax,
     /// Keys from the root to the map of servers; `*` matches every key and names the project.
     pub servers: Vec<String>,
+    #[serde(default = "max_bytes")]
     pub max_bytes: u64,
     /// What the client appends to the file's name for its own lock directory.
     pub lock_suffix: Option<String>,
+}
+
+/// Larger than any file that holds little but servers.
+fn max_bytes() -> u64 {
+    4 * 1024 * 1024
 }
 
 /// Which directory a file's name is relative to.
@@ -73,6 +109,8 @@ pub(crate) enum Base {
     /// `$XDG_CONFIG_HOME`, or `~/.config`.
     Config,
     Project,
+    /// The root directory: the administrator's files.
+    System,
 }
 
 /// Where a client starts its servers.
@@ -101,9 +139,12 @@ pub(crate) enum Syntax {
 }
 
 /// How the client fills in variables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Interpolation {
+    /// It is not known, or more than can be done here: what has a `$` in it is not filled in, and not verified.
+    #[default]
+    Unknown,
     /// Every character stands for itself.
     None,
     /// `${VAR}`, `${VAR:-default}`.
@@ -112,6 +153,8 @@ pub(crate) enum Interpolation {
     Shell,
     /// `${env:VAR}`, `${userHome}`, `${workspaceFolder}` and relatives.
     Editor,
+    /// `{env:VAR}`, `{file:PATH}`.
+    Tags,
 }
 
 /// Other tools that put themselves in front of a server.
@@ -124,14 +167,21 @@ pub(crate) struct Wrappers {
 
 /// The embedded catalog cannot be read: a defect of this build.
 #[derive(Debug, thiserror::Error)]
-#[error("the client catalog of this build is damaged, install Firedoor again: {0}")]
-pub struct CatalogError(#[from] toml::de::Error);
+#[error("the client catalog of this build is damaged at {file:?}, install Firedoor again: {source}")]
+pub struct CatalogError {
+    file: &'static str,
+    source: toml::de::Error,
+}
+
+fn parse<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, CatalogError> {
+    toml::from_str(text).map_err(|source| CatalogError { file, source })
+}
 
 impl Clients {
     /// Reads the embedded catalog.
     pub fn load() -> Result<Self, CatalogError> {
-        let clients = CLIENTS.iter().map(|text| toml::from_str(text)).collect::<Result<_, _>>()?;
-        Ok(Self { clients, wrappers: toml::from_str(WRAPPERS)? })
+        let clients = CLIENTS.iter().map(|(file, text)| parse(file, text)).collect::<Result<_, _>>()?;
+        Ok(Self { clients, wrappers: parse("wrappers", WRAPPERS)? })
     }
 
     /// Id and name of every client in the catalog.
@@ -149,21 +199,44 @@ impl Clients {
     }
 }
 
+impl Base {
+    /// The directory, but for projects.
+    fn dir(self, env: &Env<'_>) -> Option<PathBuf> {
+        match self {
+            Self::Project => None,
+            Self::Home => Some(env.paths.home.clone()),
+            Self::Config => {
+                // XDG Base Directory Specification: what is not absolute does not count.
+                let dir = env.var("XDG_CONFIG_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+                Some(dir.unwrap_or_else(|| env.paths.home.join(".config")))
+            }
+            Self::System => Some(PathBuf::from("/")),
+        }
+    }
+}
+
+impl Unsupported {
+    /// What exists of it outside of projects, or in one.
+    pub fn found(&self, env: &Env<'_>, project: Option<&Path>) -> Vec<PathBuf> {
+        let dir = match project {
+            None => self.base.dir(env),
+            Some(project) => (self.base == Base::Project).then(|| project.to_owned()),
+        };
+        let all = dir.map(|dir| expand(&dir, &self.file)).unwrap_or_default();
+        all.into_iter().map(|(path, _)| path).filter(|path| path.symlink_metadata().is_ok()).collect()
+    }
+}
+
 impl Location {
     /// The files that this location can be outside of projects, and what its `*` stands for in each. Without a `*`
     /// that is one file, whether it exists or not.
     pub fn home_files(&self, env: &Env<'_>) -> Vec<(PathBuf, Option<String>)> {
         let moved = self.variable.as_deref().and_then(|v| env.var(v)).filter(|v| !v.is_empty());
-        match (moved, self.base) {
-            (_, Base::Project) => Vec::new(),
+        match (moved, self.base.dir(env)) {
+            (_, None) => Vec::new(),
             // The client resolves a relative value against its working directory.
             (Some(dir), _) => expand(&env.cwd.join(dir), self.variable_file.as_deref().unwrap_or(&self.file)),
-            (None, Base::Home) => expand(&env.paths.home, &self.file),
-            (None, Base::Config) => {
-                // XDG Base Directory Specification: what is not absolute does not count.
-                let dir = env.var("XDG_CONFIG_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
-                expand(&dir.unwrap_or_else(|| env.paths.home.join(".config")), &self.file)
-            }
+            (None, Some(dir)) => expand(&dir, &self.file),
         }
     }
 
@@ -257,11 +330,23 @@ mod tests {
     #[test]
     fn the_embedded_catalog_reads() {
         let clients = Clients::load().unwrap();
-        let ids: Vec<&str> = clients.known().map(|(id, _)| id).collect();
-        assert_eq!(ids, ["claude-code", "claude-desktop", "cursor", "vscode", "gemini-cli", "codex"]);
-        for client in &clients.clients {
+        let mut files = std::collections::BTreeMap::new();
+        for ((file, _), client) in CLIENTS.iter().zip(&clients.clients) {
+            assert_eq!(*file, client.id);
+            assert!(client.locations.len() + client.unsupported.len() > 0, "{file}");
+            for place in &client.unsupported {
+                assert!(
+                    place.file.is_relative() && place.step.ends_with('.') && !place.reason.ends_with('.'),
+                    "{file}"
+                );
+            }
             for location in &client.locations {
                 assert!(location.file.is_relative(), "{}", client.id);
+                // What is written to a file is remembered for one client.
+                let owner = files.insert((format!("{:?}", location.base), &location.file), &client.id);
+                assert!(owner.is_none_or(|owner| *owner == client.id), "{:?}", location.file);
+                // The administrator's files are not edited.
+                assert_ne!(location.base, Base::System, "{}", client.id);
                 assert!(location.max_bytes <= crate::source::MAX_BYTES, "{}", client.id);
                 // A scope is a word, and one file has each only once: entries are told apart by it.
                 assert!(location.scope.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", location.scope);

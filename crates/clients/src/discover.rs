@@ -8,7 +8,7 @@ use std::{
 use firedoor_model::EntryId;
 
 use crate::{
-    catalog::{Base, Client, Clients, Location, Syntax},
+    catalog::{Base, Client, Clients, Location, Syntax, Unsupported},
     document::{self, Server, SyntaxError},
     env::Env,
     error::FileError,
@@ -115,6 +115,30 @@ fn home_files(client: &Client, env: &Env<'_>) -> Vec<ConfigFile> {
         .collect()
 }
 
+/// What exists of a place that is only shown.
+pub(crate) struct Shown<'c> {
+    pub path: PathBuf,
+    pub scope: String,
+    pub place: &'c Unsupported,
+}
+
+fn unsupported<'c>(client: &'c Client, env: &Env<'_>, projects: &BTreeSet<PathBuf>) -> Vec<Shown<'c>> {
+    let mut all = Vec::new();
+    for place in &client.unsupported {
+        let shown = |of: Option<&str>| {
+            let scope = scope(&place.scope, of);
+            move |path| Shown { path, scope: scope.clone(), place }
+        };
+        all.extend(place.found(env, None).into_iter().map(shown(None)));
+        for project in projects {
+            all.extend(place.found(env, Some(project)).into_iter().map(shown(project.to_str())));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    all.retain(|s: &Shown<'_>| seen.insert(s.path.clone()));
+    all
+}
+
 fn project_files(client: &Client, project: &Path) -> Vec<ConfigFile> {
     let Some(name) = project.to_str() else { return Vec::new() };
     let files = client.locations.iter().flat_map(|l| l.project_files(project).into_iter().map(move |f| (f, l)));
@@ -131,6 +155,18 @@ impl Clients {
     pub(crate) fn files(&self, env: &Env<'_>) -> Vec<Vec<ConfigFile>> {
         let journal = Journal::open(env);
         let projects = self.projects(env, &journal);
+        self.files_in(env, &journal, &projects)
+    }
+
+    /// The same, and what exists of the places that are only shown: path, scope and place.
+    pub(crate) fn files_and_unsupported(&self, env: &Env<'_>) -> Vec<(Vec<ConfigFile>, Vec<Shown<'_>>)> {
+        let journal = Journal::open(env);
+        let projects = self.projects(env, &journal);
+        let shown = self.clients.iter().map(|client| unsupported(client, env, &projects));
+        self.files_in(env, &journal, &projects).into_iter().zip(shown).collect()
+    }
+
+    fn files_in(&self, env: &Env<'_>, journal: &Journal, projects: &BTreeSet<PathBuf>) -> Vec<Vec<ConfigFile>> {
         self.clients
             .iter()
             .map(|client| {
@@ -154,7 +190,10 @@ impl Clients {
         // What stands behind the colon is a project, a file in one, or neither.
         let of = id.scope().split_once(':').map(|(_, of)| Path::new(of)).filter(|of| of.is_absolute());
         let mut files: Vec<ConfigFile> = of.map(|dir| project_files(client, dir)).unwrap_or_default();
-        files.extend(of.and_then(Path::parent).map(|dir| project_files(client, dir)).unwrap_or_default());
+        // A file stands a few directories below its project.
+        files.extend(
+            of.into_iter().flat_map(|f| f.ancestors().skip(1).take(4)).flat_map(|dir| project_files(client, dir)),
+        );
         files.extend(home_files(client, env));
         files
     }

@@ -78,6 +78,8 @@ pub(crate) struct Stdio {
     /// Index of the `command` that counts.
     pub command_at: usize,
     pub command: Str,
+    /// Whether `command` is an array: the command is its first element, `args` the others.
+    pub in_command: bool,
     /// Index of the `args` that count, their span and elements.
     pub args: Option<(usize, Span, Vec<Str>)>,
     /// What it sets; `None` takes an inherited variable away.

@@ -23,15 +23,21 @@ impl<'e> Variables<'e> {
 
     /// Fills in every reference. What is filled in is not looked at again.
     pub fn expand(&self, text: &str) -> Result<String, Unknown> {
+        if self.rules == Interpolation::Unknown && text.contains('$') {
+            // Without rules there is no telling what is a name and what a secret.
+            return Err(Unknown("…".to_owned()));
+        }
         let mut out = String::new();
         for piece in self.rules.pieces(text) {
             match piece {
                 Piece::Literal(literal) => out.push_str(literal),
                 Piece::Reference(inside) => {
                     let value = match self.rules {
-                        Interpolation::None => None,
+                        Interpolation::None | Interpolation::Unknown => None,
                         Interpolation::ShellDefault | Interpolation::Shell => self.shell(inside),
                         Interpolation::Editor => self.editor(inside),
+                        // What a file holds is not read: it is there to keep a secret.
+                        Interpolation::Tags => inside.strip_prefix("env:").and_then(|name| self.var(name)),
                     };
                     out.push_str(&value.ok_or_else(|| Unknown(inside.chars().take(80).collect()))?);
                 }
@@ -78,7 +84,8 @@ impl Interpolation {
         match self {
             Self::None => None,
             Self::ShellDefault | Self::Editor => Some("${"),
-            Self::Shell => Some("$"),
+            Self::Shell | Self::Unknown => Some("$"),
+            Self::Tags => Some("{"),
         }
     }
 
@@ -96,8 +103,12 @@ impl Interpolation {
         let mut all = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once(sign) {
-            let braces = if sign == "${" { Some(after) } else { after.strip_prefix('{') };
+            let braces = if sign == "$" { after.strip_prefix('{') } else { Some(after) };
             let reference = match braces {
+                // Other braces, such as those of JSON in an argument, stand for themselves.
+                Some(after) if self == Self::Tags => {
+                    after.split_once('}').filter(|_| after.starts_with("env:") || after.starts_with("file:"))
+                }
                 Some(after) => after.split_once('}'),
                 None => {
                     let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
@@ -156,6 +167,12 @@ mod tests {
             (Interpolation::Shell, "5 $ and $", Ok("5 $ and $")),
             (Interpolation::Shell, "${open", Ok("${open")),
             (Interpolation::None, "$A${A}", Ok("$A${A}")),
+            (Interpolation::Unknown, "plain", Ok("plain")),
+            (Interpolation::Unknown, "secret$A", Err("…")),
+            (Interpolation::Tags, "{env:A}-{\"a\":1}", Ok("one-{\"a\":1}")),
+            (Interpolation::Tags, "{file:/k}", Err("file:/k")),
+            (Interpolation::Tags, "{env:N}", Err("env:N")),
+            (Interpolation::Tags, "$A {env:", Ok("$A {env:")),
         ] {
             let want = want.map(str::to_owned).map_err(str::to_owned);
             assert_eq!(check(rules, None, text), want, "{text}");

@@ -37,11 +37,11 @@ pub mod verify;
 mod wrap;
 
 pub use apply::{Applied, FileResult};
-pub use catalog::{CatalogError, Clients};
+pub use catalog::{CatalogError, Clients, Confidence};
 pub use env::Env;
 pub use error::{FileError, Problem};
 pub use plan::{FilePlan, FileProblem, Plan, PlanError, Skipped};
-pub use scan::{ClientFound, EntryFound, FileFound, Scan};
+pub use scan::{ClientFound, EntryFound, FileFound, LeftAlone, Scan};
 pub use select::{SelectError, Selection, select};
 pub use state::State;
 pub use wrap::{SHIM, Wrapped, is_wrapped};

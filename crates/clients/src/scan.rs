@@ -6,8 +6,8 @@ use firedoor_model::{EntryId, Untrusted};
 use serde::Serialize;
 
 use crate::{
-    catalog::{Clients, Interpolation},
-    discover::{ConfigFile, Located},
+    catalog::{Clients, Confidence, Interpolation},
+    discover::{ConfigFile, Located, Shown},
     document::Shape,
     env::Env,
     error::{FileError, Problem},
@@ -31,6 +31,8 @@ pub struct ClientFound {
     pub id: String,
     /// Its name for people.
     pub name: String,
+    /// Where the facts about it come from.
+    pub confidence: Confidence,
     /// Its files.
     pub files: Vec<FileFound>,
 }
@@ -49,6 +51,18 @@ pub struct FileFound {
     /// Why it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
+    /// Why it is left alone and not even read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<LeftAlone>,
+}
+
+/// Why a place is only shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftAlone {
+    /// Half a sentence.
+    pub reason: String,
+    /// What the user can do instead: a sentence.
+    pub step: String,
 }
 
 /// One server.
@@ -80,11 +94,16 @@ impl Clients {
         let clients = self
             .clients
             .iter()
-            .zip(self.files(env))
-            .map(|(client, files)| ClientFound {
+            .zip(self.files_and_unsupported(env))
+            .map(|(client, (files, shown))| ClientFound {
                 id: client.id.clone(),
                 name: client.name.clone(),
-                files: files.iter().filter_map(|file| self.file_found(file, shim)).collect(),
+                confidence: client.confidence,
+                files: files
+                    .iter()
+                    .filter_map(|file| self.file_found(file, shim))
+                    .chain(shown.into_iter().map(left_alone))
+                    .collect(),
             })
             .filter(|client| !client.files.is_empty())
             .collect();
@@ -98,6 +117,7 @@ impl Clients {
             entries: Vec::new(),
             warnings: Vec::new(),
             problem: None,
+            unsupported: None,
         };
         let filled = match Source::read(&file.path, file.max_bytes) {
             Ok(None) => return None,
@@ -154,6 +174,18 @@ impl Clients {
             found.warnings.push("its command is relative: what runs depends on where the client is started".into());
         }
         found
+    }
+}
+
+fn left_alone(shown: Shown<'_>) -> FileFound {
+    let Shown { path, scope, place } = shown;
+    FileFound {
+        path,
+        scope,
+        entries: Vec::new(),
+        warnings: Vec::new(),
+        problem: None,
+        unsupported: Some(LeftAlone { reason: place.reason.clone(), step: place.step.clone() }),
     }
 }
 

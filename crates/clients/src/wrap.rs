@@ -7,7 +7,7 @@
 //!
 //! Only the value of `command` changes, and a prefix is put into `args`: the original command's own token, so that its
 //! escapes survive. An entry without `args` gets some, with the mark `--no-args`, and loses them again. In TOML the same,
-//! with its own signs.
+//! with its own signs. Where the command is an array, shim and prefix are put in front of its first element.
 
 use firedoor_model::EntryId;
 
@@ -76,6 +76,11 @@ pub(crate) fn wrap(text: &str, stdio: &Stdio, id: &EntryId, shim: &str) -> Vec<E
         let (entry, id, end) = (quoted(ENTRY), quoted(&id.to_string()), quoted(END));
         format!("{entry},{id},{mark}{end},{}", slice(text, command.span.clone()))
     };
+    if stdio.in_command {
+        let at = command.span.start;
+        let (entry, id, end) = (quoted(ENTRY), quoted(&id.to_string()), quoted(END));
+        return vec![(at..at, format!("{},{entry},{id},{end},", quoted(shim)))];
+    }
     let mut edits = vec![(command.span.clone(), quoted(shim))];
     match &stdio.args {
         Some((_, span, all)) => {
@@ -149,6 +154,9 @@ pub(crate) fn repair(stdio: &Stdio, id: &EntryId, shim: &str) -> Vec<Edit> {
 pub(crate) fn unwrap(text: &str, stdio: &Stdio, wrapped: &Wrapped) -> Vec<Edit> {
     let Some((args_at, span, all)) = &stdio.args else { return Vec::new() };
     let Some(original) = all.get(wrapped.command_at) else { return Vec::new() };
+    if stdio.in_command {
+        return vec![(stdio.command.span.start..original.span.start, String::new())];
+    }
     let mut edits = vec![(stdio.command.span.clone(), slice(text, original.span.clone()).to_owned())];
     let next = all.get(wrapped.command_at + 1);
     if wrapped.no_args && next.is_none() {

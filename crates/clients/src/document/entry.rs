@@ -22,7 +22,9 @@ pub(super) struct Field {
 }
 
 /// Keys that hold the address of a remote server.
-const REMOTE: [&str; 3] = ["url", "serverUrl", "httpUrl"];
+const REMOTE: [&str; 4] = ["url", "serverUrl", "httpUrl", "baseUrl"];
+/// Values of `type` and `transport` that mean a program.
+const PROGRAM: [&str; 2] = ["stdio", "local"];
 
 /// Reads one entry.
 pub(super) fn shape(layout: Layout, fields: &[Field]) -> Shape {
@@ -53,37 +55,56 @@ pub(super) fn shape(layout: Layout, fields: &[Field]) -> Shape {
     if let Some(name) = remote {
         return Shape::Odd(format!("it has both a command and {name}, and clients differ on which one counts"));
     }
-    if let Some(kind) = kind.filter(|k| *k != "stdio") {
-        return Shape::Odd(format!("it has a command, but its type is {kind:.20?}"));
+    for (name, kind) in [("type", kind), ("transport", text("transport").as_ref())] {
+        if let Some(kind) = kind.filter(|k| !PROGRAM.contains(&k.as_str())) {
+            return Shape::Odd(format!("it has a command, but its {name} is {kind:.20?}"));
+        }
     }
     if matches!(at("sandboxEnabled"), Some(Value::Bool(true))) {
         return odd("the client's own sandbox (sandboxEnabled) would keep the shim from its engine");
     }
-    let Value::Text(line) = &command.value else { return odd("its command is not a string") };
-    if line.trim().is_empty() {
+    let in_command = matches!(command.value, Value::List(_)) && layout == Layout::Object;
+    let (line, args) = match (&command.value, last("args").and_then(|i| Some((i, fields.get(i)?)))) {
+        (Value::List(_), Some(_)) if in_command => return odd("its command is an array, and it has args as well"),
+        (Value::List(all), None) if in_command => {
+            let all: Option<Vec<Str>> = all.iter().map(|(span, v)| element(span, v)).collect();
+            let Some(all) = all else { return odd("its command is not all strings") };
+            let mut all = all.into_iter();
+            let Some(first) = all.next() else { return odd("its command is empty") };
+            (first, Some((command_at, command.span.clone(), all.collect())))
+        }
+        (Value::Text(line), args) => {
+            let line = Str { span: command.span.clone(), value: line.clone() };
+            match args {
+                None => (line, None),
+                Some((i, Field { span, value: Value::List(all), .. })) => {
+                    let Some(all) = all.iter().map(|(span, v)| element(span, v)).collect() else {
+                        return odd("its args are not all strings");
+                    };
+                    (line, Some((i, span.clone(), all)))
+                }
+                Some(_) => return odd("its args are not an array"),
+            }
+        }
+        _ => return odd("its command is not a string"),
+    };
+    if line.value.trim().is_empty() {
         return odd("its command is empty");
     }
-    let args = match last("args").and_then(|i| Some((i, fields.get(i)?))) {
-        None => None,
-        Some((i, Field { span, value: Value::List(all), .. })) => {
-            let Some(all) = all.iter().map(|(span, v)| element(span, v)).collect() else {
-                return odd("its args are not all strings");
-            };
-            Some((i, span.clone(), all))
-        }
-        Some(_) => return odd("its args are not an array"),
-    };
-    let Some(env) = env(at("env")) else { return odd("its env is not a map of names to strings") };
+    // Where the command is an array, the variables stand under another name.
+    let vars = at("env").or_else(|| at("environment").filter(|_| in_command));
+    let Some(env) = env(vars) else { return odd("its env is not a map of names to strings") };
     Shape::Stdio(Box::new(Stdio {
         layout,
         members: fields.iter().map(|f| Member { key: f.key.span.clone(), value: f.span.clone() }).collect(),
         command_at,
-        command: Str { span: command.span.clone(), value: line.clone() },
+        command: line,
+        in_command,
         args,
         env,
         env_passed: at("env_vars").map(passed).unwrap_or_default(),
         env_file: text("envFile"),
-        cwd: text("cwd"),
+        cwd: text("cwd").or_else(|| text("working_directory")),
     }))
 }
 

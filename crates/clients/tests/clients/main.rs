@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy.toml's allowance for tests does not reach helpers of test crates")]
 
+mod catalog;
 mod discovery;
 mod files;
 mod generated;

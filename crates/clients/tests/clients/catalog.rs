@@ -1,0 +1,224 @@
+//! Every client of the catalog: its files are found, protected and come back byte for byte, or are shown and left.
+
+use std::{collections::BTreeSet, fs};
+
+use crate::home::{Home, one};
+
+macro_rules! form {
+    ($name:literal) => {
+        include_bytes!(concat!("samples/forms/", $name)).as_slice()
+    };
+}
+
+/// A file, and its servers that can be protected.
+type Form = (&'static [u8], &'static str);
+
+const STRICT: Form = (form!("strict.json"), "bare notes resting");
+const COMPACT: Form = (form!("compact.json"), "notes");
+const COMMENTS: Form = (form!("comments.json"), "bare notes");
+const COMMAS: Form = (form!("commas.jsonc"), "bare notes");
+const ARRAYS: Form = (form!("arrays.jsonc"), "lines notes");
+const EITHER: Form = (form!("array-or-text.jsonc"), "bare notes");
+const CRUSH: Form = (form!("crush.json"), "notes");
+const ZED: Form = (form!("zed.jsonc"), "notes");
+const AMP: Form = (form!("amp.jsonc"), "notes");
+const SETTINGS: Form = (form!("settings.jsonc"), "notes");
+const SERVERS: Form = (include_bytes!("samples/vscode.json"), "full plain");
+const TRANSPORT: Form = (form!("transport.json"), "notes");
+const TABLES: Form = (form!("tables.toml"), "bare notes");
+
+/// Client, scope, file and its form.
+#[rustfmt::skip]
+const FILES: &[(&str, &str, &str, Form)] = &[
+    ("5ire", "user", "home/.config/5ire/mcp.json", COMPACT),
+    ("amazon-q", "agents", "home/.aws/amazonq/cli-agents/a b.json", STRICT),
+    ("amazon-q", "ide", "home/.aws/amazonq/agents/default.json", STRICT),
+    ("amazon-q", "legacy", "home/.aws/amazonq/mcp.json", STRICT),
+    ("amazon-q", "project-agents", "work/.amazonq/cli-agents/x.json", COMPACT),
+    ("amazon-q", "project-ide", "work/.amazonq/agents/default.json", COMPACT),
+    ("amazon-q", "project-legacy", "work/.amazonq/mcp.json", COMPACT),
+    ("amp", "project", "work/.amp/settings.json", AMP),
+    ("amp", "user", "home/.config/amp/settings.json", AMP),
+    ("antigravity", "ide-settings", "home/.config/Antigravity IDE/User/settings.json", SETTINGS),
+    ("antigravity", "settings", "home/.config/Antigravity/User/settings.json", SETTINGS),
+    ("antigravity", "unified", "home/.gemini/config/mcp_config.json", STRICT),
+    ("antigravity", "user", "home/.gemini/antigravity/mcp_config.json", STRICT),
+    ("anythingllm", "user", "home/.config/anythingllm-desktop/storage/plugins/anythingllm_mcp_servers.json", STRICT),
+    ("augment", "user", "home/.augment/settings.json", COMMAS),
+    ("claude-code", "project", "work/.mcp.json", STRICT),
+    ("claude-code", "user", "home/.claude.json", STRICT),
+    ("claude-desktop", "user", "home/.config/Claude/claude_desktop_config.json", STRICT),
+    ("cline", "cli", "home/.cline/data/settings/cline_mcp_settings.json", STRICT),
+    ("cline", "in-cursor", "home/.config/Cursor/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", STRICT),
+    ("cline", "user", "home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", STRICT),
+    ("codex", "user", "home/.codex/config.toml", TABLES),
+    ("continue", "blocks", "home/.continue/mcpServers/x.json", STRICT),
+    ("continue", "project-blocks", "work/.continue/mcpServers/x.json", COMPACT),
+    ("copilot-cli", "project", "work/.github/mcp.json", STRICT),
+    ("copilot-cli", "user", "home/.copilot/mcp-config.json", COMMAS),
+    ("crush", "data", "home/.local/share/crush/crush.json", CRUSH),
+    ("crush", "project", "work/crush.json", CRUSH),
+    ("crush", "project-dot", "work/.crush.json", CRUSH),
+    ("crush", "user", "home/.config/crush/crush.json", CRUSH),
+    ("cursor", "user", "home/.cursor/mcp.json", COMMAS),
+    ("factory-droid", "project", "work/.factory/mcp.json", COMMENTS),
+    ("factory-droid", "user", "home/.factory/mcp.json", COMMENTS),
+    ("gemini-cli", "user", "home/.gemini/settings.json", COMMENTS),
+    ("grok-build", "project", "work/.grok/config.toml", TABLES),
+    ("grok-build", "user", "home/.grok/config.toml", TABLES),
+    ("jan", "user", "home/.config/Jan/data/mcp_config.json", STRICT),
+    ("junie", "project", "work/.junie/mcp/mcp.json", COMPACT),
+    ("junie", "user", "home/.junie/mcp/mcp.json", STRICT),
+    ("kilo-code", "kilo", "home/.config/kilo/kilo.jsonc", ARRAYS),
+    ("kilo-code", "kilo-project", "work/kilo.jsonc", ARRAYS),
+    ("kilo-code", "kilo-project-dir", "work/.kilo/kilo.jsonc", ARRAYS),
+    ("kilo-code", "project", "work/.kilocode/mcp.json", STRICT),
+    ("kilo-code", "user", "home/.config/Code/User/globalStorage/kilocode.kilo-code/settings/mcp_settings.json", STRICT),
+    ("kimi-cli", "code", "home/.kimi-code/mcp.json", STRICT),
+    ("kimi-cli", "project", "work/.kimi-code/mcp.json", STRICT),
+    ("kimi-cli", "user", "home/.kimi/mcp.json", STRICT),
+    ("kiro", "agents", "home/.kiro/agents/a.json", STRICT),
+    ("kiro", "powers", "home/.kiro/powers/installed/p/mcp.json", STRICT),
+    ("kiro", "project", "work/.kiro/settings/mcp.json", STRICT),
+    ("kiro", "user", "home/.kiro/settings/mcp.json", STRICT),
+    ("lm-studio", "legacy", "home/.cache/lm-studio/mcp.json", STRICT),
+    ("lm-studio", "user", "home/.lmstudio/mcp.json", STRICT),
+    ("mcporter", "project", "work/config/mcporter.json", EITHER),
+    ("mcporter", "user", "home/.mcporter/mcporter.json", EITHER),
+    ("opencode", "home", "home/.opencode/opencode.jsonc", ARRAYS),
+    ("opencode", "legacy", "home/.config/opencode/config.json", ARRAYS),
+    ("opencode", "project", "work/opencode.jsonc", ARRAYS),
+    ("opencode", "project-dir", "work/.opencode/opencode.jsonc", ARRAYS),
+    ("opencode", "project-json", "work/opencode.json", ARRAYS),
+    ("opencode", "user", "home/.config/opencode/opencode.jsonc", ARRAYS),
+    ("opencode", "user-json", "home/.config/opencode/opencode.json", ARRAYS),
+    ("qoder", "user", "home/.qoder/mcp.json", STRICT),
+    ("qwen-code", "project", "work/.qwen/settings.json", COMMENTS),
+    ("qwen-code", "user", "home/.qwen/settings.json", COMMENTS),
+    ("roo-code", "project", "work/.roo/mcp.json", STRICT),
+    ("roo-code", "remote", "home/.vscode-server/data/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json", STRICT),
+    ("roo-code", "user", "home/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json", STRICT),
+    ("rovo-dev", "user", "home/.rovodev/mcp.json", TRANSPORT),
+    ("sema4", "user", "home/.sema4ai/sema4ai-studio/mcp_servers.json", TRANSPORT),
+    ("tabnine", "legacy", "home/.tabnine/mcp_servers.json", STRICT),
+    ("tabnine", "project", "work/.tabnine/agent/settings.json", COMMENTS),
+    ("tabnine", "user", "home/.tabnine/agent/settings.json", COMMENTS),
+    ("tome", "user", "home/.tome/mcp_config.json", STRICT),
+    ("trae", "cn", "home/.config/Trae CN/User/mcp.json", STRICT),
+    ("trae", "project", "work/.trae/mcp.json", STRICT),
+    ("trae", "user", "home/.config/Trae/User/mcp.json", STRICT),
+    ("void", "user", "home/.void-editor/mcp.json", STRICT),
+    ("vscode", "user", "home/.config/Code/User/mcp.json", SERVERS),
+    ("vscode-insiders", "profile", "home/.config/Code - Insiders/User/profiles/p/mcp.json", SERVERS),
+    ("vscode-insiders", "settings", "home/.config/Code - Insiders/User/settings.json", SETTINGS),
+    ("vscode-insiders", "user", "home/.config/Code - Insiders/User/mcp.json", SERVERS),
+    ("vscodium", "user", "home/.config/VSCodium/User/mcp.json", SERVERS),
+    ("warp", "project", "work/.warp/.mcp.json", STRICT),
+    ("warp", "user", "home/.warp/.mcp.json", STRICT),
+    ("windsurf", "jetbrains", "home/.codeium/mcp_config.json", STRICT),
+    ("windsurf", "next", "home/.codeium/windsurf-next/mcp_config.json", STRICT),
+    ("windsurf", "user", "home/.codeium/windsurf/mcp_config.json", STRICT),
+    ("witsy", "user", "home/.config/Witsy/settings.json", STRICT),
+    ("zed", "flatpak", "home/.var/app/dev.zed.Zed/config/zed/settings.json", ZED),
+    ("zed", "project", "work/.zed/settings.json", ZED),
+    ("zed", "user", "home/.config/zed/settings.json", ZED),
+];
+
+/// Client, scope and file of what is only shown, and a word of the reason.
+const SHOWN: &[(&str, &str, &str, &str)] = &[
+    ("cherry-studio", "user", "home/.config/CherryStudio/Local Storage/leveldb/CURRENT", "database"),
+    ("continue", "legacy", "home/.continue/config.json", "list"),
+    ("continue", "user", "home/.continue/config.yaml", "YAML"),
+    ("continue", "yaml-blocks", "home/.continue/mcpServers/x.yaml", "YAML"),
+    ("continue", "yaml-project-blocks", "work/.continue/mcpServers/x.yaml", "YAML"),
+    ("crush", "script", "home/.config/crush/crushrc", "script"),
+    ("crush", "project-script", "work/crushrc", "script"),
+    ("crush", "project-dot-script", "work/.crushrc", "script"),
+    ("goose", "user", "home/.config/goose/config.yaml", "YAML"),
+    ("jetbrains-ai", "user", "home/.config/JetBrains/IdeaIC2026.1/options/llm.mcpServers.xml", "XML"),
+    ("librechat", "project", "work/librechat.yaml", "YAML"),
+    ("mistral-vibe", "user", "home/.vibe/config.toml", "list"),
+    ("mistral-vibe", "project", "work/.vibe/config.toml", "list"),
+    ("msty", "user", "home/.config/MstyStudio/data.db", "database"),
+];
+
+#[test]
+fn every_file_comes_back_byte_for_byte() {
+    for (client, scope, place, (bytes, want)) in FILES {
+        for forget in [false, true] {
+            let home = Home::new();
+            let path = home.write(place, bytes);
+            let found = home.entries();
+            assert!(!found.is_empty(), "{place}: {}", home.problem());
+            for entry in &found {
+                assert_eq!(entry.id.client(), *client, "{place}");
+                assert_eq!(entry.id.scope().split(':').next(), Some(*scope), "{place}");
+            }
+            one(home.protect(&[])).unwrap_or_else(|e| panic!("{place}: {e}"));
+            let protected = fs::read(&path).unwrap();
+            let names: Vec<String> =
+                home.states().into_iter().filter(|(_, s)| s == "protected").map(|(n, _)| n).collect();
+            assert_eq!(names.join(" "), *want, "{place}: {:?}", home.states());
+            for entry in home.entries().iter().filter(|e| e.state.can_restore()) {
+                let names = home.clients.declared_env(&home.env(), &entry.id);
+                assert!(names.is_some(), "{} is found by its id", entry.id);
+            }
+            assert!(home.protect(&[]).is_empty(), "{place}: protecting twice is nothing");
+            assert_eq!(fs::read(&path).unwrap(), protected, "{place}");
+            if forget {
+                home.forget();
+            }
+            one(home.restore(&[])).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), *bytes, "{place}, journal gone: {forget}");
+            assert!(home.restore(&[]).is_empty(), "{place}: restoring twice is nothing");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_edited_is_shown_and_left() {
+    for (client, scope, place, word) in SHOWN {
+        let home = Home::new();
+        let text = "mcpServers: { secret: FAKEvalue }";
+        let path = home.write(place, text);
+        let scan = home.clients.scan(&home.env());
+        let found = scan.clients.iter().find(|c| c.id == *client).and_then(|c| {
+            c.files.iter().find(|f| path.starts_with(&f.path) && f.scope.split(':').next() == Some(scope))
+        });
+        let found = found.unwrap_or_else(|| panic!("{place}"));
+        let left = found.unsupported.as_ref().unwrap_or_else(|| panic!("{place}"));
+        assert!(left.reason.contains(word) && !left.step.is_empty(), "{place}: {left:?}");
+        assert!(found.entries.is_empty() && found.problem.is_none(), "{place}");
+        assert!(home.protect(&[]).is_empty(), "{place}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn every_client_is_tested() {
+    let home = Home::new();
+    let tested: BTreeSet<&str> = FILES.iter().map(|f| f.0).chain(SHOWN.iter().map(|s| s.0)).collect();
+    let known: BTreeSet<&str> = home.clients.known().map(|(id, _)| id).collect();
+    assert_eq!(tested, known);
+}
+
+#[test]
+fn an_array_written_anew_by_its_client_is_restored() {
+    let home = Home::new();
+    let place = "home/.config/opencode/opencode.json";
+    let path = home.write(place, r#"{"mcp":{"a":{"type":"local","command":["x","1"],"environment":{"K":"v"}}}}"#);
+    let ids: Vec<_> = home.entries().into_iter().map(|e| e.id).collect();
+    assert_eq!(home.clients.declared_env(&home.env(), &ids[0]), Some(["K".to_owned()].into()));
+    one(home.protect(&[])).unwrap();
+    let written = fs::read_to_string(&path).unwrap();
+    let shim = home.shim();
+    let want = format!(r#"["{}","--entry","opencode/user-json/a","--","x","1"]"#, shim.display());
+    assert!(written.contains(&want), "{written}");
+    fs::write(&path, written.replace("\",\"", "\",\n\"").replace("/bin/firedoor-shim", "/old/firedoor-shim")).unwrap();
+    assert!(home.states()["a"].starts_with("misrouted"));
+    one(home.protect(&[])).unwrap();
+    assert_eq!(home.states()["a"], "protected");
+    one(home.restore(&[])).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("\"command\":[\"x\",\n\"1\"]"), "{text}");
+}
