@@ -193,11 +193,12 @@ impl FoundClientView {
 
 impl FoundFileView {
     fn new(file: &FileFound) -> Self {
+        let left = file.unsupported.as_ref().map(|left| format!("left alone: {}. {}", left.reason, left.step));
         Self {
             path: sentence(&file.path.to_string_lossy()),
             scope: sentence(&file.scope),
             entries: file.entries.iter().map(FoundEntryView::new).collect(),
-            warnings: file.warnings.iter().map(|w| sentence(w)).collect(),
+            warnings: file.warnings.iter().chain(&left).map(|w| sentence(w)).collect(),
             problem: file.problem.as_ref().map(|p| sentence(&p.message)),
         }
     }
