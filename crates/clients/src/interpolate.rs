@@ -23,7 +23,7 @@ impl<'e> Variables<'e> {
 
     /// Fills in every reference. What is filled in is not looked at again.
     pub fn expand(&self, text: &str) -> Result<String, Unknown> {
-        if self.rules == Interpolation::Unknown && text.contains('$') {
+        if self.rules == Interpolation::Unknown && self.rules.touches(text).is_some() {
             // Without rules there is no telling what is a name and what a secret.
             return Err(Unknown("…".to_owned()));
         }
@@ -89,8 +89,22 @@ impl Interpolation {
         }
     }
 
+    /// The sign in a text that the client may take for the start of a reference.
+    pub fn touches(self, text: &str) -> Option<&'static str> {
+        let also = (self == Self::Unknown).then_some("{");
+        self.sign().into_iter().chain(also).find(|sign| text.contains(sign))
+    }
+
     /// The text with every reference taken out, but for defaults.
     pub fn literal(self, text: &str) -> String {
+        match self {
+            // Whichever of the forms it is, what stands inside is a name.
+            Self::Unknown => Self::Tags.without(&Self::Shell.without(text)),
+            known => known.without(text),
+        }
+    }
+
+    fn without(self, text: &str) -> String {
         let part = |piece| match piece {
             Piece::Literal(literal) => literal,
             Piece::Reference(inside) => inside.split_once(":-").map_or("", |(_, default)| default),
@@ -169,6 +183,7 @@ mod tests {
             (Interpolation::None, "$A${A}", Ok("$A${A}")),
             (Interpolation::Unknown, "plain", Ok("plain")),
             (Interpolation::Unknown, "secret$A", Err("…")),
+            (Interpolation::Unknown, "{env:A}", Err("…")),
             (Interpolation::Tags, "{env:A}-{\"a\":1}", Ok("one-{\"a\":1}")),
             (Interpolation::Tags, "{file:/k}", Err("file:/k")),
             (Interpolation::Tags, "{env:N}", Err("env:N")),
@@ -176,6 +191,17 @@ mod tests {
         ] {
             let want = want.map(str::to_owned).map_err(str::to_owned);
             assert_eq!(check(rules, None, text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_without_references() {
+        for (rules, text, want) in [
+            (Interpolation::Unknown, "a$A-${env:B}{env:C}{file:/d}${E:-e}{f}", "a-e{f}"),
+            (Interpolation::Tags, "{env:C}$A{\"a\":1}", "$A{\"a\":1}"),
+            (Interpolation::Shell, "$A{env:C}", "{env:C}"),
+        ] {
+            assert_eq!(rules.literal(text), want, "{text}");
         }
     }
 

@@ -87,7 +87,7 @@ fn direct(clients: &Clients, id: &EntryId, stdio: &Stdio) -> State {
     let rules = clients.interpolation(id);
     let args: Vec<String> = stdio.args().iter().map(|a| a.value.clone()).collect();
     // The id becomes an argument, where the client would fill in what looks like a variable.
-    if let Some(sign) = rules.sign().filter(|sign| id.to_string().contains(sign)) {
+    if let Some(sign) = rules.touches(&id.to_string()) {
         return not_yet(format!(
             "not yet protected: its name or project contains {sign:?}, which the client would replace"
         ));

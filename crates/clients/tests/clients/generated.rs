@@ -62,9 +62,29 @@ fn entry(jsonc: bool) -> impl Strategy<Value = String> {
     )
 }
 
+/// An entry whose command is an array.
+fn array(jsonc: bool) -> impl Strategy<Value = String> {
+    let command = (prop::collection::vec(string(), 0..4), prop::collection::vec(gap(jsonc), 1..4), any::<bool>());
+    (command, prop::collection::vec(gap(jsonc), 1..6), any::<bool>(), any::<bool>()).prop_map(
+        move |((mut words, inside, trailing), gaps, first, twice)| {
+            words.insert(0, "\"\\u006epx\"".into());
+            let command = format!("\"command\":{}", list('[', ']', words, &inside, trailing && jsonc));
+            let mut members = vec!["\"type\":\"local\"".to_owned(), command];
+            if first {
+                members.reverse();
+            }
+            if twice {
+                members.insert(0, "\"command\":\"x\"".to_owned());
+            }
+            list('{', '}', members, &gaps, false)
+        },
+    )
+}
+
 fn document(jsonc: bool) -> impl Strategy<Value = String> {
+    let any_entry = prop_oneof![3 => entry(jsonc), 1 => array(jsonc)];
     let servers =
-        prop::collection::vec((prop_oneof![Just("a"), Just("b"), Just("\\u0061"), Just("c d")], entry(jsonc)), 1..4);
+        prop::collection::vec((prop_oneof![Just("a"), Just("b"), Just("\\u0061"), Just("c d")], any_entry), 1..4);
     (servers, prop::collection::vec(gap(jsonc), 1..5), any::<bool>(), any::<bool>()).prop_map(
         move |(servers, gaps, bom, twice)| {
             let servers: Vec<String> = servers.into_iter().map(|(k, v)| format!("\"{k}\":{v}")).collect();
