@@ -54,7 +54,10 @@ fn confined(
         program,
         args: command.collect(),
         cwd: env::current_dir().map_err(|e| Failure::environment(format!("cannot read the working directory: {e}")))?,
-        env: env::vars_os().collect(),
+        // Only what was named. Programs are found by PATH.
+        env: env::vars_os()
+            .filter(|(name, _)| name == "PATH" || name.to_str().is_some_and(|n| user.env.contains(n)))
+            .collect(),
     };
     let (profiles, problems) = Profiles::load(&paths.config.join("profiles"));
     problems.iter().for_each(|problem| output::remark(&problem.to_string()));
@@ -66,6 +69,7 @@ fn confined(
         declared_env: None,
         proxy: None,
         now: log::now(),
+        identify: false,
     };
     let Plan::Run(run) = firedoor_launch::plan(&request, &context)? else {
         return Err(Failure::environment("the command would have to be installed first, which needs the engine"));

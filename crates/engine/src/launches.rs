@@ -161,6 +161,9 @@ async fn launch(
         return Err(LaunchError::Refused("the install step left the server uninstalled; try again".into()));
     };
     let Run { mut step, identity, profile, basis, dropped_env, mut notes, .. } = *run;
+    let Some(identity) = identity else {
+        return Err(LaunchError::Refused("it is not known what the server is".into()));
+    };
     if let Network::Hosts(hosts) = &mut step.confinement.network {
         hosts.ask = true;
     }
@@ -270,6 +273,7 @@ async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, L
             declared_env: declared.as_ref(),
             proxy: Some(proxy),
             now,
+            identify: true,
         };
         firedoor_launch::plan(&request, &context)
     };

@@ -57,6 +57,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             declared_env: None,
             proxy: proxy.clone(),
             now: now(),
+            identify: true,
         };
         let plan = plan(&request, &context);
         (plan, start.elapsed())

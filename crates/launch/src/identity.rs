@@ -1,11 +1,14 @@
 //! What a server is, so that a rule for it does not outlive a change of it.
 
 use std::{
+    collections::HashMap,
     ffi::OsString,
-    fs::File,
+    fs::{File, Metadata},
     io::Read as _,
-    os::unix::ffi::OsStrExt as _,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Path, PathBuf},
+    sync::{LazyLock, Mutex, PoisonError},
+    time::SystemTime,
 };
 
 use firedoor_model::Digest;
@@ -16,6 +19,11 @@ use crate::error::PlanError;
 
 /// Largest executable or script that is hashed. Single-file builds of node programs have 100 MiB and more.
 const MAX_EXECUTABLE: u64 = 1 << 30;
+
+/// Digests that are remembered.
+const MAX_KNOWN: usize = 256;
+/// Seconds after which a file's next change is sure to get another time.
+const SETTLED: u64 = 2;
 
 /// An installed package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,11 +111,52 @@ impl Identity {
     }
 }
 
+/// What tells that a file is as it was: every change of a file sets its change time, which only the superuser can turn back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Version {
+    device: u64,
+    inode: u64,
+    length: u64,
+    changed: (i64, i64),
+}
+
+impl Version {
+    /// `None` for a file that was changed so lately that the clock may not tell a further change.
+    fn of(meta: &Metadata) -> Option<Self> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
+        let settled = u64::try_from(meta.ctime()).ok()?.saturating_add(SETTLED) < now;
+        let changed = (meta.ctime(), meta.ctime_nsec());
+        settled.then(|| Self { device: meta.dev(), inode: meta.ino(), length: meta.len(), changed })
+    }
+}
+
+/// Digests of files that were read before: interpreters and native servers are large, and start often.
+static KNOWN: LazyLock<Mutex<HashMap<Version, Digest>>> = LazyLock::new(Mutex::default);
+
 /// SHA-256 of a regular file of at most [`MAX_EXECUTABLE`] bytes.
 pub(crate) fn hash_file(path: &Path) -> Result<Digest, PlanError> {
     let failed = |e| PlanError::io(path, "read the file to identify the server", e);
     let file = File::open(path).map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;
+    let version = Version::of(&meta);
+    // A panic while it was held leaves a map that is whole all the same.
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(digest) = version.and_then(|v| known().get(&v).copied()) {
+        return Ok(digest);
+    }
+    let digest = hash_open(file, &meta, path)?;
+    if let Some(version) = version {
+        let mut known = known();
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.insert(version, digest);
+    }
+    Ok(digest)
+}
+
+fn hash_open(file: File, meta: &Metadata, path: &Path) -> Result<Digest, PlanError> {
+    let failed = |e| PlanError::io(path, "read the file to identify the server", e);
     if !meta.is_file() || meta.len() > MAX_EXECUTABLE {
         let why = "it is no regular file of at most 1 GiB, so that it cannot be identified: name another program";
         return Err(PlanError::NotRunnable { path: path.to_owned(), why: why.into() });
@@ -125,6 +174,8 @@ pub(crate) fn hash_file(path: &Path) -> Result<Digest, PlanError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -156,8 +207,11 @@ mod tests {
     fn files_are_hashed_whole_and_only_files() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("f");
-        std::fs::write(&file, "abc").unwrap();
+        fs::write(&file, "abc").unwrap();
         assert_eq!(hash_file(&file).unwrap(), Digest::of(b"abc"));
+        // Also when the first answer was remembered: a file of the same length, changed in place.
+        fs::write(&file, "abd").unwrap();
+        assert_eq!(hash_file(&file).unwrap(), Digest::of(b"abd"));
         assert!(matches!(hash_file(dir.path()), Err(PlanError::NotRunnable { .. })));
         assert!(matches!(hash_file(&dir.path().join("absent")), Err(PlanError::Io { .. })));
     }

@@ -95,6 +95,8 @@ pub struct Context<'a> {
     pub proxy: Option<ProxyAddress>,
     /// The time.
     pub now: Millis,
+    /// Whether what runs is to be identified, for which its file is read whole.
+    pub identify: bool,
 }
 
 /// A path of a profile: absolute, or below the home when it begins with `~/`.

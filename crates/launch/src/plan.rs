@@ -11,6 +11,7 @@ use std::{
 };
 
 use firedoor_model::{
+    Digest,
     launch::{Access, Confinement, Grant, LaunchRequest, Network, Step},
     network::{HostGrant, Hosts},
     observation::Basis,
@@ -46,8 +47,8 @@ pub enum Plan {
 pub struct Run {
     /// What to run.
     pub step: Step,
-    /// What it is.
-    pub identity: Identity,
+    /// What it is, if [`Context::identify`] asks for it.
+    pub identity: Option<Identity>,
     /// The profile's name; `default` when none is for this server.
     pub profile: String,
     /// What a proposal for a profile is measured by.
@@ -198,7 +199,7 @@ impl Planner<'_> {
                     self.grants.derived(above.chain([self.request.cwd.clone()]), Access::List);
                 }
                 let interpreter = self.program.interpreter.clone().unwrap_or_else(|| self.program.real.clone());
-                What::Script { path: real(&script)?, sha256: hash_file(&script)?, interpreter }
+                What::Script { path: real(&script)?, sha256: self.digest(&script)?, interpreter }
             }
             None => self.program_identity()?,
         };
@@ -213,10 +214,15 @@ impl Planner<'_> {
         self.run(what, &args)
     }
 
+    /// The digest of a file, which goes into the identity only.
+    fn digest(&self, path: &Path) -> Result<Digest, PlanError> {
+        if self.context.identify { hash_file(path) } else { Ok(Digest([0; 32])) }
+    }
+
     /// What the program itself is.
     fn program_identity(&self) -> Result<What, PlanError> {
         let path = self.program.real.clone();
-        let sha256 = hash_file(&path)?;
+        let sha256 = self.digest(&path)?;
         Ok(match &self.program.interpreter {
             Some(interpreter) => What::Script { path, sha256, interpreter: interpreter.clone() },
             None => What::Executable { path, sha256 },
@@ -260,7 +266,7 @@ impl Planner<'_> {
         let what = match script.filter(|s| s.is_file()) {
             Some(script) => {
                 self.grants.derived(runtime::project(&script, self.at.home), Access::Read);
-                What::Script { path: real(&script)?, sha256: hash_file(&script)?, interpreter: real(&python)? }
+                What::Script { path: real(&script)?, sha256: self.digest(&script)?, interpreter: real(&python)? }
             }
             None => self.program_identity()?,
         };
@@ -414,7 +420,7 @@ impl Planner<'_> {
                 cwd: self.request.cwd.clone(),
                 confinement: Confinement { grants, protected: protect::names().clone(), network, sockets, limits },
             },
-            identity: Identity::new(what, args),
+            identity: self.context.identify.then(|| Identity::new(what, args)),
             profile: self.profile.name,
             basis,
             dropped_env: self.dropped_env,

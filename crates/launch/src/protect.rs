@@ -4,6 +4,7 @@
 //! place becomes the right to list it, and one grant for each of its other children.
 
 use std::{
+    collections::HashMap,
     fs,
     path::{Path, PathBuf},
     sync::LazyLock,
@@ -85,10 +86,19 @@ pub(crate) struct Cut {
     pub(crate) notes: Vec<String>,
 }
 
+/// Real paths that were looked up; none for what does not exist. The protected places share most of their parents.
+type Known = HashMap<PathBuf, Option<PathBuf>>;
+
 /// The real path of `path`, as far as it exists.
 fn real(path: &Path) -> PathBuf {
+    real_among(path, &mut Known::new())
+}
+
+fn real_among(path: &Path, known: &mut Known) -> PathBuf {
     for at in path.ancestors() {
-        if let Ok(found) = fs::canonicalize(at) {
+        // Most places do not exist, which one look tells; canonicalize takes one for each of their parents.
+        let look = || fs::symlink_metadata(at).and_then(|_| fs::canonicalize(at)).ok();
+        if let Some(found) = known.entry(at.to_owned()).or_insert_with(look) {
             return path.strip_prefix(at).map_or_else(|_| found.clone(), |rest| found.join(rest));
         }
     }
@@ -98,11 +108,15 @@ fn real(path: &Path) -> PathBuf {
 impl Protected {
     pub(crate) fn new(paths: &Paths) -> Self {
         // Both spellings count: the link itself, so that it is not replaced, and what it points at.
-        let both = |all: &[String]| {
-            let named = all.iter().map(|p| profile_path(p, &paths.home));
-            named
-                .flat_map(|p| [real(&p), real(p.parent().unwrap_or(&p)).join(p.file_name().unwrap_or_default())])
-                .collect()
+        let mut known = Known::new();
+        let mut both = |all: &[String]| {
+            let mut places = Vec::new();
+            for place in all.iter().map(|p| profile_path(p, &paths.home)) {
+                places.push(real_among(&place, &mut known));
+                let parent = real_among(place.parent().unwrap_or(&place), &mut known);
+                places.push(parent.join(place.file_name().unwrap_or_default()));
+            }
+            places
         };
         Self {
             home: real(&paths.home),

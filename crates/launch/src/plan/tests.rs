@@ -96,6 +96,7 @@ impl World {
             declared_env: Some(&self.declared),
             proxy: self.proxy.then_some(proxy),
             now: Millis(self.now),
+            identify: true,
         };
         plan(&request, &context)
     }
@@ -159,14 +160,16 @@ fn a_script_gets_its_project_and_private_directories() {
     assert!(!grants.iter().any(|g| home.parent().unwrap().starts_with(&g.path)), "{grants:?}");
     assert_eq!(run.step.confinement.network, Network::Hosts(Hosts::default()));
     assert_eq!((run.step.cwd, run.profile.as_str()), (world.at("home/app"), "node"));
-    assert!(matches!(run.identity.what, What::Script { path, .. } if path == world.at("home/app/index.js")));
+    assert!(
+        matches!(&run.identity.as_ref().unwrap().what, What::Script { path, .. } if *path == world.at("home/app/index.js"))
+    );
 }
 
 #[test]
 fn identities_follow_files_and_arguments() {
     let world = World::new();
     let first = world.run("gosrv a b").identity;
-    assert!(matches!(&first.what, What::Executable { path, .. } if *path == world.at("bin/gosrv")));
+    assert!(matches!(&first.as_ref().unwrap().what, What::Executable { path, .. } if *path == world.at("bin/gosrv")));
     assert_eq!(world.run("gosrv a b").identity, first);
     assert_ne!(world.run("gosrv a c").identity, first);
     world.file("bin/gosrv", "other");
@@ -240,7 +243,7 @@ fn installs_are_recorded_refreshed_and_fall_back() {
     step.done(Millis(world.now)).unwrap();
 
     let run = world.run(command);
-    let What::Package(package) = &run.identity.what else { panic!("{run:?}") };
+    let What::Package(package) = &run.identity.as_ref().unwrap().what else { panic!("{run:?}") };
     assert_eq!((package.version.as_str(), package.integrity.as_deref()), ("1.2.3", Some("sha512-AA")));
     let tree = step.step.cwd.join("npm/_npx/abc");
     let bin = tree.join("node_modules/.bin");
@@ -267,7 +270,7 @@ fn installs_are_recorded_refreshed_and_fall_back() {
     let refresh = world.install(command);
     World::npm_brings(&refresh, &LOCK.replace("1.2.3", "1.2.4"));
     refresh.done(Millis(world.now)).unwrap();
-    assert_ne!(world.run(command).identity.digest, run.identity.digest);
+    assert_ne!(world.run(command).identity.as_ref().unwrap().digest, run.identity.as_ref().unwrap().digest);
     assert!(step.step.cwd.is_dir(), "a running server keeps its packages");
 
     // Without the proxy a stale package still runs, and says so.
@@ -345,7 +348,7 @@ fn uvx_packages() {
     fs::create_dir_all(cache.join("b/bin")).unwrap();
     fs::write(cache.join("b/bin/srv-time"), "").unwrap();
     let run = world.run("uvx Srv_Time --zone x");
-    let What::Package(package) = &run.identity.what else { panic!("{run:?}") };
+    let What::Package(package) = &run.identity.as_ref().unwrap().what else { panic!("{run:?}") };
     assert_eq!((package.name.as_str(), package.version.as_str()), ("srv-time", "2.0"));
     assert!(package.integrity.as_deref().is_some_and(|i| i.starts_with("sha256:")));
     assert_eq!((run.step.program, run.step.args), (cache.join("b/bin/srv-time"), vec!["--zone".into(), "x".into()]));
@@ -408,7 +411,7 @@ fn packages_of_the_project_need_no_install() {
             Plan::Run(run) => {
                 assert!(local, "{line}");
                 assert_eq!(access(&run.step.confinement.grants, &world.at("home/app")), Some(Access::Read));
-                assert!(matches!(run.identity.what, What::Script { .. }));
+                assert!(matches!(run.identity.as_ref().unwrap().what, What::Script { .. }));
             }
             Plan::Install(_) => assert!(!local, "{line}"),
         }
@@ -460,11 +463,15 @@ fn uv_run_needs_a_synchronised_project() {
     world.file("home/app/.venv/pyvenv.cfg", "home = /usr/bin\n");
     world.file("home/app/.venv/bin/srv", "#!python");
     let run = world.run("uv run srv --x");
-    assert!(matches!(&run.identity.what, What::Script { path, .. } if *path == world.at("home/app/.venv/bin/srv")));
+    assert!(
+        matches!(&run.identity.as_ref().unwrap().what, What::Script { path, .. } if *path == world.at("home/app/.venv/bin/srv"))
+    );
     assert_eq!(access(&run.step.confinement.grants, &world.at("home/app")), Some(Access::Read));
     assert_eq!(var(&run.step.env, "UV_NO_SYNC"), Some(OsStr::new("1")));
     let run = world.run("uv run --directory @/home/app -- python index.js");
-    assert!(matches!(&run.identity.what, What::Script { path, .. } if *path == world.at("home/app/index.js")));
+    assert!(
+        matches!(&run.identity.as_ref().unwrap().what, What::Script { path, .. } if *path == world.at("home/app/index.js"))
+    );
 }
 
 #[test]
@@ -523,7 +530,7 @@ fn profiles_set_variables_and_arguments() {
     assert_eq!(run.step.args, ["x", "--flag=a"]);
     assert_eq!(world.run("gosrv --flag=a x").step.args, ["--flag=a", "x"]);
     // What the profile adds is no part of what the user configured.
-    assert_eq!(run.identity.args, world.run("gosrv x").identity.args);
+    assert_eq!(run.identity.as_ref().unwrap().args, world.run("gosrv x").identity.as_ref().unwrap().args);
 }
 
 #[test]

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""What the sandbox costs beside nothing, in pairs: launch, processor time of programs, a judged connect, the shim's size.
+
+usage: sandbox_cost.py [ROUNDS]    with FIREDOOR_BIN_DIR, as an ordinary user or as root (then as nobody)
+Prints medians of both sides and of the differences of each pair.
+"""
+import os, pathlib, resource, shutil, socket, statistics, subprocess, sys, tempfile, threading, time
+
+ORDINARY = 65534
+CONNECT = """
+import socket, sys, time
+to, n = ("127.0.0.1", int(sys.argv[1])), int(sys.argv[2])
+took = []
+for _ in range(n):
+    s = socket.socket(); s.setblocking(False)
+    begin = time.perf_counter(); s.connect_ex(to); took.append(time.perf_counter() - begin)
+    s.close()
+print(sorted(took)[n // 2] * 1e6)
+"""
+REQUIRE = "for(let i=0;i<400;i++){for(const m of ['http','https','crypto','zlib','url','stream'])require(m);JSON.parse(JSON.stringify(process.versions))}let x=0;for(let i=0;i<3e8;i++)x+=i"
+
+
+def measure(command, env, cwd):
+    """Wall time and processor time of a command and everything it waited for."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begin = time.perf_counter()
+    done = subprocess.run(command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    wall = time.perf_counter() - begin
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"sandbox_cost.py: {command[:8]} ended with {done.returncode}: {done.stderr[-400:]}")
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+
+
+def main():
+    binaries = pathlib.Path(os.environ["FIREDOOR_BIN_DIR"])
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+    root = pathlib.Path(tempfile.mkdtemp(prefix="fd-cost-"))
+    firedoor = root / "firedoor"
+    shutil.copy(binaries / "firedoor", firedoor)
+    size = (binaries / "firedoor-shim").stat().st_size
+    if os.geteuid() == 0:
+        os.chown(root, ORDINARY, ORDINARY)
+        os.setgroups([])
+        os.setresgid(ORDINARY, ORDINARY, ORDINARY)
+        os.setresuid(ORDINARY, ORDINARY, ORDINARY)
+    work = root / "work"
+    work.mkdir()
+    env = {"HOME": str(root), "PATH": os.environ["PATH"]}
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(4096)
+    threading.Thread(target=lambda: [c.close() for c, _ in iter(listener.accept, None)], daemon=True).start()
+    port = str(listener.getsockname()[1])
+    sandbox = [str(firedoor), "sandbox", "run", "--rw", str(work), "--host", f"127.0.0.1:{port}", "--"]
+    if shutil.which("git"):
+        subprocess.run(["git", "init", "-q", "."], cwd=work, env=env, check=True)
+        for n in range(200):
+            (work / f"f{n}").write_text("x")
+    programs = [
+        ("python imports", ["python3", "-ISc", "import subprocess,sys\nfor _ in range(12): subprocess.run([sys.executable,'-ISc','import json,asyncio,email,http.client,unittest,sqlite3'],check=True)"]),
+        ("node requires", ["node", "-e", REQUIRE]),
+        ("git status", ["sh", "-c", "i=0; while [ $i -lt 150 ]; do git status >/dev/null; i=$((i+1)); done"]),
+        ("npm ls", ["sh", "-c", "npm ls --all >/dev/null 2>&1; npm ls >/dev/null 2>&1; true"]),
+    ]
+    try:
+        measure([*sandbox, "true"], env, work)
+        pairs = [(measure(["true"], env, work)[0], measure([*sandbox, "true"], env, work)[0]) for _ in range(rounds * 4)]
+        show("launch of true, ms", [(a * 1e3, b * 1e3) for a, b in pairs])
+        for name, command in programs:
+            if not shutil.which(command[0]) or not shutil.which(name.split()[0].replace("python", "python3")):
+                print(f"{name}: NOT MEASURED, not installed")
+                continue
+            pairs = [(measure(command, env, work)[1], measure([*sandbox, *command], env, work)[1]) for _ in range(rounds)]
+            show(f"{name}, s of processor time", pairs)
+        one = ["python3", "-ISc", CONNECT, port, "2000"]
+        pairs = [(float(measure(one, env, work)[2]), float(measure([*sandbox, *one], env, work)[2])) for _ in range(rounds)]
+        show("non-blocking connect, us", pairs)
+        print(f"firedoor-shim: {size / 2**20:.2f} MiB")
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def show(name, pairs):
+    bare, inside = (statistics.median(side) for side in zip(*pairs))
+    more = statistics.median(b - a for a, b in pairs)
+    print(f"{name}: bare {bare:.3f}, inside {inside:.3f}, more {more:+.3f} ({100 * more / bare:+.1f} %), {len(pairs)} pairs", flush=True)
+
+
+main()
