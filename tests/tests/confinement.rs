@@ -143,6 +143,12 @@ fn the_sandbox_by_itself() {
     let cat = |options: &[&str]| home.firedoor(&[&["sandbox", "run"], options, &["--", "cat", path]].concat());
     assert_ne!(cat(&[]).code, 0);
     cat(&["--ro", path]).expect_code(0).expect_said("made up");
+    // Of the environment it gets what is named.
+    home.set("NAMED", "1");
+    home.set("UNNAMED", "1");
+    let all = home.firedoor(&["sandbox", "run", "--env", "NAMED", "--", "env"]).stdout;
+    let foreign: Vec<_> = all.lines().filter(|l| !l.starts_with("PATH=") && !l.contains("/firedoor/")).collect();
+    assert_eq!(foreign, ["NAMED=1"], "{all}");
     home.firedoor(&["sandbox", "run", "--", "sh", "-c", "exit 7"]).expect_code(7);
     home.firedoor(&["sandbox", "run", "--host", "https://example.com", "--", "true"]).expect_code(2);
     let report = home.json(&["sandbox", "doctor"]);
