@@ -98,7 +98,7 @@ pub struct Neighbourhood<'a> {
 }
 
 impl<'a> Neighbourhood<'a> {
-    /// At most [`MAX_NEIGHBOURS`] of the others count.
+    /// At most `MAX_NEIGHBOURS` of the others count.
     pub fn new(mut others: Vec<Neighbour<'a>>) -> Self {
         others.retain(|o| !o.same_program);
         others.truncate(MAX_NEIGHBOURS);

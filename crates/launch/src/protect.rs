@@ -483,4 +483,32 @@ mod tests {
         let (grants, notes) = shown(&home, "h", Access::Read, Origin::Named);
         assert!(grants.is_empty() && notes.contains("more than 4096"), "{notes}");
     }
+
+    /// Where a client keeps its servers, a server must not write: what it wrote there would be started unconfined.
+    #[test]
+    fn files_of_clients_are_closed() {
+        let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles/clients");
+        let mut seen = 0;
+        for file in fs::read_dir(clients).unwrap() {
+            let client: toml::Table = toml::from_str(&fs::read_to_string(file.unwrap().path()).unwrap()).unwrap();
+            for location in client.get("location").and_then(toml::Value::as_array).into_iter().flatten() {
+                let text = |key: &str| location.get(key).and_then(toml::Value::as_str).unwrap_or_default();
+                // What a `*` at the start stands for is any name, which cannot be closed.
+                let file = text("file");
+                let place = match text("base") {
+                    "project" => Path::new("/w").join(file),
+                    "config" => Path::new("~/.config").join(file),
+                    _ => Path::new("~").join(file),
+                };
+                let listed = |all: &[String]| all.iter().any(|p| place.starts_with(p));
+                let closed = match place.strip_prefix("/w") {
+                    Ok(_) => file.starts_with('*') || names().look(&place).closed > 0,
+                    Err(_) => listed(&PLACES.secret) || listed(&PLACES.persistence),
+                };
+                assert!(closed, "{}", place.display());
+                seen += 1;
+            }
+        }
+        assert!(seen > 80, "{seen}");
+    }
 }

@@ -152,7 +152,7 @@ impl Model {
     }
 
     /// As [`Model::best`] where some window reaches `floor`; else a window below it, or none. First a quarter of the
-    /// characters is looked at, and only windows that come within [`ROUGH`] of the floor by them are looked at closely.
+    /// characters is looked at, and only windows that come within `ROUGH` of the floor by them are looked at closely.
     pub fn best_from(&self, text: &str, floor: f32) -> Best {
         let text = text.as_bytes();
         let spans: Vec<(usize, usize)> = blocks(text).collect();
