@@ -289,3 +289,26 @@ fn a_server_that_cannot_start_by_itself_says_nothing_about_us() {
     home.firedoor(&["protect", "--all", "--yes"]).expect_code(0).expect_said("not verified");
     assert!(is_protected(&config));
 }
+
+#[test]
+fn a_scan_says_what_to_know_and_fails_on_demand() {
+    let home = Home::new();
+    home.cursor(
+        json!({"a": {"command": "sudo", "args": ["npx", "-y", "tavily-mcp"], "env": {"API_KEY": "FAKEvalue"}}}),
+    );
+    let shown = home.firedoor(&["scan"]).expect_code(0);
+    for said in ["W001", "W004", "W005", ".cursor/mcp.json:"] {
+        assert!(shown.stdout.contains(said), "{said}: {shown:#?}");
+    }
+    home.firedoor(&["scan", "--fail-on", "high"]).expect_code(1);
+    home.firedoor(&["scan", "--fail-on", "critical"]).expect_code(0);
+    home.firedoor(&["scan", "--fail-on", "worst"]).expect_code(2).expect_said("critical");
+    let found = home.json(&["scan"])["findings"].clone();
+    let codes: Vec<&str> = found.as_array().unwrap().iter().filter_map(|f| f["code"].as_str()).collect();
+    assert_eq!(codes, ["W004", "W005", "W001"]);
+    let sarif = home.firedoor(&["scan", "--sarif", "--fail-on", "low"]).expect_code(1);
+    assert!(!format!("{}{}", shown.stdout, sarif.stdout).contains("FAKEvalue"));
+    let sarif: Value = serde_json::from_str(&sarif.stdout).unwrap();
+    assert_eq!(sarif["version"], "2.1.0");
+    assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), 3);
+}

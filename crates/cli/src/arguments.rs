@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use firedoor_model::{EntryId, Mode, network::HostGrant};
+use firedoor_model::{EntryId, Mode, Severity, network::HostGrant};
 
 /// A firewall for the tools that AI agents use.
 #[derive(Parser)]
@@ -15,15 +15,8 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Show clients, their files and servers, and what is protected
-    Scan {
-        /// Look for project configurations here, too
-        #[arg(long = "project", value_name = "DIR")]
-        projects: Vec<PathBuf>,
-        /// One JSON document
-        #[arg(long)]
-        json: bool,
-    },
+    /// Show clients, their files and servers, what is protected, and what there is to know about them
+    Scan(ScanOptions),
     /// Reroute servers through Firedoor
     Protect(ProtectOptions),
     /// Give configurations back as they were
@@ -125,6 +118,22 @@ pub enum Command {
     },
     /// Judge records offline: JSON Lines in, JSON Lines out (exit code 1 when one is not allowed)
     Inspect,
+}
+
+#[derive(Args)]
+pub struct ScanOptions {
+    /// Look for project configurations here, too
+    #[arg(long = "project", value_name = "DIR")]
+    pub projects: Vec<PathBuf>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Findings as one SARIF 2.1.0 document
+    #[arg(long, conflicts_with = "json")]
+    pub sarif: bool,
+    /// Exit with code 1 when there is a finding of this level or above: low, medium, high or critical
+    #[arg(long, value_name = "LEVEL")]
+    pub fail_on: Option<Severity>,
 }
 
 #[derive(Args)]

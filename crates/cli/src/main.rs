@@ -13,6 +13,7 @@ mod observe;
 mod output;
 mod questions;
 mod sandbox;
+mod sarif;
 mod scan;
 mod settings;
 mod status;
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
     // Usage errors end here, with exit code 2.
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
-        Command::Scan { projects, json } => scan::run(projects, json),
+        Command::Scan(options) => scan::run(options),
         Command::Protect(options) => changes::protect(&options),
         Command::Restore(options) => changes::restore(&options),
         Command::Status { json } => status::run(json),

@@ -1,13 +1,14 @@
 //! `firedoor scan`.
 
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{cmp::Reverse, env, path::PathBuf, process::ExitCode};
 
-use firedoor_clients::{Clients, Env, Scan, State};
+use firedoor_clients::{Clients, Env, Finding, Scan, State};
 
 use crate::{
+    arguments::ScanOptions,
     engine::{paths, sibling},
     failure::Failure,
-    output,
+    output, sarif,
 };
 
 /// What the clients crate needs to know about this process.
@@ -20,15 +21,18 @@ pub fn surroundings(projects: Vec<PathBuf>) -> Result<Env<'static>, Failure> {
 }
 
 /// Shows what there is.
-pub fn run(projects: Vec<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
-    let env = surroundings(projects)?;
+pub fn run(options: ScanOptions) -> Result<ExitCode, Failure> {
+    let env = surroundings(options.projects)?;
     let scan = Clients::load()?.scan(&env);
-    if json {
+    if options.sarif {
+        output::json(&sarif::document(&scan.findings, &env.cwd))?;
+    } else if options.json {
         output::json(&scan)?;
     } else {
         show(&scan);
     }
-    Ok(ExitCode::SUCCESS)
+    let fails = |finding: &Finding| options.fail_on.is_some_and(|level| finding.severity >= level);
+    Ok(if scan.findings.iter().any(fails) { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
 fn show(scan: &Scan) {
@@ -60,6 +64,25 @@ fn show(scan: &Scan) {
         output::line("No servers found. --project DIR looks into a project.");
     } else {
         output::line(&format!("{servers} servers in {} clients, {protected} protected", scan.clients.len()));
+    }
+    findings(&scan.findings);
+}
+
+/// The worst first; what to do once for each code.
+fn findings(all: &[Finding]) {
+    let mut all: Vec<&Finding> = all.iter().collect();
+    all.sort_by_key(|f| (Reverse(f.severity), f.code));
+    let mut code = None;
+    for finding in all {
+        if code != Some(finding.code) {
+            code = Some(finding.code);
+            output::line("");
+            output::line(&format!("{} {} ({})", finding.code.number(), finding.code.title(), finding.severity));
+            output::line(&format!("  {}", finding.remedy));
+        }
+        let path = visible(&finding.path.to_string_lossy());
+        let server = finding.entry.as_ref().map(|e| format!("{}: ", visible(e.server()))).unwrap_or_default();
+        output::line(&format!("  - {server}{} ({path}:{})", finding.message, finding.line));
     }
 }
 

@@ -9,17 +9,19 @@ use std::{
 use firedoor_model::EntryId;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::env::Env;
+use crate::{env::Env, findings::Packages};
 
 /// File name and text of every client, listed by the build script.
 const CLIENTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/clients.rs"));
 const WRAPPERS: &str = include_str!("../../../profiles/wrappers.toml");
+const PACKAGES: &str = include_str!("../../../profiles/packages.toml");
 
 /// The clients that Firedoor knows.
 #[derive(Clone, Debug)]
 pub struct Clients {
     pub(crate) clients: Vec<Client>,
     pub(crate) wrappers: Wrappers,
+    pub(crate) packages: Packages,
 }
 
 /// One client.
@@ -181,7 +183,7 @@ impl Clients {
     /// Reads the embedded catalog.
     pub fn load() -> Result<Self, CatalogError> {
         let clients = CLIENTS.iter().map(|(file, text)| parse(file, text)).collect::<Result<_, _>>()?;
-        Ok(Self { clients, wrappers: parse("wrappers", WRAPPERS)? })
+        Ok(Self { clients, wrappers: parse("wrappers", WRAPPERS)?, packages: parse("packages", PACKAGES)? })
     }
 
     /// Id and name of every client in the catalog.

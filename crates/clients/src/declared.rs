@@ -51,7 +51,7 @@ impl Clients {
                     let project = server.project.or_else(|| file.project.clone());
                     Some(Found { file, project, stdio: *stdio })
                 }
-                Shape::Remote | Shape::Odd(_) => None,
+                Shape::Remote(_) | Shape::Odd(_) => None,
             }
         })
     }

@@ -65,9 +65,18 @@ pub(crate) enum Shape {
     /// Starts a program.
     Stdio(Box<Stdio>),
     /// Reaches a URL.
-    Remote,
+    Remote(Remote),
     /// Something that cannot be rewritten, and why.
     Odd(String),
+}
+
+/// An entry that reaches a URL.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    /// `None` when it is not a string.
+    pub url: Option<Str>,
+    /// Names of headers, and their values.
+    pub headers: Vec<(String, Str)>,
 }
 
 /// An entry that starts a program.

@@ -21,6 +21,7 @@ mod discover;
 mod document;
 mod env;
 mod error;
+mod findings;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
@@ -40,6 +41,7 @@ pub use apply::{Applied, FileResult};
 pub use catalog::{CatalogError, Clients, Confidence};
 pub use env::Env;
 pub use error::{FileError, Problem};
+pub use findings::{Code, Finding};
 pub use plan::{FilePlan, FileProblem, Plan, PlanError, Skipped};
 pub use scan::{ClientFound, EntryFound, FileFound, LeftAlone, Scan};
 pub use select::{SelectError, Selection, select};

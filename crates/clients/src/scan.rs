@@ -11,6 +11,7 @@ use crate::{
     document::Shape,
     env::Env,
     error::{FileError, Problem},
+    findings::{Finding, Findings},
     secret,
     source::Source,
     state::{State, relative, state},
@@ -22,6 +23,8 @@ use crate::{
 pub struct Scan {
     /// Clients that have at least one file, in the catalog's order.
     pub clients: Vec<ClientFound>,
+    /// What there is to say about the servers, in the order of the files.
+    pub findings: Vec<Finding>,
 }
 
 /// One client.
@@ -91,6 +94,7 @@ impl Clients {
     /// Looks at every file of every client. Never fails: what cannot be read is part of the result.
     pub fn scan(&self, env: &Env<'_>) -> Scan {
         let shim = env.shim.as_deref();
+        let mut findings = Findings::new(&self.packages);
         let clients = self
             .clients
             .iter()
@@ -101,16 +105,16 @@ impl Clients {
                 confidence: client.confidence,
                 files: files
                     .iter()
-                    .filter_map(|file| self.file_found(file, shim))
+                    .filter_map(|file| self.file_found(file, shim, &mut findings))
                     .chain(shown.into_iter().map(left_alone))
                     .collect(),
             })
             .filter(|client| !client.files.is_empty())
             .collect();
-        Scan { clients }
+        Scan { clients, findings: findings.all() }
     }
 
-    fn file_found(&self, file: &ConfigFile, shim: Option<&Path>) -> Option<FileFound> {
+    fn file_found(&self, file: &ConfigFile, shim: Option<&Path>, findings: &mut Findings<'_>) -> Option<FileFound> {
         let mut found = FileFound {
             path: file.path.clone(),
             scope: file.scope(),
@@ -121,10 +125,13 @@ impl Clients {
         };
         let filled = match Source::read(&file.path, file.max_bytes) {
             Ok(None) => return None,
-            Ok(Some(source)) => self.fill(&mut found, file, &source, shim),
+            Ok(Some(source)) => self.fill(&mut found, file, &source, shim, findings),
             Err(error) => Err(error),
         };
         found.problem = filled.err().as_ref().map(Problem::from);
+        if let Some(problem) = &found.problem {
+            findings.unread(&file.path, problem);
+        }
         Some(found)
     }
 
@@ -134,10 +141,15 @@ impl Clients {
         file: &ConfigFile,
         source: &Source,
         shim: Option<&Path>,
+        findings: &mut Findings<'_>,
     ) -> Result<(), FileError> {
-        let (located, unnamed) = located(file, source)?;
+        let (_, text) = file.text(&source.bytes)?;
+        let (located, unnamed) = file.servers(text)?;
+        findings.begin();
+        located.iter().for_each(|l| findings.judge(file, text, l, self.interpolation(&l.id)));
         let warnings = &mut found.warnings;
         if unnamed > 0 {
+            findings.left_out(&file.path, unnamed);
             warnings.push(format!("{unnamed} servers are left out: their names are too long"));
         }
         if file.project.is_some() && in_git_work_tree(&source.target) {

@@ -58,7 +58,7 @@ fn not_yet(reason: impl Into<String>) -> State {
 pub(crate) fn state(clients: &Clients, id: &EntryId, shape: &Shape, shim: Option<&Path>) -> State {
     let stdio = match shape {
         Shape::Odd(why) => return not_yet(format!("not yet protected: {why}")),
-        Shape::Remote => return not_yet("not yet protected: it is a remote server (url)"),
+        Shape::Remote(_) => return not_yet("not yet protected: it is a remote server (url)"),
         Shape::Stdio(stdio) => stdio,
     };
     match wrapped(stdio) {

@@ -33,6 +33,8 @@ use crate::{
     runtime,
 };
 
+pub use container::{Container, Opening, container};
+
 /// What to do next.
 #[derive(Debug)]
 pub enum Plan {

@@ -1,6 +1,6 @@
 //! What a detector saw, and the evidence for it. A finding never says what to do about it.
 
-use std::{borrow::Cow, path::Path};
+use std::{borrow::Cow, fmt, path::Path, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,27 @@ pub enum Severity {
     High,
     /// No honest use is known.
     Critical,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        })
+    }
+}
+
+impl FromStr for Severity {
+    type Err = &'static str;
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        [Self::Low, Self::Medium, Self::High, Self::Critical]
+            .into_iter()
+            .find(|level| level.to_string() == s)
+            .ok_or("a level is low, medium, high or critical")
+    }
 }
 
 /// How sure the detector is.

@@ -1,6 +1,6 @@
 //! What an entry means, whichever syntax it is written in.
 
-use super::{Layout, Member, Shape, Span, Stdio, Str};
+use super::{Layout, Member, Remote, Shape, Span, Stdio, Str};
 
 /// A value of the entry.
 pub(super) enum Value {
@@ -26,6 +26,9 @@ const REMOTE: [&str; 4] = ["url", "serverUrl", "httpUrl", "baseUrl"];
 /// Values of `type` and `transport` that mean a program.
 const PROGRAM: [&str; 2] = ["stdio", "local"];
 
+/// Keys that hold the headers of a remote server; the second is Codex's.
+const HEADERS: [&str; 2] = ["headers", "http_headers"];
+
 /// Reads one entry.
 pub(super) fn shape(layout: Layout, fields: &[Field]) -> Shape {
     let last = |name: &str| fields.iter().rposition(|f| f.key.value == name);
@@ -48,7 +51,10 @@ pub(super) fn shape(layout: Layout, fields: &[Field]) -> Shape {
             Some(name) if layout != Layout::Object && at("env").is_some() => {
                 Shape::Odd(format!("it has both {name} and env, with which Codex reads none of the file"))
             }
-            Some(_) => Shape::Remote,
+            Some(name) => Shape::Remote(Remote {
+                url: last(name).and_then(|i| fields.get(i)).and_then(|f| element(&f.span, &f.value)),
+                headers: HEADERS.iter().filter_map(|name| at(name)).flat_map(headers).collect(),
+            }),
             None => odd("it has no command"),
         };
     };
@@ -113,6 +119,11 @@ fn element(span: &Span, value: &Value) -> Option<Str> {
         Value::Text(value) => Some(Str { span: span.clone(), value: value.clone() }),
         _ => None,
     }
+}
+
+fn headers(value: &Value) -> Vec<(String, Str)> {
+    let Value::Map(fields) = value else { return Vec::new() };
+    fields.iter().filter_map(|f| Some((f.key.value.clone(), element(&f.span, &f.value)?))).collect()
 }
 
 /// Strings; in VS Code numbers, and `null` for a variable that is taken away.

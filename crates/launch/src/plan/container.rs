@@ -32,18 +32,47 @@ const SWITCHES: &[&str] = &[
 /// Sockets of container services: whoever reaches one is root on this machine, or as good as.
 const SERVICES: &[&str] = &["docker.sock", "podman.sock", "containerd.sock", "crio.sock"];
 
+/// What a command line of docker or podman starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Container {
+    /// The image, as written.
+    pub image: Option<String>,
+    /// What opens the container.
+    pub openings: Vec<Opening>,
+}
+
+/// An option that opens a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// The option and what it does, with text from the command line.
+    pub text: String,
+    /// It mounts a path, which may be what the server is for; every other one takes a part of the boundary away.
+    pub path: bool,
+}
+
 /// What the user should know, one note for each thing that opens the container.
 pub(super) fn notes(tool: &str, args: &[OsString]) -> Vec<String> {
-    let mut notes = vec![format!(
+    let boundary = format!(
         "the server runs in a container: its boundary is {tool}'s, not Firedoor's. {tool} itself needs the service's socket: \
          firedoor grants add ENTRY --unix /var/run/docker.sock"
-    )];
+    );
     let words: Vec<&str> = args.iter().map(|a| a.to_str().unwrap_or_default()).collect();
-    let Some(at) = words.iter().position(|w| matches!(*w, "run" | "create")) else { return notes };
+    std::iter::once(boundary).chain(container(&words).openings.into_iter().map(|o| o.text)).collect()
+}
+
+/// Reads the arguments of docker or podman.
+pub fn container(words: &[&str]) -> Container {
+    let mut found = Container::default();
+    let Some(at) = words.iter().position(|w| matches!(*w, "run" | "create")) else { return found };
     let mut rest = words.iter().skip(at + 1);
     while let Some(word) = rest.next() {
         // The image; what follows is the server's own.
-        if !word.starts_with('-') || *word == "--" {
+        if *word == "--" {
+            found.image = rest.next().map(|image| (*image).to_owned());
+            break;
+        }
+        if !word.starts_with('-') {
+            found.image = Some((*word).to_owned());
             break;
         }
         let (option, inline) = word.split_once('=').map_or((*word, None), |(o, v)| (o, Some(v)));
@@ -62,14 +91,15 @@ pub(super) fn notes(tool: &str, args: &[OsString]) -> Vec<String> {
         } else {
             (option.to_owned(), inline.or_else(|| rest.next().copied()).unwrap_or_default())
         };
-        notes.extend(opens(&option, value));
+        found.openings.extend(opens(&option, value));
     }
-    notes
+    found
 }
 
 /// What one option opens.
-fn opens(option: &str, value: &str) -> Option<String> {
-    let said = |what: &str| Some(format!("the container is started with {option}: {what}"));
+fn opens(option: &str, value: &str) -> Option<Opening> {
+    let said =
+        |what: &str| Some(Opening { text: format!("the container is started with {option}: {what}"), path: false });
     let off = matches!(value, "false" | "0" | "f" | "F" | "FALSE" | "False");
     match option {
         "--privileged" if !off => said("it can do to this machine what root can"),
@@ -99,18 +129,22 @@ fn opens(option: &str, value: &str) -> Option<String> {
 }
 
 /// A mount of a path of this machine; a name without a slash is a volume of the service's.
-fn mount(option: &str, source: &str, read_only: bool) -> Option<String> {
+fn mount(option: &str, source: &str, read_only: bool) -> Option<Opening> {
     if !source.contains('/') && source != "." && source != ".." && source != "~" {
         return None;
     }
-    let what = if SERVICES.iter().any(|s| source.ends_with(s)) {
+    let service = SERVICES.iter().any(|s| source.ends_with(s));
+    // The root, or all that the system or the user has.
+    let whole =
+        matches!(source, "/" | "/etc" | "/proc" | "/sys" | "/dev" | "/home" | "/root" | "~" | "$HOME" | "${HOME}");
+    let what = if service {
         "with this socket it can start containers that do to this machine what root can"
     } else if read_only {
         "it reads this path of yours, and Firedoor does not see it"
     } else {
         "it reads and writes this path of yours, and Firedoor does not see it"
     };
-    Some(format!("the container is started with {option} {source}: {what}"))
+    Some(Opening { text: format!("the container is started with {option} {source}: {what}"), path: !service && !whole })
 }
 
 fn reads_only(options: &str) -> bool {

@@ -1,0 +1,108 @@
+//! Findings as SARIF 2.1.0 (OASIS standard), for code scanning.
+
+use std::path::Path;
+
+use firedoor_clients::{Code, Finding};
+use firedoor_model::Severity;
+use serde_json::{Value, json};
+
+/// The whole document. Files below `root` are named relative to it, as code scanning wants them.
+pub fn document(findings: &[Finding], root: &Path) -> Value {
+    let rules: Vec<Value> = Code::ALL.iter().map(|code| rule(*code)).collect();
+    let results: Vec<Value> = findings.iter().map(|finding| result(finding, root)).collect();
+    json!({
+        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {"name": "firedoor", "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": rules}},
+            "columnKind": "unicodeCodePoints",
+            "originalUriBaseIds": {"%SRCROOT%": {"uri": format!("{}/", address(root).trim_end_matches('/'))}},
+            "results": results,
+        }],
+    })
+}
+
+fn rule(code: Code) -> Value {
+    json!({
+        "id": code.number(),
+        "shortDescription": {"text": code.title()},
+        "help": {"text": code.remedy()},
+        "defaultConfiguration": {"level": level(code.severity())},
+        // What GitHub sorts by: from 0 to 10, above 9 critical, from 7 high, from 4 medium.
+        "properties": {"tags": ["security"], "security-severity": score(code.severity())},
+    })
+}
+
+fn result(finding: &Finding, root: &Path) -> Value {
+    let place = match finding.path.strip_prefix(root) {
+        Ok(below) => json!({"uri": encoded(below), "uriBaseId": "%SRCROOT%"}),
+        Err(_) => json!({"uri": address(&finding.path)}),
+    };
+    let server = finding.entry.as_ref().map(|entry| format!("{entry}: ")).unwrap_or_default();
+    json!({
+        "ruleId": finding.code.number(),
+        "ruleIndex": Code::ALL.iter().position(|code| *code == finding.code),
+        "level": level(finding.severity),
+        "message": {"text": format!("{}{}", firedoor_model::Untrusted::new(server).visible(400), finding.message)},
+        "locations": [{"physicalLocation": {
+            "artifactLocation": place,
+            "region": {"startLine": finding.line, "startColumn": finding.column},
+        }}],
+    })
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Low => "note",
+        Severity::Medium => "warning",
+        Severity::High | Severity::Critical => "error",
+    }
+}
+
+fn score(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Low => "2.0",
+        Severity::Medium => "5.0",
+        Severity::High => "8.0",
+        Severity::Critical => "9.5",
+    }
+}
+
+fn address(path: &Path) -> String {
+    format!("file://{}", encoded(path))
+}
+
+/// A path in a URI (RFC 3986): everything but unreserved characters and slashes is escaped.
+fn encoded(path: &Path) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes.map(|b| if plain(*b) { char::from(*b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_as_addresses() {
+        let finding = |path: &str| Finding {
+            code: Code::Secret,
+            severity: Severity::High,
+            entry: None,
+            path: path.into(),
+            line: 3,
+            column: 5,
+            message: "m".into(),
+            remedy: "r",
+        };
+        let all = document(&[finding("/work/a b/é.json"), finding("/home/x.json")], Path::new("/work"));
+        let run = &all["runs"][0];
+        let place = |n: usize| run["results"][n]["locations"][0]["physicalLocation"].clone();
+        assert_eq!(place(0)["artifactLocation"], json!({"uri": "a%20b/%C3%A9.json", "uriBaseId": "%SRCROOT%"}));
+        assert_eq!(place(0)["region"], json!({"startLine": 3, "startColumn": 5}));
+        assert_eq!(place(1)["artifactLocation"], json!({"uri": "file:///home/x.json"}));
+        assert_eq!(run["originalUriBaseIds"]["%SRCROOT%"]["uri"], "file:///work/");
+        let at = run["results"][0]["ruleIndex"].as_u64().unwrap() as usize;
+        assert_eq!(run["tool"]["driver"]["rules"][at]["id"], "W004");
+    }
+}
