@@ -15,6 +15,8 @@ use crate::{
     memory::{Item, Label, Memory},
 };
 
+pub(crate) mod split;
+
 /// Informative bytes of private or ordinary text that must be common. With windows of 16 at every 8th byte such a run is
 /// always found in private text; in ordinary text (every 16th) a run of 32 is too.
 const MIN_PASSAGE: usize = 32;
@@ -76,6 +78,7 @@ pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
         let mut chain = Vec::new();
         encoded(memory, leaf.text.as_bytes(), i, &mut chain, &mut budget, &mut matches);
     }
+    split::each(memory, call, &leaves, &mut matches);
     let mut out = judge(memory, call, &leaves, matches);
     if budget.exhausted {
         out.push(Finding {

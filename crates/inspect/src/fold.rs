@@ -29,6 +29,25 @@ const PLAIN: [u8; 256] = {
     table
 };
 
+/// Which bytes of the folded form begin a word, as bits: those before which something was left out. `length` is that of the
+/// folded form.
+pub(crate) fn words(text: &[u8], length: usize) -> Box<[u64]> {
+    let mut bits = vec![0u64; length.div_ceil(64)];
+    let (mut at, mut between) = (0, true);
+    for b in text {
+        let kept = PLAIN.get(usize::from(*b)) != Some(&0);
+        if kept
+            && between
+            && let Some(word) = bits.get_mut(at / 64)
+        {
+            *word |= 1 << (at % 64);
+        }
+        at += usize::from(kept);
+        between = !kept;
+    }
+    bits.into()
+}
+
 /// The folded form.
 pub(crate) fn folded(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -61,6 +80,7 @@ mod tests {
     #[test]
     fn folding() {
         assert_eq!(folded("A-b C\n1é".as_bytes()), "abc1é".as_bytes());
+        assert_eq!(*words(b"A-b Cd\n1", 5), [0b10111]);
         assert_eq!(distinct(b"aabbc"), 3);
         let mut text = *b"abcxyz019";
         rot13(&mut text);

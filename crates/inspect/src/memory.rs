@@ -12,7 +12,9 @@ use std::{
 use firedoor_model::{Digest, EntryId, Millis, Untrusted};
 
 use crate::{
-    Sink, fold,
+    Sink,
+    flow::split::Trails,
+    fold,
     index::{Cut, Index, Place},
     trifecta::Trifecta,
 };
@@ -67,8 +69,17 @@ pub(crate) struct Item {
     /// Must be met again exactly: too short or too plain to be recognised in folded form.
     pub(crate) exact: bool,
     pub(crate) pointer: Arc<str>,
+    /// Bit by bit, which bytes of a private text begin a word ([`fold::words`]).
+    words: Box<[u64]>,
     /// What has already left in parts.
     left: Option<Box<Parts>>,
+}
+
+impl Item {
+    /// Whether a word begins at this place of the folded text. Not known of secrets, which are one word.
+    pub(crate) fn begins_word(&self, at: usize) -> bool {
+        self.words.get(at / 64).is_some_and(|bits| bits >> (at % 64) & 1 == 1)
+    }
 }
 
 /// Which bytes of an item have left in parts, and how many.
@@ -173,6 +184,8 @@ pub struct Memory {
     injected: Option<Injected>,
     /// What the agent has read so far.
     pub(crate) trifecta: Trifecta,
+    /// What left in short values.
+    pub(crate) trails: Trails,
 }
 
 /// A text that gave the agent instructions.
@@ -200,6 +213,7 @@ impl Memory {
             given_order: VecDeque::new(),
             injected: None,
             trifecta: Trifecta::default(),
+            trails: Trails::default(),
         }
     }
 
@@ -240,20 +254,37 @@ impl Memory {
         }
         let exact = generic && folded.len() < 16 || folded.len() < 10;
         let (origin, folded, raw) = (Arc::clone(origin), folded.into(), raw.into());
-        self.insert(Item { origin, label: Label::Secret, folded, raw, exact, pointer, left: None });
+        self.insert(Item {
+            origin,
+            label: Label::Secret,
+            folded,
+            raw,
+            exact,
+            pointer,
+            words: Box::default(),
+            left: None,
+        });
     }
 
-    /// Remembers the text of a leaf.
-    pub(crate) fn remember_text(&mut self, origin: &Arc<Origin>, label: Label, folded: &[u8], pointer: Arc<str>) {
+    /// Remembers the text of a leaf; `folded` is its folded form.
+    pub(crate) fn remember_text(
+        &mut self,
+        origin: &Arc<Origin>,
+        label: Label,
+        text: &[u8],
+        folded: &[u8],
+        pointer: Arc<str>,
+    ) {
         let most = self.limits.bytes / MAX_SHARE;
-        let folded = folded.get(..most.min(folded.len())).unwrap_or_default().into();
+        let folded: Box<[u8]> = folded.get(..most.min(folded.len())).unwrap_or_default().into();
+        let words = if label == Label::Private { fold::words(text, folded.len()) } else { Box::default() };
         let origin = Arc::clone(origin);
-        self.insert(Item { origin, label, folded, raw: Box::default(), exact: false, pointer, left: None });
+        self.insert(Item { origin, label, folded, raw: Box::default(), exact: false, pointer, words, left: None });
     }
 
     fn cost(&self, item: &Item) -> usize {
         let windows = self.index.count(item.label as usize, item.folded.len());
-        ITEM + item.folded.len() + item.raw.len() + item.pointer.len() + WINDOW * windows
+        ITEM + item.folded.len() + item.raw.len() + item.words.len() * 8 + item.pointer.len() + WINDOW * windows
     }
 
     fn insert(&mut self, item: Item) {
@@ -425,8 +456,8 @@ mod tests {
         memory.remember_secret(&origin("files"), &value(0), "".into(), false);
         for i in 0..200 {
             let label = if i % 2 == 0 { Label::Private } else { Label::Ordinary };
-            memory.remember_text(&origin("files"), label, &value(i).repeat(9), "".into());
-            memory.remember_text(&origin("files"), label, &[b'x'; 1000], "".into());
+            memory.remember_text(&origin("files"), label, b"", &value(i).repeat(9), "".into());
+            memory.remember_text(&origin("files"), label, b"", &[b'x'; 1000], "".into());
         }
         let cost = |memory: &Memory| memory.classes.iter().map(|c| c.cost).sum::<usize>();
         assert!(cost(&memory) <= 64 * 1024 && memory.knows(&value(0)), "{memory:?}");
@@ -441,7 +472,7 @@ mod tests {
     fn nothing_is_kept_where_nothing_may_be() {
         let mut memory = Memory::new(Limits { bytes: 0, private: 0, ordinary: 0 });
         memory.remember_secret(&origin("files"), &value(0), "".into(), false);
-        memory.remember_text(&origin("files"), Label::Private, &value(0), "".into());
+        memory.remember_text(&origin("files"), Label::Private, b"", &value(0), "".into());
         assert!(memory.is_empty() && memory.bytes() == 0);
     }
 

@@ -110,7 +110,7 @@ impl Inspector {
                         ordinary -= folded.len();
                     }
                     memory.trifecta.read(&origin, label == Label::Private);
-                    memory.remember_text(&origin, label, &folded, pointers.of(leaves));
+                    memory.remember_text(&origin, label, text, &folded, pointers.of(leaves));
                 }
             }
         });

@@ -53,11 +53,10 @@ fn judged(entry: &EntryId, attempt: Attempt, carried: Vec<Finding>) -> What {
         false => "its name holds data that the agent has read".into(),
     };
     let program = Untrusted::new(format!("{} ({})", attempt.program.visible(160), attempt.pid));
-    let target = attempt.target.visible(200);
-    // What the name carries is not written down with it: its last two parts say whose it is.
-    let owner = target.match_indices('.').rev().nth(1).and_then(|(at, _)| target.get(at..));
-    let target = if carried.is_empty() { target } else { format!("••••{}", owner.unwrap_or_default()) };
-    let target = Untrusted::new(target);
+    let target = match carried.is_empty() {
+        true => Untrusted::new(attempt.target.visible(200)),
+        false => without_data(attempt.target.raw()),
+    };
     let finding = Finding {
         detector: detector.into(),
         severity: Severity::Medium,
@@ -72,6 +71,12 @@ fn judged(entry: &EntryId, attempt: Attempt, carried: Vec<Finding>) -> What {
         reference: None,
         findings: std::iter::once(finding).chain(carried).collect(),
     }
+}
+
+/// A destination whose name holds data, as it is written down: its last two parts say whose it is.
+pub(super) fn without_data(target: &str) -> Untrusted {
+    let owner = target.match_indices('.').rev().nth(1).and_then(|(at, _)| target.get(at..));
+    Untrusted::new(Untrusted::new(format!("••••{}", owner.unwrap_or_default())).visible(200))
 }
 
 #[cfg(test)]

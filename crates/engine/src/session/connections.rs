@@ -15,7 +15,7 @@ use firedoor_model::{
 };
 use firedoor_policy::{Ask, Decision, HOST, HeldId, Input, MessageKind, Opening, Reason, Subject, call_digest};
 
-use super::Session;
+use super::{Session, attempts};
 use crate::engine::{Engine, Held};
 
 /// In the audit log and in what a permit is good for.
@@ -70,7 +70,9 @@ impl Session {
             launch: Some(self.launch),
             definition: None,
         };
-        let findings = vec![self.finding(&target, &program)];
+        let carried = self.carried(engine, target.raw()).await;
+        let on_record = if carried.is_empty() { target.clone() } else { attempts::without_data(target.raw()) };
+        let findings: Vec<Finding> = std::iter::once(self.finding(&on_record, &program)).chain(carried).collect();
         let Decision { verdict, reason, .. } = {
             let rules = engine.rules.borrow();
             let input = Input {
@@ -86,7 +88,7 @@ impl Session {
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };
         let judged = |verdict, reference: Ref, findings| {
-            let (method, subject, reference) = (Untrusted::new(METHOD), Some(target.clone()), Some(reference));
+            let (method, subject, reference) = (Untrusted::new(METHOD), Some(on_record.clone()), Some(reference));
             self.event(engine.now(), What::Judged { method, subject, verdict, reference, findings })
         };
         match (verdict, reason) {
@@ -142,6 +144,14 @@ impl Session {
                 refuse(matches!(reason, Reason::Denied { .. } | Reason::Rule { .. }));
             }
         }
+    }
+
+    /// Credentials of the agent's session that the host's name holds: whoever asks for a name tells it to its owner.
+    async fn carried(&self, engine: &Engine, target: &str) -> Vec<Finding> {
+        let mut memory = self.agent.memory.lock().await;
+        let mut found = engine.inspector.destination(&mut memory, &self.entry, target, engine.now());
+        found.retain(|f| f.detector == "flow/secret");
+        found
     }
 
     /// Lets a connection go on that was allowed before. What cannot be put on record does not happen.

