@@ -245,7 +245,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{:?}", bench.memory);
     for (name, message) in cases() {
         // The system's clock of processor time is exact only over some milliseconds.
-        let rounds = (8_000_000 / (message.len() + 2000)).max(3);
+        let rounds = (40_000_000 / (message.len() + 2000)).max(3);
         for _ in 0..rounds / 4 + 1 {
             bench.step(name, &message);
         }

@@ -7,9 +7,10 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
+    hash::BuildHasher as _,
 };
 
-use firedoor_model::Digest;
+use foldhash::fast::RandomState;
 
 use super::{MIN_PASSAGE, Match, Outgoing, runs};
 use crate::{
@@ -23,13 +24,15 @@ const MAX_PIECES: usize = 32;
 /// Longest value that is a chunk, in folded bytes. Longer ones are known by themselves.
 const MAX_PIECE: usize = 64;
 /// Folded bytes of a parameter that are kept.
-const MAX_TRAIL: usize = 512;
+const MAX_TRAIL: usize = 256;
 
 /// The latest short values of many parameters.
 #[derive(Default)]
 pub(crate) struct Trails {
-    by_parameter: HashMap<Digest, Trail>,
-    order: VecDeque<Digest>,
+    by_parameter: HashMap<u64, Trail, RandomState>,
+    order: VecDeque<u64>,
+    /// Keyed: a server names tools and parameters, and must not make two of them one.
+    keys: RandomState,
 }
 
 /// The latest short values of one parameter.
@@ -41,7 +44,7 @@ struct Trail {
 }
 
 impl Trails {
-    fn of(&mut self, parameter: Digest) -> &mut Trail {
+    fn of(&mut self, parameter: u64) -> &mut Trail {
         if !self.by_parameter.contains_key(&parameter) {
             if self.order.len() >= MAX_TRAILS
                 && let Some(oldest) = self.order.pop_front()
@@ -86,10 +89,8 @@ pub(super) fn each(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>]
             if piece.is_empty() || piece.len() > MAX_PIECE || pieces > MAX_PIECES {
                 return;
             }
-            let entry = call.entry.to_string();
-            let fields =
-                [entry.as_bytes(), call.method.as_bytes(), call.subject.as_bytes(), name.as_bytes(), parameter];
-            let trail = trails.of(Digest::of_fields(fields));
+            let key = trails.keys.hash_one((call.entry, call.method, call.subject, name, parameter));
+            let trail = trails.of(key);
             trail.push(&piece);
             complete(memory, trail, number, out);
         });
