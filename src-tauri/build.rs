@@ -17,6 +17,12 @@ const COMMANDS: &[&str] = &[
     "open_question",
     "allow_folder",
     "close_folder",
+    "server",
+    "add_grant",
+    "remove_grant",
+    "accept_change",
+    "observe",
+    "stop_server",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -78,6 +78,12 @@ pub fn run() -> Result<(), AppError> {
             commands::open_question,
             commands::allow_folder,
             commands::close_folder,
+            commands::server,
+            commands::add_grant,
+            commands::remove_grant,
+            commands::accept_change,
+            commands::observe,
+            commands::stop_server,
         ])
         .setup(|app| Ok(setup(app.handle())?))
         .build(tauri::generate_context!())?;

@@ -11,8 +11,8 @@ use crate::{
     known::{Known, lock},
     link::Link,
     view::{
-        ActionView, ActivityView, ChoiceView, DurationView, FoundClientView, OverviewView, PlanView, ProgressView,
-        QuestionView, WholeArgumentsView,
+        ActionView, ActivityView, ChoiceView, DurationView, FoundClientView, GrantKind, GrantView, OverviewView,
+        PlanView, ProgressView, QuestionView, ServerView, WholeArgumentsView,
     },
     windows,
 };
@@ -142,6 +142,42 @@ pub fn allow_folder(known: State<'_, Known>, seq: u64, write: bool) -> Told<Stri
 pub fn close_folder(known: State<'_, Known>, seq: u64) -> Told<String> {
     let offer = lock(&known.activity).offer(seq).ok_or(NO_OFFER)?;
     Link::settle(&known.paths, &offer.take_back()).map_err(told)
+}
+
+/// Everything about one server.
+#[tauri::command(async)]
+pub fn server(known: State<'_, Known>, entry: &str) -> Told<ServerView> {
+    known.server(entry).map_err(told)
+}
+
+/// Grants a server more. The engine refuses what must stay closed.
+#[tauri::command(async)]
+pub fn add_grant(known: State<'_, Known>, entry: &str, kind: GrantKind, text: &str) -> Told<String> {
+    known.add_grant(entry, kind, text).map_err(told)
+}
+
+/// Takes a grant away.
+#[tauri::command(async)]
+pub fn remove_grant(known: State<'_, Known>, entry: &str, grant: GrantView) -> Told<String> {
+    known.remove_grant(entry, &grant).map_err(told)
+}
+
+/// Accepts the change of a definition, as it was shown.
+#[tauri::command(async)]
+pub fn accept_change(known: State<'_, Known>, entry: &str, seen: &str) -> Told<String> {
+    known.accept_change(entry, seen).map_err(told)
+}
+
+/// Switches observing of a server's next run.
+#[tauri::command(async)]
+pub fn observe(known: State<'_, Known>, entry: &str, on: bool) -> Told<String> {
+    known.observe(entry, on).map_err(told)
+}
+
+/// Ends a running server.
+#[tauri::command(async)]
+pub fn stop_server(known: State<'_, Known>, entry: &str) -> Told<String> {
+    known.stop(entry).map_err(told)
 }
 
 /// Shows the questions that wait.

@@ -14,6 +14,7 @@ mod host;
 mod known;
 mod link;
 mod notice;
+mod servers;
 mod single;
 mod ticket;
 mod tray;

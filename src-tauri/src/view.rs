@@ -7,12 +7,14 @@ mod changes;
 mod finding;
 mod overview;
 mod question;
+mod server;
 
 pub use activity::{ActivityView, Offer, RowView};
 pub use changes::{ActionView, CheckedView, FileDoneView, PlanView, ProgressView};
 pub use finding::FindingView;
 pub use overview::{FoundClientView, OverviewView};
 pub use question::{ChoiceView, DurationView, QuestionView, WholeArgumentsView};
+pub use server::{GrantKind, GrantView, Parts as ServerParts, ServerView, granted};
 
 use std::path::Path;
 
@@ -44,6 +46,11 @@ fn path(path: &Path, home: &Path) -> String {
 fn app_name(clients: &Clients, entry: &EntryId) -> String {
     let known = clients.known().find(|(id, _)| *id == entry.client());
     known.map_or_else(|| name(entry.client()), |(_, name)| name.to_owned())
+}
+
+/// An entry's id, as the window names it.
+pub fn shown_entry(entry: &EntryId) -> String {
+    sentence(&entry.to_string())
 }
 
 /// Text with line breaks kept as such and everything else that hides made visible.

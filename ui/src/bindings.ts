@@ -22,6 +22,16 @@ name: string | null,
  */
 text: string, };
 
+export type ChangeView = { 
+/**
+ * What accepting must bring along: digest of what is shown.
+ */
+seen: string, 
+/**
+ * Changed back, but not before an agent may have read it.
+ */
+back: boolean, fields: Array<FieldView>, };
+
 export type CheckedView = { entry: string, app: string, server: string, result: ResultView, 
 /**
  * Tools listed both ways.
@@ -74,6 +84,12 @@ transform: string | null,
  */
 age_s: number | null, };
 
+export type FieldView = { name: string, 
+/**
+ * Absent where the field was not there, or its text was too long to keep.
+ */
+before: string | null, after: string | null, };
+
 export type FileDoneView = { path: string, changed: number, 
 /**
  * Whether it is byte for byte what it was before Firedoor.
@@ -118,7 +134,23 @@ reason: string | null, can_protect: boolean, can_restore: boolean, warnings: Arr
 
 export type FoundFileView = { path: string, scope: string, entries: Array<FoundEntryView>, warnings: Array<string>, problem: string | null, };
 
+export type GrantKind = "read" | "write" | "host" | "socket" | "env";
+
+export type GrantView = { kind: GrantKind, text: string, };
+
 export type LeftView = { app: string, server: string, reason: string, };
+
+export type LevelView = "full" | "offline" | "partial" | "unknown";
+
+export type LimitKind = "memory" | "processes" | "files" | "file_size" | "cpu";
+
+export type LimitView = { what: LimitKind, most: string, };
+
+export type ObservationView = { at: number, running: boolean, read: number, written: number, started: number, connected: Array<string>, refused: Array<string>, 
+/**
+ * The file's name, without its ending.
+ */
+name: string, profile: string, warnings: Array<string>, };
 
 export type OverviewView = { 
 /**
@@ -133,6 +165,16 @@ questions: Array<SummaryView>,
  * The last call that was refused.
  */
 last_block: RowView | null, };
+
+export type PinView = { 
+/**
+ * `tool`, `prompt` …
+ */
+kind: string, name: string, first_seen: number, 
+/**
+ * The change that waits.
+ */
+change: ChangeView | null, };
 
 export type PlanView = { 
 /**
@@ -212,6 +254,32 @@ place: number,
  */
 of: number, };
 
+export type ReachView = { 
+/**
+ * Places that may be written, besides its private directories.
+ */
+write: Array<string>, 
+/**
+ * Places below the home that may be read.
+ */
+read: Array<string>, 
+/**
+ * How many other places may be read: interpreter, libraries, certificates.
+ */
+system: number, hosts: Array<string>, sockets: Array<string>, 
+/**
+ * Whether it may listen on the loopback interface.
+ */
+listen: boolean, 
+/**
+ * Variables that somebody named.
+ */
+env: Array<string>, 
+/**
+ * Variables that are not passed on.
+ */
+dropped: Array<string>, limits: Array<LimitView>, };
+
 export type ResultView = "same" | "unverified" | "rolled_back" | "stuck";
 
 export type RoleView = "source" | "sink" | "place";
@@ -246,9 +314,61 @@ what: WhatView,
  */
 folder: string | null, };
 
+export type ServerView = { 
+/**
+ * How it was started, if the engine that runs has started it.
+ */
+start: StartView | null, 
+/**
+ * It runs with other grants than there are now.
+ */
+restart: boolean, 
+/**
+ * What the user granted.
+ */
+grants: Array<GrantView>, 
+/**
+ * Definitions, changed ones first.
+ */
+pins: Array<PinView>, 
+/**
+ * Definitions that are not listed here.
+ */
+more_pins: number, 
+/**
+ * Whether its next run is observed.
+ */
+observe_next: boolean, 
+/**
+ * What was seen of it.
+ */
+observation: ObservationView | null, };
+
 export type SessionView = { entry: string, app: string, server: string, client: string, level: string, profile: string, pid: number, since: number, calls: number, };
 
 export type SeverityView = "low" | "medium" | "high" | "critical";
+
+export type StartView = { at: number, 
+/**
+ * The level in force.
+ */
+level: LevelView, 
+/**
+ * What that means, and why it is not more.
+ */
+why: string, profile: string, 
+/**
+ * Whether the profile is a file of the user's own.
+ */
+own_profile: boolean, 
+/**
+ * The package with its version, or the program.
+ */
+what: string, 
+/**
+ * First digits of the launch identity.
+ */
+launch: string, reach: ReachView, };
 
 export type StateView = "unprotected" | "protected" | "misrouted" | "not_yet" | "wrapped_by_other";
 

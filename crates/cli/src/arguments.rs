@@ -98,6 +98,11 @@ pub enum Command {
         #[command(subcommand)]
         command: GrantsCommand,
     },
+    /// End a running server; its client may start it again
+    Stop {
+        /// Which entry
+        entry: EntryId,
+    },
     /// Write down what a server does during its next run, and propose a profile for it
     Observe {
         /// Which entry

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Command::Rules { command } => settings::rules(command),
         Command::Pins { command } => settings::pins(command),
         Command::Grants { command } => settings::grants(command),
+        Command::Stop { entry } => settings::stop(entry),
         Command::Observe { entry, what, projects, json } => observe::run(entry, what, projects, json),
         Command::Sandbox { command } => sandbox::run(command),
         Command::Inspect => inspect::run(),

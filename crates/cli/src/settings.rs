@@ -140,7 +140,7 @@ pub fn pins(command: PinsCommand) -> Result<ExitCode, Failure> {
             Ok(if pins.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
         PinsCommand::Accept { entry, tool } => {
-            settled(&mut engine, &Request::AcceptPins { entry, tool: tool.map(Untrusted::new) })
+            settled(&mut engine, &Request::AcceptPins { entry, tool: tool.map(Untrusted::new), seen: None })
         }
     }
 }
@@ -155,6 +155,11 @@ fn changed(pin: &Pin) -> String {
     } else {
         format!("changed, waits to be accepted: {}", pin.changed.join(", "))
     }
+}
+
+/// Ends an entry's servers.
+pub fn stop(entry: EntryId) -> Result<ExitCode, Failure> {
+    settled(&mut Engine::running_or_started()?, &Request::Stop { entry })
 }
 
 /// Grants.

@@ -2,6 +2,7 @@
 
 mod answer;
 mod observing;
+mod server;
 mod settings;
 
 use std::rc::Rc;
@@ -89,7 +90,9 @@ fn weakens(request: &Request, mode: firedoor_model::Mode) -> Option<String> {
         | Request::Grants { .. }
         | Request::Observe { .. }
         | Request::Observation { .. }
-        | Request::RemoveGrants { .. } => None,
+        | Request::RemoveGrants { .. }
+        | Request::Server { .. }
+        | Request::Stop { .. } => None,
     }
 }
 
@@ -107,7 +110,7 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::AddRule { effect, matches, expires } => settings::add_rule(engine, effect, matches, expires).await,
         Request::RemoveRule { id } => settings::remove_rule(engine, id).await,
         Request::Pins { entry } => settings::pins(engine, entry).await,
-        Request::AcceptPins { entry, tool } => settings::accept_pins(engine, entry, tool).await,
+        Request::AcceptPins { entry, tool, seen } => settings::accept_pins(engine, entry, tool, seen).await,
         Request::Grants { entry } => settings::grants(engine, entry).await,
         Request::AddGrants { entry, grants, env, hosts, sockets } => {
             settings::add_grants(engine, entry, EntryGrants { grants, env, hosts, sockets }).await
@@ -119,6 +122,8 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         }
         Request::Observe { entry, on } => observing::switch(engine, entry, on).await,
         Request::Observation { entry } => observing::show(engine, entry).await,
+        Request::Server { entry } => server::show(engine, entry).await,
+        Request::Stop { entry } => server::stop(engine, entry).await,
         Request::Mode { set } => settings::mode(engine, set).await,
         Request::Quit => quit(engine).await,
         Request::Authorize { action } => {

@@ -9,10 +9,10 @@ use std::{
 };
 
 use firedoor_inspect::Inspector;
-use firedoor_ipc::{process::Process, shim::ToShim};
+use firedoor_ipc::{command::Start, process::Process, shim::ToShim};
 use firedoor_launch::Profiles;
 use firedoor_model::{
-    Confidence, Finding, Millis, Mode, Severity,
+    Confidence, EntryId, Finding, Millis, Mode, Severity,
     audit::{Event, What},
     paths::Paths,
     question::Ref,
@@ -32,6 +32,9 @@ use crate::{
 
 /// Questions of agents that have died are looked for this often.
 const ROUND: Duration = Duration::from_secs(30);
+
+/// Entries whose last start is remembered.
+const MAX_STARTS: usize = 512;
 
 /// Problems shown at most.
 const MAX_PROBLEMS: usize = 32;
@@ -58,6 +61,8 @@ pub struct Engine {
     pub mode: Cell<Mode>,
     pub sessions: RefCell<BTreeMap<u64, Rc<Session>>>,
     pub agents: RefCell<HashMap<Process, Rc<Agent>>>,
+    /// How each entry's server was last started.
+    pub starts: RefCell<BTreeMap<EntryId, Start>>,
     pub held: RefCell<HashMap<HeldId, Held>>,
     /// The desk's next deadline may have changed.
     pub wake: Notify,
@@ -98,6 +103,7 @@ impl Engine {
             mode: Cell::new(parts.mode),
             sessions: RefCell::default(),
             agents: RefCell::default(),
+            starts: RefCell::default(),
             held: RefCell::default(),
             wake: Notify::new(),
             end: Notify::new(),
@@ -151,6 +157,14 @@ impl Engine {
         let mut all = self.problems.borrow().clone();
         all.extend(self.recorder.problem());
         all
+    }
+
+    /// Keeps how a server was started, for showing it also when it has ended.
+    pub fn remember_start(&self, session: &Session) {
+        let mut starts = self.starts.borrow_mut();
+        if starts.len() < MAX_STARTS || starts.contains_key(&session.entry) {
+            starts.insert(session.entry.clone(), session.start());
+        }
     }
 
     /// The agent that a client process is, known or new.

@@ -8,6 +8,7 @@ use std::{
 
 use firedoor_clients::{Clients, Env};
 use firedoor_ipc::{
+    command,
     process::{self, Peer},
     shim::{Ended, ToEngine, ToShim},
 };
@@ -15,7 +16,7 @@ use firedoor_launch::{Context, InstallStep, Plan, ProxyAddress, Run, UserGrants}
 use firedoor_model::{
     Digest, EntryId,
     audit::What,
-    launch::{LaunchRequest, Network},
+    launch::{LaunchRequest, Launched, Network},
     observation::{Basis, Record},
 };
 use firedoor_store::{Observation, Store};
@@ -54,6 +55,11 @@ struct Lasting {
     /// What its sandbox opens. Absent in the words of an engine before this one.
     #[serde(default)]
     basis: Basis,
+    #[serde(default)]
+    launched: Launched,
+    /// What the user had granted.
+    #[serde(default)]
+    granted: Option<command::EntryGrants>,
 }
 
 /// Serves one shim from its hello to its end.
@@ -123,6 +129,8 @@ async fn resume(
         launch: lasting.launch,
         profile: lasting.profile,
         basis: lasting.basis,
+        launched: lasting.launched,
+        granted: lasting.granted,
         level: running.level,
         pid: running.pid,
         streams: Streams::take(fds).ok_or(LaunchError::Shim)?,
@@ -153,14 +161,14 @@ async fn launch(
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
     let mut planned = plan(engine, &request).await?;
-    if let Planned { plan: Plan::Install(step), token } = planned {
+    if let Planned { plan: Plan::Install(step), token, .. } = planned {
         install(engine, &request.entry, &step, token, incoming, outgoing).await?;
         planned = plan(engine, &request).await?;
     }
     let Plan::Run(run) = planned.plan else {
         return Err(LaunchError::Refused("the install step left the server uninstalled; try again".into()));
     };
-    let Run { mut step, identity, profile, basis, dropped_env, mut notes, .. } = *run;
+    let Run { mut step, identity, profile, basis, named_env, dropped_env, mut notes } = *run;
     let Some(identity) = identity else {
         return Err(LaunchError::Refused("it is not known what the server is".into()));
     };
@@ -173,7 +181,9 @@ async fn launch(
     let entry = request.entry;
     record_notes(engine, &entry, &notes);
     let tools = tools(engine, &entry).await?;
-    let lasting = Lasting { launch: identity.digest, profile, basis };
+    let launched =
+        Launched { what: identity.what.to_string(), named_env, dropped_env, limits: step.confinement.limits };
+    let lasting = Lasting { launch: identity.digest, profile, basis, launched, granted: Some(planned.granted) };
     let context = serde_json::to_string(&lasting).map_err(|e| LaunchError::Refused(e.to_string()))?;
     let observe = to_observe(engine, &entry).await;
     let environment = step.env.clone();
@@ -188,6 +198,8 @@ async fn launch(
             engine.inspector.environment(&mut *agent.memory.lock().await, &entry, variables, engine.now());
             Ok(session::Started {
                 basis: lasting.basis,
+                launched: lasting.launched,
+                granted: lasting.granted,
                 entry,
                 agent: agent.clone(),
                 launch: lasting.launch,
@@ -237,6 +249,8 @@ struct Planned {
     plan: Plan,
     /// The token that the plan's install step presents to the proxy.
     token: String,
+    /// What the user had granted.
+    granted: command::EntryGrants,
 }
 
 /// Makes the plan, on another thread: it looks at many files.
@@ -258,6 +272,13 @@ async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, L
             engine.problem(format!("grants cannot be read: {e}"));
             UserGrants::default()
         }
+    };
+    let granted = command::EntryGrants {
+        entry: request.entry.clone(),
+        grants: user.grants.clone(),
+        env: user.env.iter().cloned().collect(),
+        hosts: user.hosts.clone(),
+        sockets: user.sockets.clone(),
     };
     let token = Egress::token().map_err(|e| refused(&e))?;
     let proxy = ProxyAddress { address: engine.egress.address(), user: "install".into(), token: token.clone() };
@@ -281,7 +302,7 @@ async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, L
         .await
         .map_err(|_| LaunchError::Refused("planning the start failed inside Firedoor; see engine.log".into()))?
         .map_err(|e| refused(&e))?;
-    Ok(Planned { plan, token })
+    Ok(Planned { plan, token, granted })
 }
 
 /// The environment names that the entry declares in its client's configuration.

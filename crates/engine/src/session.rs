@@ -27,7 +27,8 @@ use std::{
     rc::Rc,
 };
 
-use firedoor_model::{Digest, EntryId, Millis, audit, observation::Basis};
+use firedoor_ipc::command::{EntryGrants, Start};
+use firedoor_model::{Digest, EntryId, Millis, audit, launch::Launched, observation::Basis};
 
 use crate::{agent::Agent, connection::Outgoing, io::Outlet};
 use connections::HeldConnection;
@@ -56,6 +57,10 @@ pub struct Session {
     pub profile: String,
     /// What its sandbox opens.
     pub basis: Basis,
+    /// What it is, for showing.
+    pub launched: Launched,
+    /// What the user had granted when it was started, if that is known.
+    pub granted: Option<EntryGrants>,
     /// What it was seen to do, when it is observed.
     pub record: RefCell<Option<observed::Growing>>,
     /// What it said that it was refused.
@@ -114,6 +119,18 @@ impl Session {
     pub fn forget_settled(&self) {
         self.held.borrow_mut().retain(|held| !held.settled.get());
         self.unheld.notify_waiters();
+    }
+
+    /// How it was started, for showing.
+    pub fn start(&self) -> Start {
+        Start {
+            at: self.since,
+            level: self.level.clone(),
+            profile: self.profile.clone(),
+            launch: self.launch,
+            launched: self.launched.clone(),
+            basis: self.basis.clone(),
+        }
     }
 
     /// The user accepted a tool's definition: it may be called, and the client may look again.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use firedoor_model::{
     EntryId, Finding, Millis, Mode, Untrusted, audit,
-    launch::Grant,
+    launch::{Grant, Launched},
     network::HostGrant,
     observation::{Basis, Record},
     question::{Choice, Duration, Question, Ref},
@@ -63,6 +63,9 @@ pub enum Request {
         entry: EntryId,
         /// Only this tool.
         tool: Option<Untrusted>,
+        /// Only if its definition is still this one, which the user has seen.
+        #[serde(default)]
+        seen: Option<firedoor_model::Digest>,
     },
     /// What the user granted to entries. Answered by [`Reply::Grants`].
     Grants {
@@ -109,6 +112,16 @@ pub enum Request {
     /// What was seen of an entry's last observed run, or of the one that goes on. Answered by [`Reply::Observation`].
     Observation {
         /// Which entry.
+        entry: EntryId,
+    },
+    /// How an entry's server was last started in this run of the engine. Answered by [`Reply::Server`].
+    Server {
+        /// Which entry.
+        entry: EntryId,
+    },
+    /// End a running server with everything that it started. Its client may start it again.
+    Stop {
+        /// The entry, whose servers all end.
         entry: EntryId,
     },
     /// The mode, or a new one. Answered by [`Reply::Mode`].
@@ -189,6 +202,8 @@ pub enum Reply {
     },
     /// See [`Request::Observation`].
     Observation(Box<Observation>),
+    /// See [`Request::Server`].
+    Server(Box<Server>),
     /// See [`Request::Mode`].
     Mode {
         /// The mode in force.
@@ -242,6 +257,32 @@ pub struct Session {
     pub observed: bool,
 }
 
+/// One entry's server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Server {
+    /// How it was started, newest last; absent when this engine has not started it.
+    pub start: Option<Start>,
+    /// What the user has granted is not what the running server was started with: it has to be started again.
+    pub restart: bool,
+}
+
+/// How a server was started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Start {
+    /// When.
+    pub at: Millis,
+    /// The sandbox level really in force, and why not more: `full: …`, `offline: …` or `partial: …`.
+    pub level: String,
+    /// The profile that gave its grants.
+    pub profile: String,
+    /// Its identity, to which rules are bound.
+    pub launch: firedoor_model::Digest,
+    /// What it is.
+    pub launched: Launched,
+    /// What its sandbox opens.
+    pub basis: Basis,
+}
+
 /// What was seen of an observed server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Observation {
@@ -291,7 +332,7 @@ pub struct Pin {
 }
 
 /// What the user granted to one entry.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryGrants {
     /// The entry.
     pub entry: EntryId,

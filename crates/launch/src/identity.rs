@@ -84,6 +84,22 @@ pub struct Identity {
     pub args: Digest,
 }
 
+impl std::fmt::Display for What {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Package(Package { ecosystem, name, version, .. }) => {
+                let registry = match ecosystem {
+                    Ecosystem::Npm => "npm",
+                    Ecosystem::Pypi => "PyPI",
+                };
+                write!(f, "{name} {version} from {registry}")
+            }
+            Self::Executable { path, .. } => write!(f, "{}", path.display()),
+            Self::Script { path, interpreter, .. } => write!(f, "{}, run by {}", path.display(), interpreter.display()),
+        }
+    }
+}
+
 impl Identity {
     pub(crate) fn new(what: What, args: &[OsString]) -> Self {
         let args = Digest::of_fields(args.iter().map(|a| a.as_bytes()));

@@ -55,6 +55,8 @@ pub struct Run {
     pub profile: String,
     /// What a proposal for a profile is measured by.
     pub basis: Basis,
+    /// Names of the variables that the server gets because somebody named them.
+    pub named_env: Vec<String>,
     /// Names of the variables that the server does not get.
     pub dropped_env: Vec<String>,
     /// What the user should know about this plan: grants that were cut or left out, and why.
@@ -90,6 +92,7 @@ struct Planner<'a> {
     private: Private,
     profile: Profile,
     env: Vec<(OsString, OsString)>,
+    named_env: Vec<String>,
     dropped_env: Vec<String>,
     grants: Grants,
 }
@@ -140,6 +143,8 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
     keep.extend(context.declared_env.into_iter().flatten().map(String::as_str));
     keep.extend(profile.env.iter().map(String::as_str));
     let (env, dropped_env) = environment::filter(&env, &keep);
+    let named = env.iter().filter_map(|(name, _)| name.to_str()).filter(|name| keep.contains(name));
+    let named_env = named.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();
 
     let private = Private::of(context.paths, &request.entry);
     private.create()?;
@@ -155,6 +160,7 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
         private,
         profile,
         env,
+        named_env,
         dropped_env,
         grants,
     };
@@ -425,6 +431,7 @@ impl Planner<'_> {
             identity: self.context.identify.then(|| Identity::new(what, args)),
             profile: self.profile.name,
             basis,
+            named_env: self.named_env,
             dropped_env: self.dropped_env,
             notes,
         })))

@@ -82,6 +82,19 @@ pub struct Confinement {
     pub limits: Limits,
 }
 
+/// What a server was started as, for showing. No arguments and no values of variables: they may be secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launched {
+    /// The package with its version, or the program or script.
+    pub what: String,
+    /// Variables that it gets because its entry, its profile or the user names them.
+    pub named_env: Vec<String>,
+    /// Variables of the client that it does not get.
+    pub dropped_env: Vec<String>,
+    /// What it may use up.
+    pub limits: Limits,
+}
+
 /// One process to start under a confinement.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Step {

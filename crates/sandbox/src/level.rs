@@ -47,6 +47,16 @@ impl Level {
         }
     }
 
+    /// Its name, as in the documentation.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Partial => "partial",
+            Self::Offline => "offline",
+            Self::Full => "full",
+        }
+    }
+
     /// The level of a machine or a server with these layers.
     pub(crate) fn of(landlock_abi: u32, filter: bool, connections_judged: bool) -> Self {
         match (landlock_abi, filter) {
@@ -86,9 +96,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What is in force, and why it is not more, for a person.
+    /// The level's name, what is in force, and why it is not more, for a person.
     pub fn sentence(&self) -> String {
-        let mut text = self.level.sentence().to_owned();
+        let mut text = format!("{}: {}", self.level.word(), self.level.sentence());
         if !self.missing.is_empty() {
             text.push_str(" (missing: ");
             text.push_str(&self.missing.join("; "));

@@ -5,7 +5,7 @@ use firedoor_ipc::command::{Session, Status};
 use firedoor_model::question::Question;
 use serde::Serialize;
 
-use super::{FindingView, RowView, app_name, name, sentence};
+use super::{FindingView, RowView, app_name, name, sentence, shown_entry};
 use crate::known::{Engine, Heard};
 
 /// The state in one piece.
@@ -118,7 +118,7 @@ impl EngineView {
 impl SessionView {
     fn new(session: &Session, clients: &Clients) -> Self {
         Self {
-            entry: sentence(&session.entry.to_string()),
+            entry: shown_entry(&session.entry),
             app: app_name(clients, &session.entry),
             server: name(session.entry.server()),
             client: name(session.client.raw()),
@@ -218,7 +218,7 @@ impl FoundEntryView {
             sentence(&words.collect::<Vec<_>>().join(" "))
         };
         Self {
-            entry: sentence(&entry.id.to_string()),
+            entry: shown_entry(&entry.id),
             server: name(entry.id.server()),
             scope: sentence(entry.id.scope()),
             command: entry.command.as_ref().map(line),

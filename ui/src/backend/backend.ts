@@ -5,10 +5,13 @@ import type {
   ChoiceView,
   DurationView,
   FoundClientView,
+  GrantKind,
+  GrantView,
   OverviewView,
   PlanView,
   ProgressView,
   QuestionView,
+  ServerView,
   View,
   WholeArgumentsView,
 } from "../bindings";
@@ -37,5 +40,12 @@ export interface MainBackend {
   /** Grants the folder that a row offers. Rejects with a sentence when it may not be done. */
   allowFolder(seq: number, write: boolean): Promise<string>;
   closeFolder(seq: number): Promise<string>;
+  /** Everything about one server. What is done to it rejects with a sentence when it may not be done. */
+  server(entry: string): Promise<ServerView>;
+  addGrant(entry: string, kind: GrantKind, text: string): Promise<string>;
+  removeGrant(entry: string, grant: GrantView): Promise<string>;
+  acceptChange(entry: string, seen: string): Promise<string>;
+  observe(entry: string, on: boolean): Promise<string>;
+  stopServer(entry: string): Promise<string>;
   onChanged(look: () => void): Promise<() => void>;
 }

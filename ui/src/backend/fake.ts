@@ -1,5 +1,5 @@
 // A backend for tests and for looking at the windows in a plain browser (npm run fake). Never in a build.
-import type { QuestionView, RowView } from "../bindings";
+import type { QuestionView, RowView, ServerView } from "../bindings";
 import type { MainBackend, PromptBackend } from "./backend";
 
 export function question(over: Partial<QuestionView> = {}): QuestionView {
@@ -75,6 +75,69 @@ export const promptBackend: PromptBackend = new FakePrompt(question(), question(
 
 const entry = { scope: "user", command: "npx -y srv", state: "unprotected", reason: null, can_protect: true, can_restore: false, warnings: [] } as const;
 
+export function serverView(over: Partial<ServerView> = {}): ServerView {
+  const now = Date.now();
+  return {
+    start: {
+      at: now - 600_000,
+      level: "full",
+      why: "files, network, signals and kernel interfaces are confined by Landlock, seccomp and the guardian; limits of the whole tree are kept by a control group",
+      profile: "github",
+      own_profile: false,
+      what: "@example/github-mcp 2025.11.2 from npm",
+      launch: "9f2c41d07be3",
+      reach: {
+        write: ["~/src/shop"],
+        read: ["~/.nvm/versions/node/v22.9.0"],
+        system: 41,
+        hosts: ["api.github.com:443", "*.githubusercontent.com:443"],
+        sockets: [],
+        listen: false,
+        env: ["GITHUB_TOKEN"],
+        dropped: ["AWS_SECRET_ACCESS_KEY", "NPM_TOKEN", "OPENAI_API_KEY"],
+        limits: [
+          { what: "memory", most: "4GiB" },
+          { what: "processes", most: "512" },
+          { what: "files", most: "4096" },
+        ],
+      },
+    },
+    restart: false,
+    grants: [
+      { kind: "write", text: "/home/u/src/shop" },
+      { kind: "host", text: "*.githubusercontent.com:443" },
+    ],
+    pins: [
+      {
+        kind: "tool",
+        name: "create_issue",
+        first_seen: now - 18 * 86_400_000,
+        change: {
+          seen: "d1",
+          back: false,
+          fields: [
+            {
+              name: "description",
+              before: "Creates an issue in a repository.\nNeeds title and body.",
+              after: "Creates an issue in a repository.\nNeeds title, body and assignees.",
+            },
+          ],
+        },
+      },
+      ...["get_issue", "list_issues", "search_code", "create_pull_request"].map((name) => ({
+        kind: "tool",
+        name,
+        first_seen: now - 18 * 86_400_000,
+        change: null,
+      })),
+    ],
+    more_pins: 0,
+    observe_next: false,
+    observation: null,
+    ...over,
+  };
+}
+
 export class FakeMain implements MainBackend {
   readonly carried: number[][] = [];
   wantedView = (): ReturnType<MainBackend["wantedView"]> => Promise.resolve(null);
@@ -116,6 +179,22 @@ export class FakeMain implements MainBackend {
     return Promise.resolve("1 removed");
   };
   openQuestion = (): Promise<void> => Promise.resolve();
+  /** What was done, in order. */
+  readonly done: string[] = [];
+  view: ServerView = serverView();
+  server = (): Promise<ServerView> => Promise.resolve(this.view);
+  addGrant: MainBackend["addGrant"] = (entry, kind, text) => this.does(`grant ${entry} ${kind} ${text}`);
+  removeGrant: MainBackend["removeGrant"] = (entry, grant) => this.does(`revoke ${entry} ${grant.kind} ${grant.text}`);
+  acceptChange: MainBackend["acceptChange"] = (entry, seen) => this.does(`accept ${entry} ${seen}`);
+  observe: MainBackend["observe"] = (entry, on) => this.does(`observe ${entry} ${on ? "on" : "off"}`);
+  stopServer: MainBackend["stopServer"] = (entry) => this.does(`stop ${entry}`);
+  /** Why nothing may be done, if so. */
+  refusal: string | null = null;
+  does(what: string): Promise<string> {
+    if (this.refusal !== null) return Promise.reject(new Error(this.refusal));
+    this.done.push(what);
+    return Promise.resolve("done");
+  }
   onChanged = (): Promise<() => void> => Promise.resolve(() => undefined);
 }
 

@@ -29,5 +29,11 @@ export const mainBackend: MainBackend = {
   openQuestion: () => invoke("open_question"),
   allowFolder: (seq, write) => invoke("allow_folder", { seq, write }),
   closeFolder: (seq) => invoke("close_folder", { seq }),
+  server: (entry) => invoke("server", { entry }),
+  addGrant: (entry, kind, text) => invoke("add_grant", { entry, kind, text }),
+  removeGrant: (entry, grant) => invoke("remove_grant", { entry, grant }),
+  acceptChange: (entry, seen) => invoke("accept_change", { entry, seen }),
+  observe: (entry, on) => invoke("observe", { entry, on }),
+  stopServer: (entry) => invoke("stop_server", { entry }),
   onChanged,
 };

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use firedoor_ipc::command::{self, Reply};
 use firedoor_model::{
-    EntryId, Millis, Mode, Untrusted,
+    Digest, EntryId, Millis, Mode, Untrusted,
     audit::What,
     question::Choice,
     rule::{Draft, Match, Origin},
@@ -72,7 +72,12 @@ pub async fn pins(engine: &Rc<Engine>, entry: Option<EntryId>) -> Outcome {
     Ok(Reply::Pins { pins: pins.into_iter().map(view).collect() })
 }
 
-pub async fn accept_pins(engine: &Rc<Engine>, entry: EntryId, tool: Option<Untrusted>) -> Outcome {
+pub async fn accept_pins(
+    engine: &Rc<Engine>,
+    entry: EntryId,
+    tool: Option<Untrusted>,
+    seen: Option<Digest>,
+) -> Outcome {
     let of = entry.clone();
     let pins = engine.recorder.with(move |store| store.pins(Some(&of))).await.map_err(text)?;
     let wanted = |name: &Untrusted| tool.as_ref().is_none_or(|t| t == name);
@@ -86,6 +91,9 @@ pub async fn accept_pins(engine: &Rc<Engine>, entry: EntryId, tool: Option<Untru
         .collect();
     if changed.is_empty() {
         return Err(format!("nothing of {entry} waits to be accepted: see `firedoor pins list`"));
+    }
+    if seen.is_some_and(|seen| changed.iter().any(|(_, whole)| *whole != seen)) {
+        return Err("the definition changed again since it was shown: look at it once more".into());
     }
     let names: Vec<_> = changed.iter().map(|(key, _)| key.name.visible(80)).collect();
     note(engine, Some(&entry), format!("definitions accepted: {}", names.join(", "))).await?;

@@ -10,10 +10,11 @@ use std::{
 };
 
 use firedoor_ipc::{
+    command::EntryGrants,
     shim::{Ended, STREAMS, ToEngine, ToShim},
     wire::WireError,
 };
-use firedoor_model::{Digest, EntryId, audit::What, observation::Basis};
+use firedoor_model::{Digest, EntryId, audit::What, launch::Launched, observation::Basis};
 use tokio::{
     sync::Notify,
     task::{JoinError, JoinHandle},
@@ -52,6 +53,10 @@ pub struct Started {
     pub profile: String,
     /// What its sandbox opens.
     pub basis: Basis,
+    /// What it is, for showing.
+    pub launched: Launched,
+    /// What the user had granted; not known of servers that an earlier version started.
+    pub granted: Option<EntryGrants>,
     /// The sandbox level really in force.
     pub level: String,
     /// The server's process.
@@ -150,6 +155,8 @@ pub async fn serve(
         launch: started.launch,
         profile: started.profile,
         basis: started.basis,
+        launched: started.launched,
+        granted: started.granted,
         record: RefCell::default(),
         refusals: Refusals::default(),
         level: started.level,
@@ -170,6 +177,7 @@ pub async fn serve(
         legacy: Cell::new(opened.state.legacy),
     });
     engine.sessions.borrow_mut().insert(session.id, session.clone());
+    engine.remember_start(&session);
     engine.changed();
     let what = if started.resumed {
         session.agent.forgotten.set(true);

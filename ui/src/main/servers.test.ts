@@ -1,0 +1,103 @@
+// The view of servers with a fake backend.
+import { flushSync, mount, unmount } from "svelte";
+import { afterEach, expect, test, vi } from "vitest";
+import { FakeMain, serverView } from "../backend/fake";
+import type { SessionView } from "../bindings";
+import Servers from "./Servers.svelte";
+
+let open: ReturnType<typeof mount> | undefined;
+afterEach(async () => {
+  if (open) await unmount(open);
+  open = undefined;
+});
+
+const settle = async (): Promise<void> => {
+  await vi.waitFor(() => flushSync());
+  await new Promise((done) => setTimeout(done, 0));
+  flushSync();
+};
+const text = (css: string): string => document.querySelector(css)?.textContent ?? "";
+const press = async (name: string): Promise<void> => {
+  const button = [...document.querySelectorAll("button")].find((b) => b.textContent?.trim() === name || b.getAttribute("aria-label") === name);
+  if (!button) throw new Error(`there is no button ${name}`);
+  button.click();
+  await settle();
+};
+
+const session: SessionView = {
+  entry: "cursor/user/files",
+  app: "Cursor",
+  server: "files",
+  client: "cursor (7)",
+  level: "full: all is confined",
+  profile: "default",
+  pid: 9,
+  since: 1,
+  calls: 3,
+};
+
+async function show(backend: FakeMain, sessions = [session], state: "protected" | "unprotected" = "protected"): Promise<void> {
+  const clients = await backend.servers();
+  for (const c of clients) for (const f of c.files) for (const e of f.entries) Object.assign(e, { state, can_protect: state !== "protected" });
+  open = mount(Servers, {
+    target: document.body,
+    props: { backend, clients, sessions, news: 0, now: Date.now(), wanted: null, onScan: () => undefined, onProtect: () => undefined },
+  });
+  await settle();
+}
+
+test("what is in force is shown, and what was granted can be taken back", async () => {
+  const backend = new FakeMain();
+  await show(backend);
+  expect(text(".reach")).toContain("api.github.com:443");
+  expect(text(".reach")).toContain("3 variables not passed on");
+  await press("Remove the grant *.githubusercontent.com:443");
+  await press("Stop server");
+  expect(backend.done).toEqual(["revoke cursor/user/files host *.githubusercontent.com:443", "stop cursor/user/files"]);
+});
+
+test("a change is accepted as it was shown, or stays blocked", async () => {
+  const backend = new FakeMain();
+  await show(backend);
+  expect(text(".changed .add")).toContain("title, body and assignees.");
+  expect(text(".changed ins")).toContain("title,");
+  await press("Keep blocked");
+  expect(text(".changed")).toContain("stays blocked");
+  expect(backend.done).toEqual([]);
+  await press("Show the change");
+  await press("Accept change");
+  expect(backend.done).toEqual(["accept cursor/user/files d1"]);
+});
+
+test("what the engine refuses is said, and what was typed stays", async () => {
+  const backend = new FakeMain();
+  await show(backend);
+  const input = document.querySelector<HTMLInputElement>("form.add input")!;
+  input.value = "~/notes";
+  input.dispatchEvent(new Event("input"));
+  backend.refusal = "granting more is refused to this process";
+  document.querySelector("form.add")!.dispatchEvent(new SubmitEvent("submit", { cancelable: true }));
+  await settle();
+  expect(text("[role=alert]")).toContain("refused to this process");
+  expect(input.value).toBe("~/notes");
+  backend.refusal = null;
+  document.querySelector("form.add")!.dispatchEvent(new SubmitEvent("submit", { cancelable: true }));
+  await settle();
+  expect(backend.done).toEqual(["grant cursor/user/files read ~/notes"]);
+  expect(document.querySelector("[role=alert]")).toBeNull();
+});
+
+test("an unprotected server promises nothing", async () => {
+  await show(new FakeMain(), [], "unprotected");
+  expect(text(".pane")).toContain("nothing of the below holds");
+  expect(document.querySelector(".reach")).toBeNull();
+});
+
+test("a restart that is needed is said; without a start nothing is made up", async () => {
+  const backend = new FakeMain();
+  backend.view = serverView({ restart: true, start: null, pins: [], grants: [] });
+  await show(backend, []);
+  expect(text(".pane")).toContain("Restart needed");
+  expect(text(".pane")).toContain("has not been started");
+  expect(document.querySelector(".reach")).toBeNull();
+});
