@@ -23,19 +23,20 @@ pub fn surroundings(projects: Vec<PathBuf>) -> Result<Env<'static>, Failure> {
 /// Shows what there is.
 pub fn run(options: ScanOptions) -> Result<ExitCode, Failure> {
     let env = surroundings(options.projects)?;
-    let scan = Clients::load()?.scan(&env);
+    let clients = Clients::load()?;
+    let scan = clients.scan(&env);
     if options.sarif {
         output::json(&sarif::document(&scan.findings, &env.cwd))?;
     } else if options.json {
         output::json(&scan)?;
     } else {
-        show(&scan);
+        show(&clients, &scan);
     }
     let fails = |finding: &Finding| options.fail_on.is_some_and(|level| finding.severity >= level);
     Ok(if scan.findings.iter().any(fails) { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-fn show(scan: &Scan) {
+fn show(clients: &Clients, scan: &Scan) {
     let (mut servers, mut protected) = (0, 0);
     for client in &scan.clients {
         output::line(&client.name);
@@ -61,7 +62,9 @@ fn show(scan: &Scan) {
         }
     }
     if servers == 0 {
-        output::line("No servers found. --project DIR looks into a project.");
+        output::line("No servers found. --project DIR looks into a project. Firedoor knows the files of:");
+        let names: Vec<&str> = clients.known().map(|(_, name)| name).collect();
+        output::line(&format!("  {}", names.join(", ")));
     } else {
         output::line(&format!("{servers} servers in {} clients, {protected} protected", scan.clients.len()));
     }

@@ -9,7 +9,12 @@ use std::{
 use firedoor_model::EntryId;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{env::Env, findings::Packages};
+use crate::{
+    env::Env,
+    findings::Packages,
+    form::Form,
+    place::{Base, Places, expand, matched},
+};
 
 /// File name and text of every client, listed by the build script.
 const CLIENTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/clients.rs"));
@@ -63,12 +68,11 @@ pub enum Confidence {
 
 /// A place where servers may stand that is shown and never touched, nor even read.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Unsupported {
     pub scope: String,
-    pub base: Base,
-    /// A file or a directory, relative to the base, as in [`Location`].
-    pub file: PathBuf,
+    /// A file or a directory.
+    #[serde(flatten)]
+    pub places: Places,
     /// Why it is left alone: half a sentence.
     pub reason: String,
     /// What the user can do instead: a sentence.
@@ -77,42 +81,34 @@ pub(crate) struct Unsupported {
 
 /// One place in one kind of file where servers stand.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Location {
     /// First part of the scope of its entries. Behind a colon follows what tells several of a kind apart: the project,
     /// or what a `*` stands for.
     pub scope: String,
-    pub base: Base,
+    #[serde(flatten)]
+    pub places: Places,
     /// Environment variable that names another directory than the base.
     pub variable: Option<String>,
     /// The file's name in that directory, where it is another one than in the base.
     pub variable_file: Option<PathBuf>,
-    /// Relative to the base. One part may be, or begin with, a `*`.
-    pub file: PathBuf,
     pub syntax: Syntax,
     /// Keys from the root to the map of servers; `*` matches every key and names the project.
     pub servers: Vec<String>,
+    /// How an entry is written.
+    #[serde(default)]
+    pub form: Form,
     #[serde(default = "max_bytes")]
     pub max_bytes: u64,
     /// What the client appends to the file's name for its own lock directory.
     pub lock_suffix: Option<String>,
+    /// The file is another program's: without servers of this client in it, it is not shown here.
+    #[serde(default)]
+    pub shared: bool,
 }
 
 /// Larger than any file that holds little but servers.
 fn max_bytes() -> u64 {
     4 * 1024 * 1024
-}
-
-/// Which directory a file's name is relative to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Base {
-    Home,
-    /// `$XDG_CONFIG_HOME`, or `~/.config`.
-    Config,
-    Project,
-    /// The root directory: the administrator's files.
-    System,
 }
 
 /// Where a client starts its servers.
@@ -136,6 +132,10 @@ pub(crate) enum Syntax {
     JsonComments,
     /// JSON with comments and trailing commas.
     Jsonc,
+    /// What <https://spec.json5.org> describes.
+    Json5,
+    /// YAML 1.2, one document.
+    Yaml,
     /// TOML 1.1, which Codex 0.169.0 reads; a key or table that stands twice is an error.
     Toml,
 }
@@ -201,30 +201,15 @@ impl Clients {
     }
 }
 
-impl Base {
-    /// The directory, but for projects.
-    fn dir(self, env: &Env<'_>) -> Option<PathBuf> {
-        match self {
-            Self::Project => None,
-            Self::Home => Some(env.paths.home.clone()),
-            Self::Config => {
-                // XDG Base Directory Specification: what is not absolute does not count.
-                let dir = env.var("XDG_CONFIG_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
-                Some(dir.unwrap_or_else(|| env.paths.home.join(".config")))
-            }
-            Self::System => Some(PathBuf::from("/")),
-        }
-    }
-}
-
 impl Unsupported {
     /// What exists of it outside of projects, or in one.
     pub fn found(&self, env: &Env<'_>, project: Option<&Path>) -> Vec<PathBuf> {
+        let Some((base, file)) = self.places.on(env.system) else { return Vec::new() };
         let dir = match project {
-            None => self.base.dir(env),
-            Some(project) => (self.base == Base::Project).then(|| project.to_owned()),
+            None => base.dir(env),
+            Some(project) => (base == Base::Project).then(|| project.to_owned()),
         };
-        let all = dir.map(|dir| expand(&dir, &self.file)).unwrap_or_default();
+        let all = dir.map(|dir| expand(&dir, file)).unwrap_or_default();
         all.into_iter().map(|(path, _)| path).filter(|path| path.symlink_metadata().is_ok()).collect()
     }
 }
@@ -234,70 +219,30 @@ impl Location {
     /// that is one file, whether it exists or not.
     pub fn home_files(&self, env: &Env<'_>) -> Vec<(PathBuf, Option<String>)> {
         let moved = self.variable.as_deref().and_then(|v| env.var(v)).filter(|v| !v.is_empty());
-        match (moved, self.base.dir(env)) {
+        let Some((base, file)) = self.places.on(env.system) else { return Vec::new() };
+        match (moved, base.dir(env)) {
             (_, None) => Vec::new(),
             // The client resolves a relative value against its working directory.
-            (Some(dir), _) => expand(&env.cwd.join(dir), self.variable_file.as_deref().unwrap_or(&self.file)),
-            (None, Some(dir)) => expand(&dir, &self.file),
+            (Some(dir), _) => expand(&env.cwd.join(dir), self.variable_file.as_deref().unwrap_or(file)),
+            (None, Some(dir)) => expand(&dir, file),
         }
     }
 
     /// The files of a project location in one project, and the path that names their scope: the project's, or with a
     /// `*` the file's.
-    pub fn project_files(&self, project: &Path) -> Vec<(PathBuf, PathBuf)> {
-        if self.base != Base::Project {
-            return Vec::new();
-        }
-        let files = expand(project, &self.file);
-        files
+    pub fn project_files(&self, env: &Env<'_>, project: &Path) -> Vec<(PathBuf, PathBuf)> {
+        let Some((Base::Project, file)) = self.places.on(env.system) else { return Vec::new() };
+        expand(project, file)
             .into_iter()
             .map(|(file, star)| (file.clone(), if star.is_some() { file } else { project.to_owned() }))
             .collect()
     }
 
-    /// Whether a file of this name can be of this location.
-    pub fn may_be(&self, name: &OsStr) -> bool {
+    /// Whether a file of this name can be of this location, outside of projects.
+    pub fn may_be(&self, env: &Env<'_>, name: &OsStr) -> bool {
         let of = |file: &Path| file.file_name().is_some_and(|own| matched(own, name).is_some());
-        of(&self.file) || self.variable_file.as_deref().is_some_and(of)
-    }
-}
-
-/// Most files that one `*` stands for.
-const MAX_MATCHES: usize = 256;
-
-fn expand(base: &Path, file: &Path) -> Vec<(PathBuf, Option<String>)> {
-    let mut dir = base.to_owned();
-    let mut parts = file.components();
-    while let Some(part) = parts.next() {
-        if !part.as_os_str().as_encoded_bytes().starts_with(b"*") {
-            dir.push(part);
-            continue;
-        }
-        let names = std::fs::read_dir(&dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
-        let behind = parts.as_path();
-        let whole = |name: &OsStr| {
-            let path = dir.join(name);
-            // Joining nothing would make a file a directory.
-            if behind.as_os_str().is_empty() { path } else { path.join(behind) }
-        };
-        let mut found: Vec<_> = names
-            .filter_map(|name| Some((whole(&name), matched(part.as_os_str(), &name)?)))
-            .filter(|(path, _)| path.symlink_metadata().is_ok())
-            .take(MAX_MATCHES)
-            .map(|(path, star)| (path, Some(star)))
-            .collect();
-        found.sort();
-        return found;
-    }
-    vec![(dir, None)]
-}
-
-/// What the `*` at the start of a pattern stands for; all of the name when the two are the same.
-fn matched(pattern: &OsStr, name: &OsStr) -> Option<String> {
-    let (pattern, name) = (pattern.to_str()?, name.to_str()?);
-    match pattern.strip_prefix('*') {
-        Some(end) => name.strip_suffix(end).filter(|star| !star.is_empty()).map(str::to_owned),
-        None => (pattern == name).then(|| name.to_owned()),
+        let Some((base, file)) = self.places.on(env.system) else { return false };
+        base != Base::Project && of(file) || self.variable_file.as_deref().is_some_and(of)
     }
 }
 
@@ -328,27 +273,32 @@ pub(crate) fn stem(command: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::System;
 
     #[test]
     fn the_embedded_catalog_reads() {
         let clients = Clients::load().unwrap();
-        let mut files = std::collections::BTreeMap::new();
+        let mut files = std::collections::HashMap::new();
         for ((file, _), client) in CLIENTS.iter().zip(&clients.clients) {
             assert_eq!(*file, client.id);
             assert!(client.locations.len() + client.unsupported.len() > 0, "{file}");
             for place in &client.unsupported {
                 assert!(
-                    place.file.is_relative() && place.step.ends_with('.') && !place.reason.ends_with('.'),
+                    place.places.file.is_relative() && place.step.ends_with('.') && !place.reason.ends_with('.'),
                     "{file}"
                 );
             }
             for location in &client.locations {
-                assert!(location.file.is_relative(), "{}", client.id);
-                // What is written to a file is remembered for one client.
-                let owner = files.insert((format!("{:?}", location.base), &location.file), &client.id);
-                assert!(owner.is_none_or(|owner| *owner == client.id), "{:?}", location.file);
-                // The administrator's files are not edited.
-                assert_ne!(location.base, Base::System, "{}", client.id);
+                for system in [System::Linux, System::Macos, System::Windows] {
+                    let Some((base, file)) = location.places.on(system) else { continue };
+                    assert!(file.is_relative(), "{}", client.id);
+                    // What is written to a file is remembered for one client, to find it where a variable was.
+                    let owner = files.insert((system, base, file), &client.id);
+                    let one = owner.is_none_or(|owner| *owner == client.id);
+                    assert!(one || location.variable.is_none(), "{file:?}");
+                    // The administrator's files are not edited.
+                    assert_ne!(base, Base::System, "{}", client.id);
+                }
                 assert!(location.max_bytes <= crate::source::MAX_BYTES, "{}", client.id);
                 // A scope is a word, and one file has each only once: entries are told apart by it.
                 assert!(location.scope.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", location.scope);

@@ -8,10 +8,11 @@ use std::{
 use firedoor_model::EntryId;
 
 use crate::{
-    catalog::{Base, Client, Clients, Location, Syntax, Unsupported},
+    catalog::{Client, Clients, Location, Syntax, Unsupported},
     document::{self, Server, SyntaxError},
     env::Env,
     error::FileError,
+    form::Form,
     journal::Journal,
     source::{Source, text_of},
 };
@@ -28,12 +29,24 @@ pub(crate) struct ConfigFile {
     pub max_bytes: u64,
     /// See [`Location::lock_suffix`].
     pub lock_suffix: Option<String>,
-    /// Scope and path of every map of servers.
-    pub maps: Vec<(String, Vec<String>)>,
+    /// See [`Location::shared`].
+    pub shared: bool,
+    /// Every map or list of servers.
+    pub maps: Vec<Map>,
     /// What stands behind the scope's colon, unless that is a key of the file.
     pub of: Option<String>,
     /// The project that a project file belongs to.
     pub project: Option<String>,
+}
+
+/// Where in a file servers stand.
+#[derive(Clone, Debug)]
+pub(crate) struct Map {
+    pub scope: String,
+    /// Keys from the root.
+    pub path: Vec<String>,
+    /// How each is written.
+    pub form: Form,
 }
 
 /// One server of a file, with the id it has there.
@@ -45,8 +58,8 @@ pub(crate) struct Located {
 impl ConfigFile {
     /// The file's scope, as shown: its widest.
     pub fn scope(&self) -> String {
-        let Some((label, _)) = self.maps.first() else { return String::new() };
-        scope(label, self.of.as_deref())
+        let Some(map) = self.maps.first() else { return String::new() };
+        scope(&map.scope, self.of.as_deref())
     }
 
     /// A byte order mark, if there is one, and the text behind it.
@@ -63,9 +76,9 @@ impl ConfigFile {
     pub fn servers(&self, text: &str) -> Result<(Vec<Located>, usize), FileError> {
         let mut all = Vec::new();
         let mut unnamed = 0;
-        for (label, path) in &self.maps {
-            for server in document::servers(text, self.syntax, path).map_err(|e| self.error(e))? {
-                let scope = scope(label, server.project.as_deref().or(self.of.as_deref()));
+        for map in &self.maps {
+            for server in document::servers(text, self.syntax, &map.path, &map.form).map_err(|e| self.error(e))? {
+                let scope = scope(&map.scope, server.project.as_deref().or(self.of.as_deref()));
                 match EntryId::new(&self.client, &scope, &server.name.value) {
                     Ok(id) => all.push(Located { id, server }),
                     Err(_) => unnamed += 1,
@@ -73,6 +86,12 @@ impl ConfigFile {
             }
         }
         Ok((all, unnamed))
+    }
+
+    /// An edit that cannot be shown to change nothing else, or to be exactly reversible, is not made.
+    pub fn irreversible(&self, changed: &[EntryId]) -> FileError {
+        let entry = changed.first().map(EntryId::to_string).unwrap_or_default();
+        FileError::Irreversible { path: self.path.clone(), entry }
     }
 
     fn error(&self, e: SyntaxError) -> FileError {
@@ -87,10 +106,17 @@ impl ConfigFile {
             syntax: first.syntax,
             max_bytes: first.max_bytes,
             lock_suffix: first.lock_suffix.clone(),
-            maps: locations.iter().map(|l| (l.scope.clone(), l.servers.clone())).collect(),
+            shared: locations.iter().all(|l| l.shared),
+            maps: locations.iter().map(|l| Map::of(l)).collect(),
             of,
             project: None,
         })
+    }
+}
+
+impl Map {
+    fn of(location: &Location) -> Self {
+        Self { scope: location.scope.clone(), path: location.servers.clone(), form: location.form.clone() }
     }
 }
 
@@ -139,9 +165,9 @@ fn unsupported<'c>(client: &'c Client, env: &Env<'_>, projects: &BTreeSet<PathBu
     all
 }
 
-fn project_files(client: &Client, project: &Path) -> Vec<ConfigFile> {
+fn project_files(client: &Client, env: &Env<'_>, project: &Path) -> Vec<ConfigFile> {
     let Some(name) = project.to_str() else { return Vec::new() };
-    let files = client.locations.iter().flat_map(|l| l.project_files(project).into_iter().map(move |f| (f, l)));
+    let files = client.locations.iter().flat_map(|l| l.project_files(env, project).into_iter().map(move |f| (f, l)));
     files
         .filter_map(|((path, of), location)| {
             let file = ConfigFile::new(client, &[location], path, Some(of.to_str()?.to_owned()))?;
@@ -173,9 +199,9 @@ impl Clients {
                 let mut files = home_files(client, env);
                 // A file that was protected while a variable pointed elsewhere is still found.
                 for record in journal.records().iter().filter(|r| r.client == client.id && r.project.is_none()) {
-                    files.extend(moved_file(client, &record.path));
+                    files.extend(moved_file(client, env, &record.path));
                 }
-                files.extend(projects.iter().flat_map(|project| project_files(client, project)));
+                files.extend(projects.iter().flat_map(|project| project_files(client, env, project)));
                 let mut seen = BTreeSet::new();
                 // `$HOME` may be a project too; its file is then the user's. Only what exists can be the same file.
                 files.retain(|f| seen.insert(f.path.canonicalize().unwrap_or_else(|_| f.path.clone())));
@@ -189,10 +215,10 @@ impl Clients {
         let Some(client) = self.client(id.client()) else { return Vec::new() };
         // What stands behind the colon is a project, a file in one, or neither.
         let of = id.scope().split_once(':').map(|(_, of)| Path::new(of)).filter(|of| of.is_absolute());
-        let mut files: Vec<ConfigFile> = of.map(|dir| project_files(client, dir)).unwrap_or_default();
+        let mut files: Vec<ConfigFile> = of.map(|dir| project_files(client, env, dir)).unwrap_or_default();
         // A file stands a few directories below its project.
         files.extend(
-            of.into_iter().flat_map(|f| f.ancestors().skip(1).take(4)).flat_map(|dir| project_files(client, dir)),
+            of.into_iter().flat_map(|f| f.ancestors().skip(1).take(4)).flat_map(|dir| project_files(client, env, dir)),
         );
         files.extend(home_files(client, env));
         files
@@ -217,11 +243,11 @@ impl Clients {
 }
 
 /// A file that a location had while its variable pointed elsewhere, with all that share its name.
-fn moved_file(client: &Client, path: &Path) -> Option<ConfigFile> {
+fn moved_file(client: &Client, env: &Env<'_>, path: &Path) -> Option<ConfigFile> {
     let name = path.file_name()?;
-    let of: Vec<&Location> = client.locations.iter().filter(|l| l.base != Base::Project && l.may_be(name)).collect();
+    let of: Vec<&Location> = client.locations.iter().filter(|l| l.may_be(env, name)).collect();
     let first = of.first()?;
-    let same: Vec<&Location> = of.iter().copied().filter(|l| l.file == first.file).collect();
+    let same: Vec<&Location> = of.iter().copied().filter(|l| l.places.file == first.places.file).collect();
     ConfigFile::new(client, &same, path.to_owned(), None)
 }
 
@@ -229,7 +255,8 @@ fn moved_file(client: &Client, path: &Path) -> Option<ConfigFile> {
 fn projects_in(file: &ConfigFile) -> Vec<PathBuf> {
     let Ok(Some(source)) = Source::read(&file.path, file.max_bytes) else { return Vec::new() };
     let Ok((_, text)) = file.text(&source.bytes) else { return Vec::new() };
-    let with_projects = file.maps.iter().filter_map(|(_, path)| path.iter().position(|k| k == "*").map(|n| &path[..n]));
+    let with_projects =
+        file.maps.iter().filter_map(|map| map.path.iter().position(|k| k == "*").map(|n| &map.path[..n]));
     with_projects
         .flat_map(|path| document::keys(text, file.syntax, path).unwrap_or_default())
         .map(PathBuf::from)

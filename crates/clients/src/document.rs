@@ -3,13 +3,16 @@
 
 mod entry;
 mod json;
+mod proof;
 mod toml;
+mod yaml;
 
 use std::ops::Range;
 
 pub(crate) use json::block_end;
+pub(crate) use proof::holds;
 
-use crate::catalog::Syntax;
+use crate::{catalog::Syntax, form::Form};
 
 /// Most servers in one map. More is no configuration that anybody wrote.
 pub(crate) const MAX_SERVERS: usize = 1000;
@@ -48,6 +51,10 @@ pub(crate) enum Layout {
     Inline,
     /// TOML: each on lines of its own, under a header or with a dotted key.
     Lines,
+    /// YAML: between braces, separated by commas.
+    Flow,
+    /// YAML: each on lines of its own, equally far in.
+    Block,
 }
 
 /// One server as the client reads it.
@@ -89,8 +96,14 @@ pub(crate) struct Stdio {
     pub command: Str,
     /// Whether `command` is an array: the command is its first element, `args` the others.
     pub in_command: bool,
+    /// What this client calls `args`.
+    pub args_key: String,
     /// Index of the `args` that count, their span and elements.
     pub args: Option<(usize, Span, Vec<Str>)>,
+    /// YAML: whether `args` are lines that begin with a dash.
+    pub args_block: bool,
+    /// See [`Form::splits`].
+    pub splits: bool,
     /// What it sets; `None` takes an inherited variable away.
     pub env: Vec<(String, Option<String>)>,
     /// Inherited variables that it names to be passed on.
@@ -106,19 +119,30 @@ impl Stdio {
 }
 
 /// Every server under `path` (keys from the root; in JSON `*` matches all), in the order of the text. Where a JSON name
-/// stands twice only the last is listed, as clients read it (checked with six of them); in TOML that is an error.
-pub(crate) fn servers(text: &str, syntax: Syntax, path: &[String]) -> Result<Vec<Server>, SyntaxError> {
-    match syntax {
-        Syntax::Toml => toml::servers(text, path),
-        _ => json::servers(text, syntax, path),
+/// stands twice only the last is listed, as clients read it (checked with six of them); in TOML and YAML that is an
+/// error, and in a list neither of the two is touched.
+pub(crate) fn servers(text: &str, syntax: Syntax, path: &[String], form: &Form) -> Result<Vec<Server>, SyntaxError> {
+    let mut all = match syntax {
+        Syntax::Toml => toml::servers(text, path, form)?,
+        Syntax::Yaml => yaml::servers(text, path, form)?,
+        _ => json::servers(text, syntax, path, form)?,
+    };
+    if form.name.is_some() {
+        let names: Vec<String> = all.iter().map(|server| server.name.value.clone()).collect();
+        for (server, name) in all.iter_mut().zip(&names) {
+            if names.iter().filter(|other| *other == name).nth(1).is_some() {
+                server.shape = Shape::Odd("another server of the list has the same name: rename one of them".into());
+            }
+        }
     }
+    Ok(all)
 }
 
 /// The keys of the object at `path`, such as the projects of a user file.
 pub(crate) fn keys(text: &str, syntax: Syntax, path: &[String]) -> Result<Vec<String>, SyntaxError> {
     match syntax {
-        // No client keeps projects with servers of their own in TOML.
-        Syntax::Toml => Ok(Vec::new()),
+        // No client keeps projects with servers of their own in these.
+        Syntax::Toml | Syntax::Yaml => Ok(Vec::new()),
         _ => json::keys(text, syntax, path),
     }
 }
@@ -131,6 +155,7 @@ pub(crate) fn strings(
 ) -> Result<(), SyntaxError> {
     match syntax {
         Syntax::Toml => toml::strings(text, each),
+        Syntax::Yaml => yaml::strings(text, each),
         _ => json::strings(text, syntax, each),
     }
 }

@@ -7,6 +7,28 @@ use std::{
 };
 
 use firedoor_model::paths::Paths;
+use serde::Deserialize;
+
+/// A kind of operating system, each with its own places for files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum System {
+    /// Linux, and what resembles it.
+    Linux,
+    /// macOS.
+    Macos,
+    /// Windows.
+    Windows,
+}
+
+impl System {
+    /// The one that this program was built for.
+    const THIS: Self = match () {
+        () if cfg!(target_os = "macos") => Self::Macos,
+        () if cfg!(target_os = "windows") => Self::Windows,
+        () => Self::Linux,
+    };
+}
 
 type Lookup<'a> = Box<dyn Fn(&str) -> Option<OsString> + Send + Sync + 'a>;
 
@@ -20,6 +42,8 @@ pub struct Env<'a> {
     pub projects: Vec<PathBuf>,
     /// The shim in use, if known: an entry that starts another one is shown as misrouted.
     pub shim: Option<PathBuf>,
+    /// Whose places files are looked for in.
+    pub(crate) system: System,
     lookup: Lookup<'a>,
 }
 
@@ -30,7 +54,14 @@ impl<'a> Env<'a> {
         cwd: impl Into<PathBuf>,
         lookup: impl Fn(&str) -> Option<OsString> + Send + Sync + 'a,
     ) -> Self {
-        Self { paths, cwd: cwd.into(), projects: Vec::new(), shim: None, lookup: Box::new(lookup) }
+        Self {
+            paths,
+            cwd: cwd.into(),
+            projects: Vec::new(),
+            shim: None,
+            system: System::THIS,
+            lookup: Box::new(lookup),
+        }
     }
 
     /// Adds project directories given by the user.
@@ -44,6 +75,13 @@ impl<'a> Env<'a> {
     #[must_use]
     pub fn with_shim(mut self, shim: &Path) -> Self {
         self.shim = Some(shim.to_owned());
+        self
+    }
+
+    /// Looks in the places of another system.
+    #[must_use]
+    pub fn with_system(mut self, system: System) -> Self {
+        self.system = system;
         self
     }
 

@@ -22,11 +22,13 @@ mod document;
 mod env;
 mod error;
 mod findings;
+mod form;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
 mod interpolate;
 mod journal;
+mod place;
 mod plan;
 mod replace;
 mod scan;
@@ -39,7 +41,7 @@ mod wrap;
 
 pub use apply::{Applied, FileResult};
 pub use catalog::{CatalogError, Clients, Confidence};
-pub use env::Env;
+pub use env::{Env, System};
 pub use error::{FileError, Problem};
 pub use findings::{Code, Finding};
 pub use plan::{FilePlan, FileProblem, Plan, PlanError, Skipped};

@@ -151,12 +151,17 @@ impl Clients {
             Action::Protect { shim } => self.protected(file, text, &all, chosen, shim)?,
             Action::Restore => restored(text, &all, chosen),
         };
+        if !changed.is_empty() && !file.maps.iter().all(|map| document::holds(file.syntax, &map.form, text, &new)) {
+            return Err(file.irreversible(&changed));
+        }
         let mut bytes = [bom, new.as_str()].concat().into_bytes();
         let mut protected = wrapped_ids(file, &bytes)?;
         let mut whole = false;
         if matches!(action, Action::Restore)
             && protected.is_empty()
             && !changed.is_empty()
+            // Another client may keep servers in the same file, and those were not asked for.
+            && !new.contains(SHIM)
             && let Some(original) = original(file, source, journal)
         {
             whole = true;
@@ -201,7 +206,7 @@ impl Clients {
         if let Some(first) = fresh.first() {
             let back = file.servers(&new).ok().map(|(all, _)| restored(&new, &all, &fresh).0);
             if back.as_deref() != Some(repaired.as_str()) {
-                return Err(FileError::Irreversible { path: file.path.clone(), entry: first.to_string() });
+                return Err(file.irreversible(std::slice::from_ref(first)));
             }
         }
         Ok((new, changed, skipped))

@@ -128,6 +128,10 @@ impl Clients {
             Ok(Some(source)) => self.fill(&mut found, file, &source, shim, findings),
             Err(error) => Err(error),
         };
+        if file.shared && found.entries.is_empty() {
+            // Whoever's file it is says what is wrong with it.
+            return None;
+        }
         found.problem = filled.err().as_ref().map(Problem::from);
         if let Some(problem) = &found.problem {
             findings.unread(&file.path, problem);

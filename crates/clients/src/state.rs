@@ -63,6 +63,11 @@ pub(crate) fn state(clients: &Clients, id: &EntryId, shape: &Shape, shim: Option
     };
     match wrapped(stdio) {
         Some(wrapped) => routed(id, stdio, &wrapped, shim),
+        None if stdio.splits
+            && shim.and_then(Path::to_str).is_some_and(|s| s.contains([' ', '\t', '"', '\'', '\\'])) =>
+        {
+            not_yet("not yet protected: the client would take Firedoor's own path apart, which has a blank in it")
+        }
         None => direct(clients, id, stdio),
     }
 }

@@ -83,6 +83,13 @@ pub(crate) fn wrap(text: &str, stdio: &Stdio, id: &EntryId, shim: &str) -> Vec<E
     }
     let mut edits = vec![(command.span.clone(), quoted(shim))];
     match &stdio.args {
+        Some((_, _, all)) if stdio.args_block => {
+            let at = all.first().map_or(command.span.start, |first| dash(text, first));
+            let behind = format!("{}{}", end_of_line(text, at), slice(text, line_start(text, at)..at));
+            let id = quoted(&id.to_string());
+            let own = [quoted(ENTRY), id, quoted(END), slice(text, command.span.clone()).to_owned()];
+            edits.push((at..at, own.iter().map(|item| format!("- {item}{behind}")).collect()));
+        }
         Some((_, span, all)) => {
             let comma = if all.is_empty() { "" } else { "," };
             let at = span.start + 1;
@@ -102,18 +109,24 @@ pub(crate) fn wrap(text: &str, stdio: &Stdio, id: &EntryId, shim: &str) -> Vec<E
 fn new_key(text: &str, stdio: &Stdio) -> String {
     let Some(member) = stdio.members.get(stdio.command_at) else { return String::new() };
     let between = slice(text, member.key.end..member.value.start);
+    let args = &stdio.args_key;
     let sign =
         |plain: &'static str, default: &'static str| if between.trim() == plain { between } else { default }.to_owned();
     match stdio.layout {
-        Layout::Object => format!(",{}\"args\"{}", gap(text, member.key.start), sign(":", ":")),
-        Layout::Inline => format!(",{}args{}", gap(text, member.key.start), sign("=", " = ")),
+        Layout::Object => format!(",{}\"{args}\"{}", gap(text, member.key.start), sign(":", ":")),
+        Layout::Inline => format!(",{}{args}{}", gap(text, member.key.start), sign("=", " = ")),
+        Layout::Flow => format!(",{}{args}: ", gap(text, member.key.start)),
+        Layout::Block => {
+            let start = line_start(text, member.key.start);
+            // As far in as the command's key, which may stand behind the dash of a list.
+            let indent = slice(text, start..member.key.start).replace('-', " ");
+            format!("{}{indent}{args}: ", end_of_line(text, member.value.end))
+        }
         Layout::Lines => {
             let start = line_start(text, member.key.start);
             // With the indentation and the dotted path in front of the key.
             let path = slice(text, start..member.key.start);
-            let end =
-                line_end(text, member.value.end).or_else(|| text.get(..start)?.ends_with("\r\n").then_some("\r\n"));
-            format!("{}{path}args{}", end.unwrap_or("\n"), sign("=", " = "))
+            format!("{}{path}{args}{}", end_of_line(text, member.value.end), sign("=", " = "))
         }
     }
 }
@@ -133,11 +146,18 @@ fn line_start(text: &str, at: usize) -> usize {
     slice(text, 0..at).rfind('\n').map_or(0, |n| n + 1)
 }
 
-/// The next line end, as it is written there.
-fn line_end(text: &str, from: usize) -> Option<&str> {
-    let rest = slice(text, from..text.len());
-    let at = rest.find('\n')?;
-    Some(if rest[..at].ends_with('\r') { "\r\n" } else { "\n" })
+/// A line end as it is written behind a place, or in front of it.
+fn end_of_line(text: &str, at: usize) -> &'static str {
+    let crlf = |line: &str| if line.ends_with('\r') { "\r\n" } else { "\n" };
+    match slice(text, at..text.len()).split_once('\n') {
+        Some((line, _)) => crlf(line),
+        None => slice(text, 0..at).rsplit_once('\n').map_or("\n", |(line, _)| crlf(line)),
+    }
+}
+
+/// The dash of an item that begins a line.
+fn dash(text: &str, item: &Str) -> usize {
+    slice(text, 0..item.span.start).rfind('-').unwrap_or(item.span.start)
 }
 
 /// The edits that point a wrapped entry at this shim and this id.
@@ -161,8 +181,17 @@ pub(crate) fn unwrap(text: &str, stdio: &Stdio, wrapped: &Wrapped) -> Vec<Edit> 
     let next = all.get(wrapped.command_at + 1);
     if wrapped.no_args && next.is_none() {
         edits.extend(match stdio.layout {
-            Layout::Object | Layout::Inline => without_member(text, stdio, *args_at),
-            Layout::Lines => without_lines(text, stdio, *args_at),
+            Layout::Object | Layout::Inline | Layout::Flow => without_member(text, stdio, *args_at),
+            Layout::Lines | Layout::Block => without_lines(text, stdio, *args_at),
+        });
+    } else if stdio.args_block {
+        edits.push(match (all.first(), next) {
+            (Some(first), Some(next)) => (dash(text, first)..dash(text, next), String::new()),
+            // Lines with a dash cannot be none.
+            _ => {
+                let key = stdio.members.get(*args_at).map_or(span.start, |member| member.key.end);
+                (key..span.end, ": []".to_owned())
+            }
         });
     } else {
         edits.push((prefix(text, span, all, original, next), String::new()));
@@ -195,6 +224,12 @@ fn without_lines(text: &str, stdio: &Stdio, at: usize) -> Vec<Edit> {
     // As we have written it: on the line after the command's value, with what stood behind that now behind this.
     if command < start && matches!(slice(text, command..start), "\n" | "\r\n") {
         return vec![(command..end, String::new())];
+    }
+    // Behind the dash of a list the next key takes its place.
+    if let (false, Some(next)) = (slice(text, start..member.key.start).trim().is_empty(), stdio.members.get(at + 1))
+        && stdio.layout == Layout::Block
+    {
+        return vec![(member.key.start..next.key.start, String::new())];
     }
     let line = slice(text, end..text.len());
     let rest = line.find('\n').map_or(line.len(), |n| n + 1);

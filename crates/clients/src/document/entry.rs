@@ -1,6 +1,7 @@
 //! What an entry means, whichever syntax it is written in.
 
 use super::{Layout, Member, Remote, Shape, Span, Stdio, Str};
+use crate::form::Form;
 
 /// A value of the entry.
 pub(super) enum Value {
@@ -21,16 +22,20 @@ pub(super) struct Field {
     pub value: Value,
 }
 
-/// Keys that hold the address of a remote server.
-const REMOTE: [&str; 4] = ["url", "serverUrl", "httpUrl", "baseUrl"];
 /// Values of `type` and `transport` that mean a program.
 const PROGRAM: [&str; 2] = ["stdio", "local"];
 
-/// Keys that hold the headers of a remote server; the second is Codex's.
-const HEADERS: [&str; 2] = ["headers", "http_headers"];
-
 /// Reads one entry.
-pub(super) fn shape(layout: Layout, fields: &[Field]) -> Shape {
+pub(super) fn shape(layout: Layout, fields: &[Field], form: &Form) -> Shape {
+    let Some(inside) = &form.inside else { return program_or_url(layout, fields, form) };
+    match fields.iter().rfind(|f| f.key.value == *inside).map(|f| &f.value) {
+        Some(Value::Map(fields)) => program_or_url(layout, fields, form),
+        Some(_) => Shape::Odd(format!("its {inside} is not a map")),
+        None => Shape::Odd(format!("it has no {inside}")),
+    }
+}
+
+fn program_or_url(layout: Layout, fields: &[Field], form: &Form) -> Shape {
     let last = |name: &str| fields.iter().rposition(|f| f.key.value == name);
     let at = |name: &str| last(name).and_then(|i| fields.get(i)).map(|f| &f.value);
     let odd = |why: &str| Shape::Odd(why.to_owned());
@@ -39,21 +44,23 @@ pub(super) fn shape(layout: Layout, fields: &[Field]) -> Shape {
         _ => None,
     };
 
-    let remote = REMOTE.iter().find(|name| at(name).is_some());
+    let remote = form.url.iter().find(|name| at(name).is_some());
     let kind = match at("type") {
         None => None,
         Some(Value::Text(kind)) => Some(kind),
         Some(_) => return odd("its type is not a string"),
     };
-    let Some((command_at, command)) = last("command").and_then(|i| Some((i, fields.get(i)?))) else {
+    let Some((command_at, command)) = last(&form.command).and_then(|i| Some((i, fields.get(i)?))) else {
         return match remote {
             // Codex 0.169.0 then refuses the whole file.
-            Some(name) if layout != Layout::Object && at("env").is_some() => {
+            Some(name)
+                if matches!(layout, Layout::Inline | Layout::Lines) && form.name.is_none() && at("env").is_some() =>
+            {
                 Shape::Odd(format!("it has both {name} and env, with which Codex reads none of the file"))
             }
             Some(name) => Shape::Remote(Remote {
                 url: last(name).and_then(|i| fields.get(i)).and_then(|f| element(&f.span, &f.value)),
-                headers: HEADERS.iter().filter_map(|name| at(name)).flat_map(headers).collect(),
+                headers: form.headers.iter().filter_map(|name| at(name)).flat_map(headers).collect(),
             }),
             None => odd("it has no command"),
         };
@@ -69,8 +76,16 @@ pub(super) fn shape(layout: Layout, fields: &[Field]) -> Shape {
     if matches!(at("sandboxEnabled"), Some(Value::Bool(true))) {
         return odd("the client's own sandbox (sandboxEnabled) would keep the shim from its engine");
     }
-    let in_command = matches!(command.value, Value::List(_)) && layout == Layout::Object;
-    let (line, args) = match (&command.value, last("args").and_then(|i| Some((i, fields.get(i)?)))) {
+    if let Value::Map(inner) = &command.value {
+        // Once is enough: what stands inside of a path is no program.
+        return match form.command.as_str() {
+            "path" => odd("its command is not a string"),
+            _ if layout != Layout::Object || last(&form.args).is_some() => odd("its command is not a string"),
+            _ => program_or_url(layout, inner, &form.nested()),
+        };
+    }
+    let in_command = matches!(command.value, Value::List(_)) && (layout == Layout::Object || form.splits);
+    let (line, args) = match (&command.value, last(&form.args).and_then(|i| Some((i, fields.get(i)?)))) {
         (Value::List(_), Some(_)) if in_command => return odd("its command is an array, and it has args as well"),
         (Value::List(all), None) if in_command => {
             let all: Option<Vec<Str>> = all.iter().map(|(span, v)| element(span, v)).collect();
@@ -97,8 +112,12 @@ pub(super) fn shape(layout: Layout, fields: &[Field]) -> Shape {
     if line.value.trim().is_empty() {
         return odd("its command is empty");
     }
+    if form.splits && !in_command && line.value.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\'))
+    {
+        return odd("its command holds arguments as well: write them into args");
+    }
     // Where the command is an array, the variables stand under another name.
-    let vars = at("env").or_else(|| at("environment").filter(|_| in_command));
+    let vars = form.env.iter().find_map(|name| at(name)).or_else(|| at("environment").filter(|_| in_command));
     let Some(env) = env(vars) else { return odd("its env is not a map of names to strings") };
     Shape::Stdio(Box::new(Stdio {
         layout,
@@ -106,9 +125,12 @@ pub(super) fn shape(layout: Layout, fields: &[Field]) -> Shape {
         command_at,
         command: line,
         in_command,
+        args_key: form.args.clone(),
         args,
+        args_block: false,
+        splits: form.splits && !in_command,
         env,
-        env_passed: at("env_vars").map(passed).unwrap_or_default(),
+        env_passed: at(&form.env_passed).map(passed).unwrap_or_default(),
         env_file: text("envFile"),
         cwd: text("cwd").or_else(|| text("working_directory")),
     }))

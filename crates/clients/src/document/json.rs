@@ -14,19 +14,25 @@ use super::{
     entry::{self, Field},
     too_many,
 };
-use crate::catalog::Syntax;
+use crate::{catalog::Syntax, form::Form};
 
-pub(super) fn servers(text: &str, syntax: Syntax, path: &[String]) -> Result<Vec<Server>, SyntaxError> {
+pub(super) fn servers(text: &str, syntax: Syntax, path: &[String], form: &Form) -> Result<Vec<Server>, SyntaxError> {
     let shadow = shadow(text);
     let Some(root) = parse(text, &shadow, syntax)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    descend(&root, path, None, &mut |project, map| {
-        for (key, value) in last_of_each(map).into_iter().take(MAX_SERVERS) {
-            found.push(server(text, project, key, value));
+    descend(&root, path, None, &mut |project, value| {
+        let named: Vec<(Str, &Value<'_>)> = match (value, &form.name) {
+            (Value::Object(map), _) => last_of_each(map),
+            (Value::Array(all), Some(key)) => {
+                let numbered = all.elements.iter().enumerate();
+                numbered.map(|(at, value)| (name_of(value, key, at), value)).collect()
+            }
+            _ => Vec::new(),
+        };
+        if named.len() > MAX_SERVERS {
+            return Err(too_many(text, value.start()));
         }
-        if map.properties.len() > MAX_SERVERS {
-            return Err(too_many(text, map.range.start));
-        }
+        found.extend(named.into_iter().map(|(name, value)| server(text, project, name, value, form)));
         Ok(())
     })?;
     Ok(found)
@@ -36,11 +42,20 @@ pub(super) fn keys(text: &str, syntax: Syntax, path: &[String]) -> Result<Vec<St
     let shadow = shadow(text);
     let Some(root) = parse(text, &shadow, syntax)? else { return Ok(Vec::new()) };
     let mut names = Vec::new();
-    descend(&root, path, None, &mut |_, map| {
-        names.extend(last_of_each(map).into_iter().map(|(key, _)| key.value));
+    descend(&root, path, None, &mut |_, value| {
+        names.extend(value.as_object().map(last_of_each).unwrap_or_default().into_iter().map(|(key, _)| key.value));
         Ok(())
     })?;
     Ok(names)
+}
+
+/// The name of a server in a list.
+fn name_of(value: &Value<'_>, key: &str, at: usize) -> Str {
+    let own = value.as_object().map(last_of_each).unwrap_or_default().into_iter().find(|(name, _)| name.value == key);
+    match own {
+        Some((_, Value::StringLit(s))) => Str { span: s.start()..s.end(), value: s.value.to_string() },
+        _ => Str { span: value.start()..value.start(), value: (at + 1).to_string() },
+    }
 }
 
 pub(super) fn strings(
@@ -64,17 +79,18 @@ pub(super) fn strings(
 }
 
 fn parse<'t>(text: &str, shadow: &'t str, syntax: Syntax) -> Result<Option<Value<'t>>, SyntaxError> {
+    let json5 = syntax == Syntax::Json5;
     let options = ParseOptions {
-        allow_comments: matches!(syntax, Syntax::Jsonc | Syntax::JsonComments),
-        allow_trailing_commas: syntax == Syntax::Jsonc,
-        allow_loose_object_property_names: false,
+        allow_comments: json5 || matches!(syntax, Syntax::Jsonc | Syntax::JsonComments),
+        allow_trailing_commas: json5 || syntax == Syntax::Jsonc,
+        allow_loose_object_property_names: json5,
         allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
+        allow_single_quoted_strings: json5,
+        allow_hexadecimal_numbers: json5,
+        allow_unary_plus_numbers: json5,
+        allow_bare_decimal_point_numbers: json5,
+        allow_non_finite_numbers: json5,
+        allow_extended_string_escapes: json5,
     };
     let value = parse_to_ast(shadow, &CollectOptions::default(), &options)
         .map_err(|e| SyntaxError {
@@ -89,7 +105,7 @@ fn parse<'t>(text: &str, shadow: &'t str, syntax: Syntax) -> Result<Option<Value
     let strict = match syntax {
         Syntax::Json => Cow::Borrowed(text),
         Syntax::JsonComments => Cow::Owned(without_comments(text)),
-        Syntax::Jsonc | Syntax::Toml => return Ok(value),
+        Syntax::Jsonc | Syntax::Json5 | Syntax::Toml | Syntax::Yaml => return Ok(value),
     };
     if value.is_some() {
         serde_json::from_str::<serde::de::IgnoredAny>(&strict).map_err(|e| {
@@ -174,10 +190,10 @@ fn descend<'v>(
     value: &'v Value<'v>,
     path: &[String],
     project: Option<&str>,
-    each: &mut impl FnMut(Option<&str>, &'v Object<'v>) -> Result<(), SyntaxError>,
+    each: &mut impl FnMut(Option<&str>, &'v Value<'v>) -> Result<(), SyntaxError>,
 ) -> Result<(), SyntaxError> {
+    let Some((key, rest)) = path.split_first() else { return each(project, value) };
     let Some(object) = value.as_object() else { return Ok(()) };
-    let Some((key, rest)) = path.split_first() else { return each(project, object) };
     for (name, value) in last_of_each(object) {
         if key == "*" {
             descend(value, rest, Some(&name.value), each)?;
@@ -209,7 +225,7 @@ fn span(value: &Value<'_>) -> Span {
     value.start()..value.end()
 }
 
-fn server(text: &str, project: Option<&str>, name: Str, value: &Value<'_>) -> Server {
+fn server(text: &str, project: Option<&str>, name: Str, value: &Value<'_>, form: &Form) -> Server {
     let shape = match value {
         // See `shadow`: two such names would look the same.
         _ if shadow(text.get(name.span.clone()).unwrap_or_default()) != text[name.span.clone()] => {
@@ -217,7 +233,7 @@ fn server(text: &str, project: Option<&str>, name: Str, value: &Value<'_>) -> Se
         }
         // Assigning this key in JavaScript sets an object's prototype instead, so clients differ on what it means.
         _ if name.value == "__proto__" => Shape::Odd("its name means something else to JavaScript clients".into()),
-        Value::Object(object) => entry::shape(Layout::Object, &fields(object)),
+        Value::Object(object) => entry::shape(Layout::Object, &fields(object), form),
         _ => Shape::Odd("it is not an object".into()),
     };
     Server { project: project.map(str::to_owned), name, shape }

@@ -7,22 +7,50 @@ use super::{
     entry::{self, Field},
     position, too_many,
 };
+use crate::form::Form;
 
-pub(super) fn servers(text: &str, path: &[String]) -> Result<Vec<Server>, SyntaxError> {
+pub(super) fn servers(text: &str, path: &[String], form: &Form) -> Result<Vec<Server>, SyntaxError> {
     let document = parse(text)?;
-    let mut map = document.as_item();
+    let mut place = document.as_item();
     for key in path {
-        let Some(inside) = map.as_table_like().and_then(|t| t.get(key)) else { return Ok(Vec::new()) };
-        map = inside;
+        let Some(inside) = place.as_table_like().and_then(|t| t.get(key)) else { return Ok(Vec::new()) };
+        place = inside;
     }
-    let Some(table) = map.as_table_like() else { return Ok(Vec::new()) };
-    if table.len() > MAX_SERVERS {
-        return Err(too_many(text, map.span().map_or(0, |s| s.start)));
+    let server = |name, shape| Server { project: None, name, shape };
+    let mut all: Vec<Server> = match (place.as_table_like(), &form.name) {
+        (Some(table), _) => {
+            members(table).take(MAX_SERVERS + 1).map(|(key, item)| server(string(key), of(item, form))).collect()
+        }
+        (None, Some(key)) => listed(place)
+            .into_iter()
+            .enumerate()
+            .map(|(at, (table, layout))| server(name_of(table, key, at), shape(table, layout, form)))
+            .collect(),
+        (None, None) => Vec::new(),
+    };
+    if all.len() > MAX_SERVERS {
+        return Err(too_many(text, place.span().map_or(0, |s| s.start)));
     }
-    let mut all: Vec<Server> =
-        members(table).map(|(key, item)| Server { project: None, name: string(key), shape: shape(item) }).collect();
     all.sort_by_key(|server| server.name.span.start);
     Ok(all)
+}
+
+/// The tables of an array of tables, or of an array with braces in it.
+fn listed(place: &Item) -> Vec<(&dyn TableLike, Layout)> {
+    let braces = place.as_array().into_iter().flat_map(|all| all.iter().filter_map(Value::as_inline_table));
+    let tables = place.as_array_of_tables().into_iter().flat_map(|all| all.iter());
+    let mut all: Vec<(&dyn TableLike, Layout)> = braces.map(|t| (t as &dyn TableLike, Layout::Inline)).collect();
+    all.extend(tables.map(|t| (t as &dyn TableLike, Layout::Lines)));
+    all.truncate(MAX_SERVERS + 1);
+    all
+}
+
+/// The name of a server in a list.
+fn name_of(table: &dyn TableLike, key: &str, at: usize) -> Str {
+    match table.get(key).and_then(Item::as_value) {
+        Some(Value::String(s)) => Str { span: span(s.span()), value: s.value().clone() },
+        _ => Str { span: Span::default(), value: (at + 1).to_string() },
+    }
 }
 
 pub(super) fn strings(text: &str, mut each: impl FnMut(Option<&str>, Span, &str)) -> Result<(), SyntaxError> {
@@ -71,15 +99,18 @@ fn string(key: &Key) -> Str {
     Str { span: span(key.span()), value: key.get().to_owned() }
 }
 
-fn shape(item: &Item) -> Shape {
+fn of(item: &Item, form: &Form) -> Shape {
     let Some(table) = item.as_table_like() else { return Shape::Odd("it is not a table".into()) };
-    let layout = if item.is_value() { Layout::Inline } else { Layout::Lines };
+    shape(table, if item.is_value() { Layout::Inline } else { Layout::Lines }, form)
+}
+
+fn shape(table: &dyn TableLike, layout: Layout, form: &Form) -> Shape {
     // Between braces the parts of a dotted table can stand apart, with commas that are not its own.
     let dotted = |item: &Item| item.as_table_like().is_some_and(TableLike::is_dotted);
     if layout == Layout::Inline && (table.is_dotted() || table.iter().any(|(_, item)| dotted(item))) {
         return Shape::Odd("it is written with dotted keys between braces: give it a table of its own".into());
     }
-    entry::shape(layout, &fields(table))
+    entry::shape(layout, &fields(table), form)
 }
 
 fn fields(table: &dyn TableLike) -> Vec<Field> {

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, fs};
 
+use firedoor_clients::System;
+
 use crate::home::{Home, one};
 
 macro_rules! form {
@@ -20,16 +22,23 @@ const COMMAS: Form = (form!("commas.jsonc"), "bare notes");
 const ARRAYS: Form = (form!("arrays.jsonc"), "lines notes");
 const EITHER: Form = (form!("array-or-text.jsonc"), "bare notes");
 const CRUSH: Form = (form!("crush.json"), "notes");
-const ZED: Form = (form!("zed.jsonc"), "notes");
+const ZED: Form = (form!("zed.jsonc"), "notes older");
 const AMP: Form = (form!("amp.jsonc"), "notes");
 const SETTINGS: Form = (form!("settings.jsonc"), "notes");
 const SERVERS: Form = (include_bytes!("samples/vscode.json"), "full plain");
 const TRANSPORT: Form = (form!("transport.json"), "notes");
+const LIST: Form = (form!("list.json"), "notes");
+const UNNAMED: Form = (form!("unnamed.jsonc"), "1 named");
+const ARRAY_OF_TABLES: Form = (form!("array-of-tables.toml"), "bare lines notes");
+const YAML_LIST: Form = (form!("list.yaml"), "bare far in lines notes");
+const YAML_MAP: Form = (form!("map.yaml"), "bare lines notes tight");
+const GOOSE: Form = (form!("goose.yaml"), "bare notes");
 const TABLES: Form = (form!("tables.toml"), "bare notes");
 
 /// Client, scope, file and its form.
 #[rustfmt::skip]
 const FILES: &[(&str, &str, &str, Form)] = &[
+    ("5ire", "list", "home/.config/5ire/mcp.json", LIST),
     ("5ire", "user", "home/.config/5ire/mcp.json", COMPACT),
     ("amazon-q", "agents", "home/.aws/amazonq/cli-agents/a b.json", STRICT),
     ("amazon-q", "ide", "home/.aws/amazonq/agents/default.json", STRICT),
@@ -38,6 +47,8 @@ const FILES: &[(&str, &str, &str, Form)] = &[
     ("amazon-q", "project-ide", "work/.amazonq/agents/default.json", COMPACT),
     ("amazon-q", "project-legacy", "work/.amazonq/mcp.json", COMPACT),
     ("amp", "project", "work/.amp/settings.json", AMP),
+    ("amp", "vscode", "home/.config/Code/User/settings.json", (form!("vscode-amp.jsonc"), "notes")),
+    ("cody", "user", "home/.config/Code/User/settings.json", (form!("vscode-cody.jsonc"), "notes")),
     ("amp", "user", "home/.config/amp/settings.json", AMP),
     ("antigravity", "ide-settings", "home/.config/Antigravity IDE/User/settings.json", SETTINGS),
     ("antigravity", "settings", "home/.config/Antigravity/User/settings.json", SETTINGS),
@@ -121,44 +132,73 @@ const FILES: &[(&str, &str, &str, Form)] = &[
     ("witsy", "user", "home/.config/Witsy/settings.json", STRICT),
     ("zed", "flatpak", "home/.var/app/dev.zed.Zed/config/zed/settings.json", ZED),
     ("zed", "project", "work/.zed/settings.json", ZED),
+    ("continue", "legacy", "home/.continue/config.json", UNNAMED),
+    ("continue", "user", "home/.continue/config.yaml", YAML_LIST),
+    ("continue", "yaml-blocks", "home/.continue/mcpServers/x.yaml", YAML_LIST),
+    ("continue", "yaml-project-blocks", "work/.continue/mcpServers/x.yaml", YAML_LIST),
+    ("goose", "user", "home/.config/goose/config.yaml", GOOSE),
+    ("librechat", "project", "work/librechat.yaml", YAML_MAP),
+    ("mistral-vibe", "project", "work/.vibe/config.toml", ARRAY_OF_TABLES),
+    ("mistral-vibe", "user", "home/.vibe/config.toml", ARRAY_OF_TABLES),
+    ("mcp-inspector", "project", "work/mcp.json", STRICT),
+    ("open-webui-mcpo", "project", "work/mcpo.json", STRICT),
     ("zed", "user", "home/.config/zed/settings.json", ZED),
+];
+
+/// The same on other systems.
+#[rustfmt::skip]
+const ELSEWHERE: &[(System, &str, &str, &str, Form)] = &[
+    (System::Macos, "amp", "user", "home/.config/amp/settings.json", AMP),
+    (System::Macos, "boltai", "user", "home/.boltai/mcp.json", STRICT),
+    (System::Macos, "claude-desktop", "user", "home/Library/Application Support/Claude/claude_desktop_config.json", STRICT),
+    (System::Macos, "cline", "user", "home/Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", STRICT),
+    (System::Macos, "enconvo", "user", "home/.config/enconvo/mcp_config.json", STRICT),
+    (System::Macos, "goose", "user", "home/.config/goose/config.yaml", GOOSE),
+    (System::Macos, "opencode", "user", "home/.config/opencode/opencode.jsonc", ARRAYS),
+    (System::Macos, "raycast", "extension", "home/Library/Application Support/com.raycast.macos/extensions/a-b/mcp-config.json", STRICT),
+    (System::Macos, "vscode", "user", "home/Library/Application Support/Code/User/mcp.json", SERVERS),
+    (System::Windows, "amp", "user", "home/AppData/Roaming/amp/settings.json", AMP),
+    (System::Windows, "claude-desktop", "user", "home/AppData/Roaming/Claude/claude_desktop_config.json", STRICT),
+    (System::Windows, "crush", "data", "home/AppData/Local/crush/crush.json", CRUSH),
+    (System::Windows, "goose", "user", "home/AppData/Roaming/Block/goose/config/config.yaml", GOOSE),
+    (System::Windows, "opencode", "user", "home/.config/opencode/opencode.jsonc", ARRAYS),
+    (System::Windows, "qoder", "user", "home/AppData/Roaming/Qoder/SharedClientCache/mcp.json", STRICT),
+    (System::Windows, "sema4", "user", "home/AppData/Local/sema4ai/sema4ai-studio/mcp_servers.json", TRANSPORT),
+    (System::Windows, "visual-studio", "project", "work/.mcp.json", SERVERS),
+    (System::Windows, "visual-studio", "project-user", "work/.vs/mcp.json", SERVERS),
+    (System::Windows, "visual-studio", "user", "home/.mcp.json", SERVERS),
+    (System::Windows, "vscode", "user", "home/AppData/Roaming/Code/User/mcp.json", SERVERS),
+    (System::Windows, "zed", "user", "home/AppData/Roaming/Zed/settings.json", ZED),
 ];
 
 /// Client, scope and file of what is only shown, and a word of the reason.
 const SHOWN: &[(&str, &str, &str, &str)] = &[
     ("cherry-studio", "user", "home/.config/CherryStudio/Local Storage/leveldb/CURRENT", "database"),
-    ("continue", "legacy", "home/.continue/config.json", "list"),
-    ("continue", "user", "home/.continue/config.yaml", "YAML"),
-    ("continue", "yaml-blocks", "home/.continue/mcpServers/x.yaml", "YAML"),
-    ("continue", "yaml-project-blocks", "work/.continue/mcpServers/x.yaml", "YAML"),
     ("crush", "script", "home/.config/crush/crushrc", "script"),
     ("crush", "project-script", "work/crushrc", "script"),
     ("crush", "project-dot-script", "work/.crushrc", "script"),
-    ("goose", "user", "home/.config/goose/config.yaml", "YAML"),
     ("jetbrains-ai", "user", "home/.config/JetBrains/IdeaIC2026.1/options/llm.mcpServers.xml", "XML"),
-    ("librechat", "project", "work/librechat.yaml", "YAML"),
-    ("mistral-vibe", "user", "home/.vibe/config.toml", "list"),
-    ("mistral-vibe", "project", "work/.vibe/config.toml", "list"),
     ("msty", "user", "home/.config/MstyStudio/data.db", "database"),
 ];
 
 #[test]
 fn every_file_comes_back_byte_for_byte() {
-    for (client, scope, place, (bytes, want)) in FILES {
+    let here = FILES.iter().map(|(client, scope, place, form)| (System::Linux, *client, *scope, *place, *form));
+    for (system, client, scope, place, (bytes, want)) in here.chain(ELSEWHERE.iter().copied()) {
         for forget in [false, true] {
-            let home = Home::new();
+            let home = Home { system, ..Home::new() };
             let path = home.write(place, bytes);
             let found = home.entries();
             assert!(!found.is_empty(), "{place}: {}", home.problem());
             for entry in &found {
-                assert_eq!(entry.id.client(), *client, "{place}");
-                assert_eq!(entry.id.scope().split(':').next(), Some(*scope), "{place}");
+                assert_eq!(entry.id.client(), client, "{place}");
+                assert_eq!(entry.id.scope().split(':').next(), Some(scope), "{place}");
             }
             one(home.protect(&[])).unwrap_or_else(|e| panic!("{place}: {e}"));
             let protected = fs::read(&path).unwrap();
             let names: Vec<String> =
                 home.states().into_iter().filter(|(_, s)| s == "protected").map(|(n, _)| n).collect();
-            assert_eq!(names.join(" "), *want, "{place}: {:?}", home.states());
+            assert_eq!(names.join(" "), want, "{place}: {:?}", home.states());
             for entry in home.entries().iter().filter(|e| e.state.can_restore()) {
                 let names = home.clients.declared_env(&home.env(), &entry.id);
                 assert!(names.is_some(), "{} is found by its id", entry.id);
@@ -169,7 +209,7 @@ fn every_file_comes_back_byte_for_byte() {
                 home.forget();
             }
             one(home.restore(&[])).unwrap();
-            assert_eq!(fs::read(&path).unwrap(), *bytes, "{place}, journal gone: {forget}");
+            assert_eq!(fs::read(&path).unwrap(), bytes, "{place}, journal gone: {forget}");
             assert!(home.restore(&[]).is_empty(), "{place}: restoring twice is nothing");
         }
     }
@@ -197,7 +237,8 @@ fn what_cannot_be_edited_is_shown_and_left() {
 #[test]
 fn every_client_is_tested() {
     let home = Home::new();
-    let tested: BTreeSet<&str> = FILES.iter().map(|f| f.0).chain(SHOWN.iter().map(|s| s.0)).collect();
+    let tested: BTreeSet<&str> =
+        FILES.iter().map(|f| f.0).chain(ELSEWHERE.iter().map(|f| f.1)).chain(SHOWN.iter().map(|s| s.0)).collect();
     let known: BTreeSet<&str> = home.clients.known().map(|(id, _)| id).collect();
     assert_eq!(tested, known);
 }

@@ -146,6 +146,54 @@ fn tables() -> impl Strategy<Value = String> {
     )
 }
 
+/// One server in YAML: its members on lines or between braces, arguments in three ways.
+fn yaml_entry() -> impl Strategy<Value = (Vec<String>, bool)> {
+    let command = prop_oneof![Just("npx"), Just("'it''s'"), Just("\"\\u006epx\""), Just("./run me"), Just("é#x:y")];
+    let word = prop_oneof![Just("-y"), Just("'a, b'"), Just("\"\\t\""), Just("a#b"), Just("é🚀"), Just("\"8\"")];
+    let behind = prop_oneof![3 => Just(""), 1 => Just(" "), 1 => Just(" # c, [")];
+    let args = prop::option::of((prop::collection::vec(word, 0..4), 0..3usize));
+    (command, args, behind, any::<bool>(), any::<bool>()).prop_map(|(command, args, behind, flow, first)| {
+        let args = args.map(|(words, form)| match form {
+            _ if flow || words.is_empty() => format!("args: [{}]", words.join(" , ")),
+            0 => format!("args: [{}]{behind}", words.join(",\n      ")),
+            1 => format!("args:{behind}\n    - {}", words.join("\n    - ")),
+            _ => format!("args:\n      -  {}{behind}", words.join("\n\n      -  ")),
+        });
+        let comment = if flow { "" } else { behind };
+        let mut members = vec![format!("command: {command}{comment}")];
+        members.extend(args);
+        members.push("env: {A: \"1\"}".to_owned());
+        if first {
+            members.rotate_left(1);
+        }
+        (members, flow)
+    })
+}
+
+/// A list or a map of servers, with other things around it.
+fn yaml(list: bool) -> impl Strategy<Value = String> {
+    let entries = prop::collection::vec(yaml_entry(), 1..5);
+    (entries, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(move |(entries, crlf, cut, start)| {
+        let mut text = String::from(if start { "%YAML 1.2\n---\n" } else { "" });
+        text += "x: &a {k: '\\'}\ny: *a\nmcpServers: # here\n";
+        for (at, (members, flow)) in entries.into_iter().enumerate() {
+            let name = ["a", "'b c'", "\"d\"", "é"][at % 4];
+            text += &match (list, flow) {
+                (true, true) => format!("  -  {{ name: {name}, {} }}\n", members.join(" , ")),
+                (true, false) => format!("  - {}\n    name: {name}\n", members.join("\n    ")),
+                (false, true) => format!("  {name}: {{{}}} # e\n", members.join(", ")),
+                (false, false) => format!("  {name}:\n    {}\n\n", members.join("\n    ")),
+            };
+        }
+        if cut {
+            text.truncate(text.trim_end().len());
+        } else {
+            text += "last: |\n  mcpServers:\n  command: x\n";
+        }
+        if crlf { text.replace('\n', "\r\n") } else { text }
+    })
+}
+
 fn check(place: &str, text: &str) -> Result<(), TestCaseError> {
     for forget in [false, true] {
         let home = Home::new();
@@ -182,6 +230,16 @@ proptest! {
     }
 
     #[test]
+    fn yaml_lists(text in yaml(true)) {
+        check("home/.continue/config.yaml", &text)?;
+    }
+
+    #[test]
+    fn yaml_maps(text in yaml(false)) {
+        check("work/librechat.yaml", &text)?;
+    }
+
+    #[test]
     fn json_with_comments(text in document(true)) {
         // What has a trailing comma or a byte order mark is not what this client reads.
         let home = Home::new();
@@ -201,8 +259,10 @@ proptest! {
         home.write("home/.claude.json", &bytes);
         home.write("home/.gemini/settings.json", &bytes);
         let toml = home.write("home/.codex/config.toml", &bytes);
+        let yaml = home.write("home/.continue/config.yaml", &bytes);
         home.protect(&[]);
         prop_assert_eq!(fs::read(&path).unwrap(), &bytes[..]);
+        prop_assert_eq!(fs::read(&yaml).unwrap(), &bytes[..]);
         prop_assert_eq!(fs::read(&toml).unwrap(), bytes);
     }
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use firedoor_clients::{Applied, Clients, EntryFound, Env, FileError, FileResult, Selection, State, select};
+use firedoor_clients::{Applied, Clients, EntryFound, Env, FileError, FileResult, Selection, State, System, select};
 use firedoor_model::{EntryId, paths::Paths};
 use tempfile::TempDir;
 
@@ -14,12 +14,13 @@ pub struct Home {
     pub scratch: TempDir,
     pub clients: Clients,
     pub vars: BTreeMap<String, String>,
+    pub system: System,
 }
 
 impl Home {
     pub fn new() -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let home = Self { scratch, clients: Clients::load().unwrap(), vars: BTreeMap::new() };
+        let home = Self { scratch, clients: Clients::load().unwrap(), vars: BTreeMap::new(), system: System::Linux };
         for dir in ["home", "work", "bin"] {
             fs::create_dir(home.at(dir)).unwrap();
         }
@@ -49,7 +50,9 @@ impl Home {
             "HOME" => Some(home.clone().into_os_string()),
             _ => self.vars.get(name).map(Into::into),
         };
-        Env::new(Paths::from_env(&look).unwrap(), self.at("work"), look).with_shim(&self.shim())
+        Env::new(Paths::from_env(&look).unwrap(), self.at("work"), look)
+            .with_shim(&self.shim())
+            .with_system(self.system)
     }
 
     pub fn entries(&self) -> Vec<EntryFound> {

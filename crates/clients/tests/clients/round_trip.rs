@@ -8,6 +8,7 @@ const CURSOR_USER: &str = "home/.cursor/mcp.json";
 const DESKTOP: &str = "home/.config/Claude/claude_desktop_config.json";
 const VSCODE: &str = "home/.config/Code/User/mcp.json";
 const GEMINI: &str = "home/.gemini/settings.json";
+const CONTINUE: &str = "home/.continue/config.yaml";
 const CODEX: &str = "home/.codex/config.toml";
 
 fn samples() -> Vec<(&'static str, &'static str, &'static [u8])> {
@@ -111,6 +112,21 @@ fn the_edit_is_small() {
             "[mcp_servers.s]\ncommand = \"\"\"x\"\"\"\nargs = [ # none\n]",
             "[mcp_servers.s]\ncommand = \"SHIM\"\nargs = [\"--entry\",\"codex/user/s\",\"--\",\"\"\"x\"\"\" # none\n]",
         ),
+        (
+            CONTINUE,
+            "mcpServers:\r\n- command: npx # c\r\n  name: s\r\n",
+            "mcpServers:\r\n- command: \"SHIM\"\r\n  args: [\"--entry\",\"continue/user/s\",\"--no-args\",\"--\",npx] # c\r\n  name: s\r\n",
+        ),
+        (
+            CONTINUE,
+            "mcpServers:\n  - name: s\n    command: 'npx'\n    args: # c\n    -   -y\n",
+            "mcpServers:\n  - name: s\n    command: \"SHIM\"\n    args: # c\n    - \"--entry\"\n    - \"continue/user/s\"\n    - \"--\"\n    - 'npx'\n    -   -y\n",
+        ),
+        (
+            CONTINUE,
+            "mcpServers: [{name: s, command: npx}]",
+            "mcpServers: [{name: s, command: \"SHIM\", args: [\"--entry\",\"continue/user/s\",\"--no-args\",\"--\",npx]}]",
+        ),
     ] {
         let home = Home::new();
         let path = home.write(place, before);
@@ -166,6 +182,61 @@ fn toml_that_somebody_edited_is_still_restored() {
     let path = home.write(CODEX, format!("mcp_servers.a = {{ {args}, command = \"{shim}\" }}"));
     one(home.restore(&[])).unwrap();
     assert_eq!(read(&path), "mcp_servers.a = { command = \"x\" }");
+}
+
+#[test]
+fn yaml_that_somebody_edited_is_still_restored() {
+    let home = Home::new();
+    let shim = home.shim();
+    let shim = shim.to_str().unwrap();
+    let ours = "--entry, continue/user/a";
+    for (entry, want) in [
+        // As a serialiser writes it, in the order of the alphabet.
+        (
+            format!(
+                "- args:\n  - --entry\n  - continue/user/a\n  - --no-args\n  - --\n  - x\n  command: {shim}\n  name: a\n"
+            ),
+            "- command: x\n  name: a\n",
+        ),
+        (
+            format!(
+                "- name: a\n  args:\n  - --entry\n  - continue/user/a\n  - --\n  - x\n  - -y # c\n  command: {shim}\n"
+            ),
+            "- name: a\n  args:\n  - -y # c\n  command: x\n",
+        ),
+        (
+            format!("- name: a\n  args:\n  - --entry\n  - continue/user/a\n  - --\n  - x\n  command: {shim} # d\n"),
+            "- name: a\n  args: []\n  command: x # d\n",
+        ),
+        (format!("- {{args: [{ours}, --no-args, --, x], command: '{shim}', name: a}}\n"), "- {command: x, name: a}\n"),
+        (
+            format!("- name: a\n  command: '{shim}'\n  args: [{ours}, --, x, -y]\n"),
+            "- name: a\n  command: x\n  args: [ -y]\n",
+        ),
+    ] {
+        let path = home.write(CONTINUE, format!("mcpServers:\n{entry}"));
+        one(home.restore(&[])).unwrap();
+        assert_eq!(read(&path), format!("mcpServers:\n{want}"));
+    }
+}
+
+#[test]
+fn another_clients_servers_in_the_same_file_stay_protected() {
+    let home = Home::new();
+    let path = home.write(
+        "home/.config/Code/User/settings.json",
+        r#"{"mcp":{"servers":{"a":{"command":"x"}}},"amp.mcpServers":{"b":{"command":"y"}},"cody.mcpServers":{"c":{"command":"z"}}}"#,
+    );
+    home.protect(&[]);
+    assert_eq!(home.states().values().filter(|s| *s == "protected").count(), 3, "{}", read(&path));
+    one(home.restore(&["cody"])).unwrap();
+    let states = home.states();
+    assert_eq!(
+        (states["a"].as_str(), states["b"].as_str(), states["c"].as_str()),
+        ("protected", "protected", "unprotected")
+    );
+    home.restore(&[]);
+    assert!(!read(&path).contains("firedoor"));
 }
 
 /// What clients do when they save: everything parsed and written again, two spaces, no byte order mark.

@@ -1,0 +1,158 @@
+//! Where files lie: directories that are elsewhere on every system, and names with a `*` in them.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+use crate::env::{Env, System};
+
+/// Most files that one `*` stands for.
+const MAX_MATCHES: usize = 256;
+
+/// Which directory a file's name is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Base {
+    Home,
+    /// Where programs of this system keep their settings: `$XDG_CONFIG_HOME` or `~/.config`, `~/Library/Application
+    /// Support`, `%APPDATA%`.
+    Config,
+    /// `$XDG_CONFIG_HOME` or `~/.config`, on every system.
+    DotConfig,
+    /// `%LOCALAPPDATA%`; elsewhere as `config`.
+    LocalData,
+    Project,
+    /// The root directory, on Windows `%ProgramData%`: the administrator's files.
+    System,
+    /// `%ProgramW6432%`, where Windows keeps programs; elsewhere nothing.
+    Programs,
+}
+
+/// A file in another place than elsewhere, on one system.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Place {
+    pub base: Base,
+    pub file: PathBuf,
+}
+
+/// Where something lies, on each system that has it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Places {
+    pub base: Base,
+    /// Relative to the base. One part may be, or begin with, a `*`.
+    pub file: PathBuf,
+    pub macos: Option<Place>,
+    pub windows: Option<Place>,
+    /// The systems that have it; without a word all.
+    pub systems: Option<Vec<System>>,
+}
+
+impl Places {
+    /// Base and file on this system, if it has it.
+    pub fn on(&self, system: System) -> Option<(Base, &Path)> {
+        if self.systems.as_ref().is_some_and(|all| !all.contains(&system)) {
+            return None;
+        }
+        let own = match system {
+            System::Linux => None,
+            System::Macos => self.macos.as_ref(),
+            System::Windows => self.windows.as_ref(),
+        };
+        Some(own.map_or((self.base, self.file.as_path()), |place| (place.base, &place.file)))
+    }
+}
+
+impl Base {
+    /// The directory, but for projects.
+    pub fn dir(self, env: &Env<'_>) -> Option<PathBuf> {
+        let home = || env.paths.home.clone();
+        // XDG Base Directory Specification: what is not absolute does not count.
+        let named = |name| env.var(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let dot = || named("XDG_CONFIG_HOME").unwrap_or_else(|| home().join(".config"));
+        match (self, env.system) {
+            (Self::Project, _) => None,
+            (Self::Home, _) => Some(home()),
+            (Self::DotConfig, _) | (Self::Config | Self::LocalData, System::Linux) => Some(dot()),
+            (Self::Config | Self::LocalData, System::Macos) => Some(home().join("Library/Application Support")),
+            (Self::Config, System::Windows) => {
+                Some(named("APPDATA").unwrap_or_else(|| home().join("AppData").join("Roaming")))
+            }
+            (Self::LocalData, System::Windows) => {
+                Some(named("LOCALAPPDATA").unwrap_or_else(|| home().join("AppData").join("Local")))
+            }
+            (Self::System, System::Windows) => named("ProgramData"),
+            (Self::Programs, System::Windows) => named("ProgramW6432"),
+            (Self::Programs, _) => None,
+            (Self::System, _) => Some(PathBuf::from("/")),
+        }
+    }
+}
+
+/// The files that a name below a directory can be, and what its `*` stands for in each. Without a `*` that is one file,
+/// whether it exists or not.
+pub(crate) fn expand(base: &Path, file: &Path) -> Vec<(PathBuf, Option<String>)> {
+    let mut dir = base.to_owned();
+    let mut parts = file.components();
+    while let Some(part) = parts.next() {
+        if !part.as_os_str().as_encoded_bytes().starts_with(b"*") {
+            dir.push(part);
+            continue;
+        }
+        let names = std::fs::read_dir(&dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let behind = parts.as_path();
+        let whole = |name: &OsStr| {
+            let path = dir.join(name);
+            // Joining nothing would make a file a directory.
+            if behind.as_os_str().is_empty() { path } else { path.join(behind) }
+        };
+        let mut found: Vec<_> = names
+            .filter_map(|name| Some((whole(&name), matched(part.as_os_str(), &name)?)))
+            .filter(|(path, _)| path.symlink_metadata().is_ok())
+            .take(MAX_MATCHES)
+            .map(|(path, star)| (path, Some(star)))
+            .collect();
+        found.sort();
+        return found;
+    }
+    vec![(dir, None)]
+}
+
+/// What the `*` at the start of a pattern stands for; all of the name when the two are the same.
+pub(crate) fn matched(pattern: &OsStr, name: &OsStr) -> Option<String> {
+    let (pattern, name) = (pattern.to_str()?, name.to_str()?);
+    match pattern.strip_prefix('*') {
+        Some(end) => name.strip_suffix(end).filter(|star| !star.is_empty()).map(str::to_owned),
+        None => (pattern == name).then(|| name.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firedoor_model::paths::Paths;
+
+    #[test]
+    fn every_system_has_its_own_directories() {
+        let vars = [("HOME", "/h"), ("APPDATA", "/r"), ("ProgramData", "/p"), ("XDG_CONFIG_HOME", "relative")];
+        let look = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());
+        for (system, base, want) in [
+            (System::Linux, Base::Config, "/h/.config"),
+            (System::Linux, Base::LocalData, "/h/.config"),
+            (System::Linux, Base::System, "/"),
+            (System::Macos, Base::Config, "/h/Library/Application Support"),
+            (System::Macos, Base::DotConfig, "/h/.config"),
+            (System::Macos, Base::System, "/"),
+            (System::Windows, Base::Config, "/r"),
+            (System::Windows, Base::LocalData, "/h/AppData/Local"),
+            (System::Windows, Base::DotConfig, "/h/.config"),
+            (System::Windows, Base::System, "/p"),
+        ] {
+            let env = Env::new(Paths::from_env(look).unwrap(), "/", look).with_system(system);
+            assert_eq!(base.dir(&env), Some(PathBuf::from(want)), "{system:?} {base:?}");
+        }
+    }
+}
