@@ -52,7 +52,7 @@ cd /home/work; export HOME=/home
 sleep 600 & VICTIM=$!
 printf 'HOME=/home\nWORK=/home/work\nSECRET=/home/.ssh/id_rsa\nSTARTUP=/home/.bashrc\nPID=%s\nTCP=9\nGOODTCP=10\nUDP=9\nUDP2=9\nTRIES=200\n' $VICTIM > settings
 (cat settings; echo BASE=1) > base; (cat settings; echo INSIDE=1) > inside
-P="read_secret list_home append_startup_file truncate_file create_in_home hard_link symbolic_link rename_out change_mode change_times root_of_process cwd_of_process listen_everywhere listen_unbound ping netlink_audit unix_pair_datagram unix_bind_abstract trace process_environment process_memory read_memory take_descriptor signal_process signal_by_pidfd signal_guardian signal_guardians_group signal_caller trace_guardian read_guardian limit_process user_namespace cloned_namespace clone_three own_table ring key_planted fault_handler personality_bits queue x32_call x32_socket call_32_bit privileged_program environment_secret exhaust_descriptors exhaust_mixed huge_blocks"
+P="read_secret list_home append_startup_file truncate_file truncate_by_open create_in_home hard_link symbolic_link rename_out change_mode change_times root_of_process cwd_of_process listen_everywhere listen_unbound ping netlink_audit unix_pair_datagram unix_bind_abstract trace process_environment process_memory read_memory take_descriptor signal_process signal_by_pidfd signal_guardian signal_guardians_group signal_caller trace_guardian read_guardian limit_process user_namespace cloned_namespace clone_three own_table ring key_planted fault_handler personality_bits queue x32_call x32_socket call_32_bit privileged_program environment_secret exhaust_descriptors exhaust_mixed huge_blocks"
 firedoor sandbox doctor
 export PROBE_API_TOKEN=x
 probes base $P > base.out

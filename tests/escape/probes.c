@@ -73,6 +73,7 @@ static void read_secret(void) { reads(setting("SECRET")); }
 static void list_home(void) { int fd = open(setting("HOME"), O_RDONLY | O_DIRECTORY); TRY(fd, "open"); char b[1024]; TRY(syscall(SYS_getdents64, fd, b, sizeof b), "getdents"); open_("listed"); }
 static void append_startup_file(void) { int fd = open(setting("STARTUP"), O_WRONLY | O_APPEND); TRY(fd, "open"); TRY(write(fd, "#\n", 2), "write"); open_("appended"); }
 static void truncate_file(void) { TRY(truncate(setting("STARTUP"), 1), "truncate"); open_("truncated"); }
+static void truncate_by_open(void) { TRY(open(setting("STARTUP"), O_ACCMODE | O_TRUNC), "open"); open_("truncated, opened for neither reading nor writing"); }
 static void create_in_home(void) { char p[300]; snprintf(p, sizeof p, "%s/planted", setting("HOME")); int fd = open(p, O_CREAT | O_WRONLY, 0600); TRY(fd, "open"); unlink(p); open_("created"); }
 static void hard_link(void) { char p[300]; snprintf(p, sizeof p, "%s/hard%d", setting("WORK"), getpid()); TRY(link(setting("SECRET"), p), "link"); reads(p); }
 static void symbolic_link(void) { char p[300]; snprintf(p, sizeof p, "%s/soft%d", setting("WORK"), getpid()); TRY(symlink(setting("SECRET"), p), "symlink"); reads(p); }
@@ -342,7 +343,7 @@ static void exhaust_descriptors(void) { /* the same with descriptors passed on *
 
 #define P(name) {#name, name}
 static struct { const char *name; void (*run)(void); } probes[] = {
-    P(read_secret), P(list_home), P(append_startup_file), P(truncate_file), P(create_in_home), P(hard_link), P(symbolic_link), P(rename_out), P(change_mode), P(change_mode_at), P(change_times), P(change_owner), P(change_attribute), P(device_memory), P(root_of_process), P(cwd_of_process),
+    P(read_secret), P(list_home), P(append_startup_file), P(truncate_file), P(truncate_by_open), P(create_in_home), P(hard_link), P(symbolic_link), P(rename_out), P(change_mode), P(change_mode_at), P(change_times), P(change_owner), P(change_attribute), P(device_memory), P(root_of_process), P(cwd_of_process),
     P(tcp_local), P(tcp_multipath), P(tcp_v6_mapped), P(tcp_unspecified), P(tcp_fast_open), P(tcp_fast_open_message), P(tcp_fast_open_messages), P(tcp_fast_open_connect), P(route_header), P(source_route), P(udp_sendto), P(udp_connect), P(udp_sendmsg), P(udp_sendmmsg), P(udp_unspecified_family), P(udp_reconnected), P(udp_from_v6), P(ping), P(listen_everywhere), P(listen_unbound), P(udp_port), P(vsock), P(crypto_socket), P(netlink_audit), P(netlink_events),
     P(unix_stream), P(unix_relative), P(unix_linked), P(unix_datagram), P(unix_pair_datagram), P(unix_pair_raw), P(unix_abstract), P(unix_bind_abstract),
     P(race_port), P(race_unix_path), P(race_unix_family), P(race_unix_link), P(race_own_socket), P(race_message_name), P(race_messages_name), P(race_message_blocks), P(race_message_control), P(race_descriptor), P(race_address),

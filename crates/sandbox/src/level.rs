@@ -138,7 +138,11 @@ pub(crate) fn missing_from(abi: u32, judged: bool) -> Vec<String> {
         out.push("Landlock 2 (Linux 5.19): renames across directories fail, which breaks npm".to_owned());
     }
     if abi < ABI_TRUNCATE {
-        out.push("Landlock 3 (Linux 6.2): files outside the grants can be truncated by path".to_owned());
+        out.push(if judged {
+            "Landlock 3 (Linux 6.2): truncation by path is judged by the guardian alone".to_owned()
+        } else {
+            "Landlock 3 (Linux 6.2): no file can be truncated by path, granted or not".to_owned()
+        });
     }
     if abi < ABI_TCP {
         out.push("Landlock 4 (Linux 6.7): TCP is denied by the seccomp filter alone".to_owned());

@@ -1,10 +1,21 @@
-//! Modes and times of files, which Landlock does not govern: changed by the guardian, below writable grants only.
+//! Modes and times of files, which Landlock does not govern, and lengths of files by path, which it governs from Linux 6.2
+//! on: changed by the guardian, below writable grants only.
 //!
 //! The path is resolved once, as the caller would resolve it; what is judged and what is changed is the same open file.
 
-use std::{fs, os::fd::AsFd, path::PathBuf};
+use std::{
+    fs,
+    os::fd::{AsFd, OwnedFd},
+    path::PathBuf,
+};
 
-use nix::{errno::Errno, libc, sys::stat::fstat};
+use nix::{
+    errno::Errno,
+    fcntl::{OFlag, open},
+    libc,
+    sys::stat::{Mode, fstat},
+    unistd::{Pid, ftruncate},
+};
 
 use crate::{
     network::caller::Caller,
@@ -17,12 +28,13 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writable(Vec<PathBuf>);
 
-/// A new mode, or new times.
+/// A new mode, new times, or a new length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Mode(u32),
     /// Of access and modification; `None`: now.
     Times(Option<[libc::timespec; 2]>),
+    Length(i64),
 }
 
 /// What a call names.
@@ -86,12 +98,28 @@ impl Writable {
             Change::Mode(_) if kind == Kind::Symlink => Err(Errno::EOPNOTSUPP),
             Change::Mode(mode) => sys::change_mode(file.as_fd(), mode & 0o7777),
             Change::Times(times) => sys::change_times(file.as_fd(), times.as_ref()),
+            Change::Length(_) if kind == Kind::Directory => Err(Errno::EISDIR),
+            Change::Length(length) => cut(&file, length, caller.thread),
         };
         done.map(|()| Answer::Done)
     }
 }
 
-/// Reads the arguments of the calls that change modes or times; `None` for others.
+/// Gives a file another length.
+fn cut(file: &OwnedFd, length: i64, caller: Pid) -> nix::Result<()> {
+    // Opening anything else may do more than open.
+    if fstat(file)?.st_mode & libc::S_IFMT != libc::S_IFREG {
+        return Err(Errno::EINVAL);
+    }
+    // Ours is not the caller's.
+    if u64::try_from(length).is_ok_and(|l| l > sys::file_size_limit(caller).unwrap_or(0)) {
+        return Err(Errno::EFBIG);
+    }
+    let flags = OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    ftruncate(open(&paths::own(file.as_fd()), flags, Mode::empty())?, length)
+}
+
+/// Reads the arguments of the calls that change modes, times or lengths; `None` for others.
 fn decode(
     number: i64,
     [a, b, c, d, ..]: [u64; 6],
@@ -104,6 +132,8 @@ fn decode(
     let follow = |flags: u64| int(flags) & libc::AT_SYMLINK_NOFOLLOW == 0;
     let known = |flags: u64, all: i32| if int(flags) & !all == 0 { Ok(()) } else { Err(Errno::EINVAL) };
     Some(match number {
+        libc::SYS_truncate if b.cast_signed() < 0 => Err(Errno::EINVAL),
+        libc::SYS_truncate => Ok((here(a), Change::Length(b.cast_signed()))),
         libc::SYS_fchmod => Ok((Target::Descriptor(int(a)), mode(b))),
         libc::SYS_fchmodat => Ok((at(a, b, true), mode(c))),
         libc::SYS_fchmodat2 => known(d, libc::AT_SYMLINK_NOFOLLOW).map(|()| (at(a, b, follow(d)), mode(c))),
@@ -172,6 +202,8 @@ mod tests {
             (libc::SYS_fchmodat2, [5, 7, 0o600, 0x4000], Some(Err(Errno::EINVAL))),
             (libc::SYS_utimensat, [5, 7, 0, nofollow], Some(Ok((path(5, false), Change::Times(None))))),
             (libc::SYS_utimensat, [5, 0, 0, 0], Some(Ok((Target::Descriptor(5), Change::Times(None))))),
+            (libc::SYS_truncate, [7, 5, 0, 0], Some(Ok((path(libc::AT_FDCWD, true), Change::Length(5))))),
+            (libc::SYS_truncate, [7, u64::MAX, 0, 0], Some(Err(Errno::EINVAL))),
             (libc::SYS_connect, [5, 0, 0, 0], None),
         ] {
             assert_eq!(of(number, args), want, "{number} {args:?}");

@@ -39,7 +39,7 @@ use crate::{
     procfs,
     quota::Quota,
     reap, script,
-    seccomp::{self, Arch, Listener, Logged, Reach, Scope, Table},
+    seccomp::{self, Arch, Listener, Logged, Reach, Scope},
     server::{Plan, Stdio},
     sys::{self, Vector},
     tree::Tree,
@@ -202,15 +202,14 @@ fn plan(step: &Step, observe: bool, machine: Machine) -> Result<Planned<'_>, Spa
     if observe && !filter.is_listed() {
         return Err(SpawnError::Unobservable);
     }
-    let table = if observe { Table::observing() } else { Table::built_in() };
-    let table = table.map_err(|e| SpawnError::Table(e.to_string()))?.for_signals(landlock.number >= ABI_SCOPE);
     let arch = Arch::native().ok_or_else(|| SpawnError::Table("it has no numbers for this architecture".into()))?;
-    let compiled = |scope| seccomp::compile(&table, arch, scope).map_err(|e| SpawnError::Table(e.to_string()));
+    let compiled = |scope| seccomp::compile(arch, scope).map_err(|e| SpawnError::Table(e.to_string()));
+    let trees = reach.is_some() && !edited.is_empty();
+    let scope = Scope { reach: filter, trees, landlock: landlock.number, observed: observe };
     // An install step without its proxy is of no use; a server without a network, that writes to no tree, may be.
-    let offline = Scope { reach: Reach::None, trees: false };
+    let offline = Scope { reach: Reach::None, trees: false, observed: false, ..scope };
     let fallback = if filter.is_listed() { Some(compiled(offline)?) } else { None };
-    let scope = Scope { reach: filter, trees: reach.is_some() && !edited.is_empty() };
-    let observed = observe.then(|| Logged::of(&table, arch, scope));
+    let observed = observe.then(|| Logged::of(arch, scope));
     let filter = compiled(scope)?;
 
     let program = c_string("the program", step.program.as_os_str())?;

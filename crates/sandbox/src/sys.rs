@@ -231,6 +231,14 @@ pub(crate) fn take_turns(listener: BorrowedFd<'_>) {
     unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS as _, SYNC_WAKE_UP) };
 }
 
+/// How large the files of a process may become (`RLIMIT_FSIZE`).
+pub(crate) fn file_size_limit(process: Pid) -> nix::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: nothing is set, and `limit` is valid for writing.
+    let result = unsafe { libc::prlimit(process.as_raw(), libc::RLIMIT_FSIZE, std::ptr::null(), &raw mut limit) };
+    Errno::result(result).map(|_| limit.rlim_cur)
+}
+
 /// `SO_DOMAIN` of a socket, such as `AF_INET`.
 pub(crate) fn socket_domain(socket: BorrowedFd<'_>) -> nix::Result<c_int> {
     socket_option(socket, libc::SO_DOMAIN)

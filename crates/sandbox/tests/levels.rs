@@ -6,12 +6,17 @@
 mod common;
 
 use std::{
+    fs,
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
 };
 
 use common::{Setup, users};
-use firedoor_model::{launch::Network, network::Hosts};
+use firedoor_model::{
+    launch::{Access, Network},
+    limits::Limits,
+    network::Hosts,
+};
 use serde_json::Value;
 
 /// Words for the machine, level, what is judged, a part of what is missing, and what signals to outside meet.
@@ -20,7 +25,7 @@ const MACHINES: &[(&[&str], &str, bool, &str, &str)] = &[
     (&["landlock=5"], "partial", true, "signals are judged by the guardian alone", "EPERM"),
     (&["landlock=4"], "partial", true, "signals are judged by the guardian alone", "EPERM"),
     (&["landlock=3"], "partial", true, "TCP is denied by the seccomp filter alone", "EPERM"),
-    (&["landlock=2"], "partial", true, "can be truncated by path", "EPERM"),
+    (&["landlock=2"], "partial", true, "truncation by path is judged by the guardian alone", "EPERM"),
     (&["landlock=1"], "partial", true, "renames across directories fail, which breaks npm", "EPERM"),
     (&["no-notification"], "offline", false, "does not hand system calls", "EPERM"),
     (&["no-descriptors"], "offline", false, "does not hand system calls", "EPERM"),
@@ -96,6 +101,75 @@ fn a_lesser_machine_gives_less_and_says_so() {
         }
         let _ = bystander.kill();
         let _ = bystander.wait();
+    }
+}
+
+/// Nothing outside the grants can be emptied, whichever version governs truncation.
+#[test]
+fn files_are_truncated_where_granted_only() {
+    let newest = newest();
+    let protected: toml::Table = toml::from_str(include_str!("../../../profiles/sandbox/protected.toml")).unwrap();
+    for user in users() {
+        for (words, by_path, opened) in [
+            (&["landlock=1"][..], "ok", "EACCES"),
+            (&["landlock=2"], "ok", "EACCES"),
+            (&["landlock=3"], "ok", "ok"),
+            (&["landlock=2", "no-notification"], "EACCES", "EACCES"),
+        ] {
+            let landlock: u32 = words[0].strip_prefix("landlock=").unwrap().parse().unwrap();
+            assert!(landlock <= newest, "NOT TESTED: this kernel has Landlock {newest}");
+            let mut setup = Setup::new(user);
+            setup.step.confinement.network = Network::Hosts(Hosts::default());
+            setup.step.confinement.protected = protected["tree"].clone().try_into().unwrap();
+            setup.step.confinement.limits = Limits { file_size: Some("1MiB".parse().unwrap()), ..Limits::default() };
+            for dir in ["read", "written", "edited", "closed", "edited/.git"] {
+                fs::create_dir_all(setup.dir().join(dir)).unwrap();
+                for file in ["a", "b", "c", "d", "config"] {
+                    fs::write(setup.dir().join(dir).join(file), "text").unwrap();
+                }
+            }
+            setup.grant("read", Access::Read);
+            setup.grant("written", Access::Write);
+            setup.grant("edited", Access::Edit);
+            setup.own_everything();
+            let edited = |granted: &'static str| if words.len() > 1 { "EACCES" } else { granted };
+            let rows = [
+                ("cutbypath", "closed/a", "EACCES"),
+                ("cutbypath", "read/a", "EACCES"),
+                ("cutbypath", "read", if by_path == "ok" { "EACCES" } else { by_path }),
+                ("cutbypath", "edited/.git/config", "EACCES"),
+                ("openandcut", "closed/b", "EACCES"),
+                ("openandcut", "read/b", "EACCES"),
+                ("opennothingandcut", "closed/c", "EACCES"),
+                ("opennothingandcut", "read/c", "EACCES"),
+                ("createandcut", "closed/d", "EACCES"),
+                ("createandcut", "read/d", "EACCES"),
+                ("growbypath", "written/a", if by_path == "ok" { "EFBIG" } else { by_path }),
+                ("cutbypath", "written/a", by_path),
+                ("openandcut", "written/b", opened),
+                ("createandcut", "written/c", "ok"),
+                ("cutbypath", "edited/a", edited("ok")),
+                ("createandcut", "edited/c", edited("ok")),
+            ];
+            // The kernel answers this one with a signal, where it is asked.
+            let rows = rows.into_iter().filter(|(kind, ..)| landlock < 3 || *kind != "growbypath");
+            let rows: Vec<(String, &str)> =
+                rows.map(|(kind, name, want)| (format!("{kind}:{}", setup.dir().join(name).display()), want)).collect();
+            setup.step.args = ["probe".to_owned()]
+                .into_iter()
+                .chain(rows.iter().map(|(probe, _)| probe.clone()))
+                .map(Into::into)
+                .collect();
+            let (output, errors) = setup.run(words);
+            let want: String = rows.iter().map(|(probe, want)| format!("{probe}={want}\n")).collect();
+            assert_eq!(output, want, "{words:?} as {user:?}: {errors}");
+            for dir in ["closed", "read", "edited/.git"] {
+                for file in fs::read_dir(setup.dir().join(dir)).unwrap() {
+                    let file = file.unwrap().path();
+                    assert_eq!(fs::metadata(&file).unwrap().len(), 4, "{words:?}: {}", file.display());
+                }
+            }
+        }
     }
 }
 

@@ -49,6 +49,18 @@ fn socket(domain: i32, kind: i32, protocol: i32) -> io::Result<i32> {
     check(fd.into()).map(|()| fd)
 }
 
+fn cut(path: &str, length: i64) -> io::Result<()> {
+    let path = std::ffi::CString::new(path)?;
+    // SAFETY: a C string and an integer.
+    check(unsafe { libc::truncate(path.as_ptr(), length) }.into())
+}
+
+fn open_and_cut(path: &str, how: i32) -> io::Result<()> {
+    let path = std::ffi::CString::new(path)?;
+    // SAFETY: a C string and integers.
+    check(unsafe { libc::open(path.as_ptr(), how | libc::O_TRUNC) }.into())
+}
+
 fn probe(kind: &str, argument: &str) -> io::Result<()> {
     if let Some(result) = crate::resources::probe(kind, argument).or_else(|| crate::signals::probe(kind, argument)) {
         return result;
@@ -59,6 +71,12 @@ fn probe(kind: &str, argument: &str) -> io::Result<()> {
         "list" => fs::read_dir(argument).map(drop),
         "write" => fs::write(argument, "x"),
         "truncate" => fs::OpenOptions::new().append(true).open(argument)?.set_len(0),
+        "cutbypath" => cut(argument, 0),
+        "growbypath" => cut(argument, 1 << 30),
+        "openandcut" => open_and_cut(argument, libc::O_RDONLY),
+        // Neither for reading nor for writing, which the kernel takes for ioctl(2).
+        "opennothingandcut" => open_and_cut(argument, libc::O_ACCMODE),
+        "createandcut" => fs::File::create(argument).map(drop),
         "mkdir" => fs::create_dir(argument),
         "rename" => fs::rename(argument, format!("{argument}.renamed")),
         "remove" => fs::remove_file(argument),

@@ -2,7 +2,7 @@
 
 use nix::libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter};
 
-use super::TableError;
+use super::TooLong;
 
 /// Longest program the kernel takes (`BPF_MAXINSNS`, linux/bpf_common.h).
 const MAX_INSTRUCTIONS: usize = 4096;
@@ -76,16 +76,16 @@ impl Assembler {
     }
 
     /// Resolves the labels. Jumps lead forward by at most 255 instructions.
-    pub fn assemble(&self) -> Result<Vec<sock_filter>, TableError> {
+    pub fn assemble(&self) -> Result<Vec<sock_filter>, TooLong> {
         if self.lines.len() > MAX_INSTRUCTIONS {
-            return Err(TableError::TooLong(self.lines.len()));
+            return Err(TooLong(self.lines.len()));
         }
         let distance = |from: usize, to: Label| {
             let target = self.labels.get(to.0).copied().flatten();
             let distance = target.and_then(|t| t.checked_sub(from + 1));
-            distance.and_then(|d| u8::try_from(d).ok()).ok_or(TableError::TooLong(from))
+            distance.and_then(|d| u8::try_from(d).ok()).ok_or(TooLong(from))
         };
-        let code16 = |code: u32| u16::try_from(code).map_err(|_| TableError::TooLong(0));
+        let code16 = |code: u32| u16::try_from(code).map_err(|_| TooLong(0));
         let encode = |(at, line): (usize, &Line)| {
             Ok(match *line {
                 Line::Plain { code, k } => sock_filter { code: code16(code)?, jt: 0, jf: 0, k },

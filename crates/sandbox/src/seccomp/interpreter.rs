@@ -3,13 +3,13 @@
 use nix::libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter};
 
 /// What a filter is shown of a call.
-pub(super) struct Call {
+pub(super) struct Shown {
     pub number: u32,
     pub arch: u32,
     pub args: [u64; 6],
 }
 
-impl Call {
+impl Shown {
     /// `struct seccomp_data` in memory, little-endian.
     fn bytes(&self) -> Vec<u8> {
         let mut out = self.number.to_le_bytes().to_vec();
@@ -21,7 +21,7 @@ impl Call {
 }
 
 /// Runs a filter to its return value. Panics on what the kernel's verifier would refuse.
-pub(super) fn run(program: &[sock_filter], call: &Call) -> u32 {
+pub(super) fn run(program: &[sock_filter], call: &Shown) -> u32 {
     let data = call.bytes();
     let mut accumulator = 0u32;
     let mut at = 0;

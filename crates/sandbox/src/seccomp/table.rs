@@ -1,16 +1,12 @@
-//! The table of rules as it stands in `profiles/seccomp/linux.toml`, which also explains its fields.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! The rules of `profiles/seccomp/linux.toml`, which also explains them, as this crate's build has written them.
 
 use nix::libc;
-use serde::Deserialize;
 
-/// The table in this build.
-const SOURCE: &str = include_str!("../../../../profiles/seccomp/linux.toml");
+/// Every call that a rule names.
+pub(super) const CALLS: &[(&str, Call)] = include!(concat!(env!("OUT_DIR"), "/calls.rs"));
 
 /// What a server may reach, as far as the filter is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reach {
     /// No network.
     None,
@@ -28,7 +24,7 @@ impl Reach {
     }
 
     /// Whether a rule for servers with this network holds for those with `other`.
-    pub fn covers(self, other: Self) -> bool {
+    fn covers(self, other: Self) -> bool {
         self == other || (self, other) == (Self::Listed, Self::ListedMusl)
     }
 }
@@ -39,76 +35,60 @@ pub(crate) struct Scope {
     pub reach: Reach,
     /// Whether the guardian writes to granted trees in the server's stead.
     pub trees: bool,
+    /// Version of the Landlock that governs it.
+    pub landlock: u32,
+    /// Whether what it does is written down.
+    pub observed: bool,
 }
 
-/// The table is not what it must be.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TableError {
-    #[error("it is not valid TOML of the expected form: {0}")]
-    Form(#[from] toml::de::Error),
-    #[error("a rule names {0:?}, which is not in [numbers]")]
-    NoNumber(String),
-    #[error("[numbers] lists {0:?}, which no rule names")]
-    Unused(String),
-    #[error("{0:?} and {1:?} have the same number")]
-    SameNumber(String, String),
-    #[error("a rule for {0:?} tests argument {1}, but system calls have arguments 0 to 5")]
-    Argument(String, u8),
-    #[error("a rule for {0:?} compares with {1:#x}, which lies outside its mask {2:#x} and so is never found")]
-    OutsideMask(String, u32, u32),
-    #[error("a rule for {0:?} has an empty list")]
-    EmptyList(String),
-    #[error("the program is too long for a filter or for one of its jumps ({0})")]
-    TooLong(usize),
+/// A call, with its number where an architecture has it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    pub x86_64: Option<u32>,
+    pub aarch64: Option<u32>,
+    /// The first whose conditions hold decides.
+    pub rules: &'static [Rule],
 }
 
-/// Number of a call on one architecture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Number {
-    /// It has this number.
-    Is(u32),
-    /// The architecture has no such call.
-    Lacks(Absent),
+impl Call {
+    /// The rules that hold for one server, in order.
+    pub fn rules(self, scope: Scope) -> impl Iterator<Item = &'static Rule> + Clone {
+        self.rules.iter().filter(move |rule| rule.holds_for(scope))
+    }
 }
 
-/// The word `absent`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Absent {
-    /// A decision, not an oversight.
-    Absent,
+/// One rule of a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    pub network: Option<Reach>,
+    /// Only for servers whose granted trees the guardian writes to.
+    pub trees: bool,
+    /// Only under a Landlock older than this.
+    pub landlock_before: Option<u32>,
+    pub when: &'static [Condition],
+    pub action: Action,
 }
 
-/// Numbers of one call. Both architectures are required.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Numbers {
-    pub x86_64: Number,
-    pub aarch64: Number,
+impl Rule {
+    fn holds_for(&self, scope: Scope) -> bool {
+        self.network.is_none_or(|network| network.covers(scope.reach))
+            && (scope.trees || !self.trees)
+            && self.landlock_before.is_none_or(|version| scope.landlock < version)
+            && (scope.observed || self.action != Action::Log)
+    }
 }
 
 /// What happens to a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) enum Action {
-    #[serde(rename = "allow")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
     Allow,
-    #[serde(rename = "kill")]
-    Kill,
-    #[serde(rename = "notify")]
     Notify,
     /// The guardian writes it down and lets it go on. For observed servers only.
-    #[serde(rename = "log")]
     Log,
-    #[serde(rename = "pretend")]
     Pretend,
-    #[serde(rename = "EPERM")]
     NotPermitted,
-    #[serde(rename = "EACCES")]
     AccessDenied,
-    #[serde(rename = "ENOSYS")]
     NoSuchCall,
-    #[serde(rename = "EOPNOTSUPP")]
     NotSupported,
 }
 
@@ -118,7 +98,6 @@ impl Action {
         let errno = |e: i32| libc::SECCOMP_RET_ERRNO | (e.unsigned_abs() & libc::SECCOMP_RET_DATA);
         match self {
             Self::Allow => libc::SECCOMP_RET_ALLOW,
-            Self::Kill => libc::SECCOMP_RET_KILL_PROCESS,
             Self::Notify | Self::Log => libc::SECCOMP_RET_USER_NOTIF,
             Self::Pretend => errno(0),
             Self::NotPermitted => errno(libc::EPERM),
@@ -130,120 +109,11 @@ impl Action {
 }
 
 /// One condition on the low half of an argument.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Condition {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Condition {
     pub arg: u8,
-    #[serde(default = "all_bits")]
     pub mask: u32,
-    #[serde(flatten)]
     pub test: Test,
-}
-
-fn all_bits() -> u32 {
-    u32::MAX
-}
-
-/// What the masked argument must be.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Test {
-    /// One of these.
-    Is(Vec<u32>),
-    /// None of these.
-    Not(Vec<u32>),
-}
-
-impl Test {
-    pub fn values(&self) -> &[u32] {
-        match self {
-            Self::Is(values) | Self::Not(values) => values,
-        }
-    }
-}
-
-/// One rule.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Rule {
-    pub calls: Vec<String>,
-    pub network: Option<Reach>,
-    /// Only for servers whose granted trees the guardian writes to.
-    #[serde(default)]
-    pub trees: bool,
-    /// The rule holds only where Landlock does not keep signals inside the sandbox.
-    #[serde(default)]
-    pub unscoped: bool,
-    #[serde(default)]
-    pub when: Vec<Condition>,
-    pub action: Action,
-    /// For readers of the file; required so that no row is without one.
-    #[serde(rename = "reason")]
-    pub _reason: String,
-}
-
-/// The whole table, checked.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Table {
-    pub numbers: BTreeMap<String, Numbers>,
-    #[serde(rename = "rule")]
-    pub rules: Vec<Rule>,
-}
-
-impl Table {
-    /// The table in this build, for servers that are not observed.
-    pub fn built_in() -> Result<Self, TableError> {
-        let mut table = Self::observing()?;
-        table.rules.retain(|r| r.action != Action::Log);
-        Ok(table)
-    }
-
-    /// The same without what is only needed where signals are not kept inside the sandbox.
-    pub fn for_signals(mut self, scoped: bool) -> Self {
-        self.rules.retain(|r| !(scoped && r.unscoped));
-        self
-    }
-
-    /// The table in this build, for observed servers.
-    pub fn observing() -> Result<Self, TableError> {
-        Self::parse(SOURCE)
-    }
-
-    /// Reads and checks a table.
-    pub fn parse(text: &str) -> Result<Self, TableError> {
-        let table: Self = toml::from_str(text)?;
-        table.check_numbers()?;
-        for rule in &table.rules {
-            for name in &rule.calls {
-                for condition in &rule.when {
-                    condition.check(name)?;
-                }
-            }
-        }
-        Ok(table)
-    }
-
-    fn check_numbers(&self) -> Result<(), TableError> {
-        let named: BTreeSet<&String> = self.rules.iter().flat_map(|r| &r.calls).collect();
-        if let Some(name) = named.iter().find(|name| !self.numbers.contains_key(**name)) {
-            return Err(TableError::NoNumber((*name).clone()));
-        }
-        if let Some(name) = self.numbers.keys().find(|name| !named.contains(name)) {
-            return Err(TableError::Unused(name.clone()));
-        }
-        for of in [|n: &Numbers| n.x86_64, |n: &Numbers| n.aarch64] {
-            let mut seen: BTreeMap<u32, &String> = BTreeMap::new();
-            for (name, numbers) in &self.numbers {
-                if let Number::Is(number) = of(numbers)
-                    && let Some(other) = seen.insert(number, name)
-                {
-                    return Err(TableError::SameNumber(other.clone(), name.clone()));
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Condition {
@@ -251,77 +121,49 @@ impl Condition {
     pub fn holds(&self, args: &[u64; 6]) -> bool {
         let argument = args.get(usize::from(self.arg)).copied().unwrap_or_default();
         let low = (argument & 0xffff_ffff) as u32 & self.mask;
-        match &self.test {
+        match self.test {
             Test::Is(values) => values.contains(&low),
             Test::Not(values) => !values.contains(&low),
         }
     }
+}
 
-    fn check(&self, call: &str) -> Result<(), TableError> {
-        if self.arg > 5 {
-            return Err(TableError::Argument(call.to_owned(), self.arg));
-        }
-        if self.test.values().is_empty() {
-            return Err(TableError::EmptyList(call.to_owned()));
-        }
-        match self.test.values().iter().find(|v| **v & !self.mask != 0) {
-            Some(value) => Err(TableError::OutsideMask(call.to_owned(), *value, self.mask)),
-            None => Ok(()),
+/// What the masked argument must be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Test {
+    /// One of these.
+    Is(&'static [u32]),
+    /// None of these.
+    Not(&'static [u32]),
+}
+
+impl Test {
+    pub fn values(self) -> &'static [u32] {
+        match self {
+            Self::Is(values) | Self::Not(values) => values,
         }
     }
+}
+
+/// The call of that name.
+#[cfg(test)]
+pub(super) fn call(name: &str) -> Call {
+    CALLS.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("{name} is not in the table")).1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refusal(text: &str) -> String {
-        Table::parse(text).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn faults_are_refused() {
-        let rule = |rest: &str| {
-            format!(
-                "[numbers]\na = {{ x86_64 = 1, aarch64 = \"absent\" }}\n[[rule]]\ncalls = [\"a\"]\naction = \"EPERM\"\nreason = \"r\"\n{rest}"
-            )
-        };
-        assert!(Table::parse(&rule("")).is_ok());
-        for (text, want) in [
-            (rule("[[rule]]\ncalls = [\"b\"]\naction = \"EPERM\"\nreason = \"r\""), "\"b\", which is not in [numbers]"),
-            (rule("when = [{ arg = 6, is = [1] }]"), "argument 6"),
-            (rule("when = [{ arg = 0, is = [] }]"), "empty list"),
-            (rule("when = [{ arg = 0, mask = 0xf, is = [0x10] }]"), "outside its mask"),
-            (rule("when = [{ arg = 0, is = [1], not = [2] }]"), "TOML"),
-            (rule("when = [{ arg = 0, equals = [1] }]"), "TOML"),
-            (rule("network = \"all\""), "TOML"),
-            (rule("").replace("EPERM", "EWHAT"), "TOML"),
-            (rule("").replace("reason", "because"), "TOML"),
-            (rule("").replace(", aarch64 = \"absent\"", ""), "TOML"),
-            (rule("").replace("\"absent\"", "\"unknown\""), "TOML"),
-            (rule("").replace("[[rule]]", "b = { x86_64 = 2, aarch64 = 2 }\n[[rule]]"), "no rule names"),
-            (
-                rule("")
-                    .replace("[[rule]]", "b = { x86_64 = 1, aarch64 = 2 }\n[[rule]]")
-                    .replace("[\"a\"]", "[\"a\", \"b\"]"),
-                "same number",
-            ),
-        ] {
-            let got = refusal(&text);
-            assert!(got.contains(want), "{text}\n{got}");
-        }
-    }
-
     /// The numbers of this machine's architecture are those of `libc`.
     #[test]
     fn numbers_are_those_of_libc() {
-        let table = Table::built_in().unwrap();
         let mut checked = 0;
         macro_rules! check {
             ($($name:ident = $number:ident),* $(,)?) => {$(
-                let numbers = table.numbers.get(stringify!($name)).unwrap();
-                let ours = if cfg!(target_arch = "x86_64") { numbers.x86_64 } else { numbers.aarch64 };
-                assert_eq!(ours, Number::Is(u32::try_from(libc::$number).unwrap()), stringify!($name));
+                let Call { x86_64, aarch64, .. } = call(stringify!($name));
+                let ours = if cfg!(target_arch = "x86_64") { x86_64 } else { aarch64 };
+                assert_eq!(ours, Some(u32::try_from(libc::$number).unwrap()), stringify!($name));
                 checked += 1;
             )*};
         }
@@ -463,6 +305,6 @@ mod tests {
         // `libc` has no number yet for what is newest.
         let newer = ["file_setattr", "open_tree_attr", "removexattrat", "setxattrat"];
         let absent = if cfg!(target_arch = "x86_64") { 0 } else { 19 };
-        assert_eq!(checked + newer.len() + absent, table.numbers.len());
+        assert_eq!(checked + newer.len() + absent, CALLS.len());
     }
 }

@@ -8,7 +8,6 @@ use crate::{network::caller::Caller, paths::Named};
 #[derive(Debug)]
 pub(super) enum Call {
     Open { file: Named, flags: i32, mode: u32 },
-    Truncate { file: Named, length: i64 },
     MakeDirectory { at: Named, mode: u32 },
     MakeNode { at: Named, mode: u32 },
     Remove { at: Named, directory: bool },
@@ -27,10 +26,6 @@ pub(super) fn decode(caller: &Caller<'_>, number: i64, [a, b, c, d, e, _]: [u64;
     let call = || {
         Ok(Some(match number {
             libc::SYS_openat => Call::Open { file: at(a, b)?, flags: int(c), mode: unsigned(d) },
-            libc::SYS_truncate => {
-                let file = Named::of(caller, libc::AT_FDCWD, caller.read_string(a)?)?;
-                Call::Truncate { file, length: b.cast_signed() }
-            }
             libc::SYS_mkdirat => Call::MakeDirectory { at: at(a, b)?, mode: unsigned(c) },
             libc::SYS_mknodat => Call::MakeNode { at: at(a, b)?, mode: unsigned(c) },
             libc::SYS_unlinkat => match int(c) {

@@ -122,7 +122,6 @@ impl Trees {
     fn perform(&self, call: Call, mask: impl Fn() -> nix::Result<Mode>) -> nix::Result<Answer> {
         match call {
             Call::Open { file, flags, mode } => open::open(self, file, flags, mode, mask),
-            Call::Truncate { file, length } => open::truncate(self, &file, length),
             Call::MakeDirectory { at, mode } => change::make_directory(self, &at, mode, mask),
             Call::MakeNode { at, mode } => change::make_node(self, &at, mode, mask),
             Call::Remove { at, directory } => change::remove(self, &at, directory),

@@ -1,12 +1,11 @@
-//! Opening files to write, and truncating them.
+//! Opening files to write.
 
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::{
     errno::Errno,
     fcntl::{FcntlArg, OFlag, fcntl, open as open_at_path, openat, readlinkat},
-    sys::stat::{Mode, SFlag},
-    unistd::ftruncate,
+    sys::stat::Mode,
 };
 
 use super::{
@@ -134,22 +133,4 @@ fn nameless(
     }
     let file = masked(mask()?, || openat(&found.fd, ".", wanted.ours() - OFlag::O_NOFOLLOW, wanted.mode))?;
     Ok(wanted.answer(wanted.waiting_again(file)?))
-}
-
-/// `truncate(2)`.
-pub(super) fn truncate(trees: &Trees, file: &Named, length: i64) -> nix::Result<Answer> {
-    let Ok(found) = file.resolve(true) else { return Ok(Answer::Kernel) };
-    let (kind, stat) = spot::kind(&found.fd)?;
-    if SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT != SFlag::S_IFREG || length < 0 {
-        return Ok(Answer::Kernel);
-    }
-    match trees.judge(&found.path, kind) {
-        Verdict::Outside => Ok(Answer::Kernel),
-        Verdict::Protected => Ok(Answer::Protected(found.path)),
-        Verdict::Open => {
-            let flags = OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-            let file = open_at_path(&paths::own(found.fd.as_fd()), flags, Mode::empty())?;
-            ftruncate(&file, length).map(|()| Answer::Done)
-        }
-    }
 }
