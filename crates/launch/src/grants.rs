@@ -109,7 +109,8 @@ impl Grants {
 
     /// The sandbox adds up what several grants of one path allow, so a weaker one beside a stronger one is noise.
     fn push(&mut self, grant: Grant) {
-        match self.grants.iter_mut().find(|g| g.path == grant.path) {
+        // Compared as text: the same path written in two ways is opened twice, which changes nothing.
+        match self.grants.iter_mut().find(|g| g.path.as_os_str() == grant.path.as_os_str()) {
             Some(there) => there.access = there.access.max(grant.access),
             None => self.grants.push(grant),
         }

@@ -86,43 +86,50 @@ pub(crate) struct Cut {
     pub(crate) notes: Vec<String>,
 }
 
-/// Real paths that were looked up; none for what does not exist. The protected places share most of their parents.
-type Known = HashMap<PathBuf, Option<PathBuf>>;
-
 /// The real path of `path`, as far as it exists.
 fn real(path: &Path) -> PathBuf {
-    real_among(path, &mut Known::new())
-}
-
-fn real_among(path: &Path, known: &mut Known) -> PathBuf {
     for at in path.ancestors() {
-        // Most places do not exist, which one look tells; canonicalize takes one for each of their parents.
-        let look = || fs::symlink_metadata(at).and_then(|_| fs::canonicalize(at)).ok();
-        if let Some(found) = known.entry(at.to_owned()).or_insert_with(look) {
+        if let Ok(found) = fs::canonicalize(at) {
             return path.strip_prefix(at).map_or_else(|_| found.clone(), |rest| found.join(rest));
         }
     }
     path.to_owned()
 }
 
+/// Places as they stand, links in their parents resolved, and what they lead to where they are links themselves: both count,
+/// the link so that it is not replaced.
+fn both(places: &[String], home: &Path) -> Vec<PathBuf> {
+    // They share most of their parents. Of a parent that does not exist nothing does.
+    let mut parents: HashMap<PathBuf, (PathBuf, bool)> = HashMap::new();
+    let mut out = Vec::with_capacity(places.len());
+    for place in places.iter().map(|p| profile_path(p, home)) {
+        let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
+            out.push(place);
+            continue;
+        };
+        if !parents.contains_key(parent) {
+            let found = fs::canonicalize(parent);
+            let there = found.is_ok();
+            parents.insert(parent.to_owned(), (found.unwrap_or_else(|_| real(parent)), there));
+        }
+        let Some((parent, there)) = parents.get(parent) else { continue };
+        let stands = parent.join(name);
+        if *there && fs::symlink_metadata(&stands).is_ok_and(|m| m.is_symlink()) {
+            // A link that leads nowhere protects itself.
+            out.extend(fs::canonicalize(&stands));
+        }
+        out.push(stands);
+    }
+    out
+}
+
 impl Protected {
     pub(crate) fn new(paths: &Paths) -> Self {
-        // Both spellings count: the link itself, so that it is not replaced, and what it points at.
-        let mut known = Known::new();
-        let mut both = |all: &[String]| {
-            let mut places = Vec::new();
-            for place in all.iter().map(|p| profile_path(p, &paths.home)) {
-                places.push(real_among(&place, &mut known));
-                let parent = real_among(place.parent().unwrap_or(&place), &mut known);
-                places.push(parent.join(place.file_name().unwrap_or_default()));
-            }
-            places
-        };
         Self {
             home: real(&paths.home),
             own: paths.own().into_iter().map(real).collect(),
-            secret: both(&PLACES.secret),
-            persistence: both(&PLACES.persistence),
+            secret: both(&PLACES.secret, &paths.home),
+            persistence: both(&PLACES.persistence, &paths.home),
         }
     }
 

@@ -1,4 +1,64 @@
-//! The profiles that ship with Firedoor.
+//! The profiles that ship with Firedoor, each read when it is first asked for: a start needs one or two of them.
+
+use std::sync::OnceLock;
+
+use super::{Kind, Profile, Subject, normal, parse::parse};
+
+/// Longest chain of these that extend one another; a test follows them all.
+const MAX_CHAIN: usize = 8;
+
+/// The profiles, with all that they extend, in the order of [`BUILT_IN`]. None where one does not parse, which a test
+/// rules out.
+#[derive(Clone, Debug)]
+pub(super) struct BuiltIn([OnceLock<Option<Profile>>; BUILT_IN.len()]);
+
+impl Default for BuiltIn {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| OnceLock::new()))
+    }
+}
+
+impl BuiltIn {
+    /// The profile of that name.
+    pub fn whole(&self, name: &str) -> Option<&Profile> {
+        self.0.get(place(name)?)?.get_or_init(|| read(name, MAX_CHAIN)).as_ref()
+    }
+
+    /// All that may be for a server: those in whose text its name stands.
+    pub fn about(&self, subject: Subject<'_>) -> impl Iterator<Item = &Profile> {
+        let name = match subject {
+            Subject::Npm(name) | Subject::Executable(name) => name.to_owned(),
+            Subject::Pypi(name) => normal(name),
+        };
+        self.with(move |text| match subject {
+            Subject::Npm(_) | Subject::Executable(_) => text.contains(&name),
+            Subject::Pypi(_) => text.contains("pypi") && normal(text).contains(&name),
+        })
+    }
+
+    /// All that may be for a kind of servers.
+    pub fn about_kind(&self, kind: Kind) -> impl Iterator<Item = &Profile> {
+        let name = format!("{kind:?}").to_ascii_lowercase();
+        self.with(move |text| text.contains("kind") && text.contains(&name))
+    }
+
+    fn with(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &Profile> {
+        BUILT_IN.iter().filter(move |(_, text)| wanted(text)).filter_map(|(name, _)| self.whole(name))
+    }
+}
+
+fn place(name: &str) -> Option<usize> {
+    BUILT_IN.iter().position(|(n, _)| *n == name)
+}
+
+fn read(name: &str, depth: usize) -> Option<Profile> {
+    let (name, text) = BUILT_IN.get(place(name)?)?;
+    let profile = parse(name, text).ok()?;
+    match &profile.extends {
+        None => Some(profile),
+        Some(next) => read(next, depth.checked_sub(1)?).map(|beneath| profile.over(&beneath)),
+    }
+}
 
 /// Name and text of each.
 pub(super) const BUILT_IN: &[(&str, &str)] = &[

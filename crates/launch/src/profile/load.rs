@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Kind, Profile, Subject, built_in::BUILT_IN, normal, parse::parse};
+use super::{Kind, Profile, Subject, built_in::BuiltIn, normal, parse::parse};
 
 /// Largest profile file that is read.
 const MAX_FILE: u64 = 64 * 1024;
@@ -41,7 +41,9 @@ impl std::fmt::Display for Problem {
 #[derive(Clone, Debug, Default)]
 pub struct Profiles {
     user: Vec<Profile>,
-    built_in: Vec<Profile>,
+    built_in: BuiltIn,
+    /// Names of the user's files: what ships under the same name does not count.
+    replaced: BTreeSet<String>,
     /// Texts of the user's files that do not parse: what they mention gets no profile at all, because the file may
     /// have been meant to be tighter than the one that would count instead.
     broken: Vec<String>,
@@ -64,23 +66,13 @@ impl Profiles {
     pub fn load(user_dir: &Path) -> (Self, Vec<Problem>) {
         let mut all = Self::default();
         let mut problems = Vec::new();
-        let mut sources = Sources::default();
-        for (name, text) in BUILT_IN {
-            match parse(name, text) {
-                Ok(profile) => {
-                    sources.built_in.insert((*name).to_owned(), profile);
-                }
-                Err((line, text)) => {
-                    problems.push(Problem { file: PathBuf::from(format!("built-in {name}.toml")), line, text });
-                }
-            }
-        }
         let files = user_files(user_dir).unwrap_or_else(|text| {
             all.unreadable = true;
             problems.push(Problem { file: user_dir.to_owned(), line: None, text });
             BTreeMap::new()
         });
-        sources.files.extend(files.keys().cloned());
+        all.replaced.extend(files.keys().cloned());
+        let mut own = BTreeMap::new();
         let mut texts = BTreeMap::new();
         for (name, file) in &files {
             match read_bounded(file) {
@@ -103,26 +95,19 @@ impl Profiles {
         for (name, text) in &texts {
             match parse(name, text) {
                 Ok(profile) => {
-                    sources.user.insert((*name).clone(), profile);
+                    own.insert((*name).clone(), profile);
                 }
                 Err((line, why)) => broken(name, line, why),
             }
         }
-        for name in sources.user.keys() {
-            match sources.extended(Origin::User, name) {
+        let sources = Sources { files: &all.replaced, user: &own, built_in: &all.built_in };
+        for name in own.keys() {
+            match sources.whole(name) {
                 Ok(profile) => all.user.push(profile),
                 Err(why) => {
                     let text = texts.get(name).map(String::as_str).unwrap_or_default();
                     let line = text.lines().position(|l| l.trim_start().starts_with("extends")).map(|n| n + 1);
                     broken(name, line, why);
-                }
-            }
-        }
-        for name in sources.built_in.keys().filter(|name| !sources.files.contains(*name)) {
-            match sources.extended(Origin::BuiltIn, name) {
-                Ok(profile) => all.built_in.push(profile),
-                Err(text) => {
-                    problems.push(Problem { file: PathBuf::from(format!("built-in {name}.toml")), line: None, text });
                 }
             }
         }
@@ -132,7 +117,11 @@ impl Profiles {
     /// The profile of that name; the user's own before a built-in one. None while a file of the user's cannot be read:
     /// it may have been meant to be this one.
     pub(crate) fn named(&self, name: &str) -> Option<&Profile> {
-        self.user.iter().chain(&self.built_in).find(|p| p.name == name && !self.unreadable)
+        if self.unreadable {
+            return None;
+        }
+        let built_in = || self.built_in.whole(name).filter(|_| !self.replaced.contains(name));
+        self.user.iter().find(|p| p.name == name).or_else(built_in)
     }
 
     /// Whether a profile is the user's own.
@@ -150,23 +139,34 @@ impl Profiles {
             return Found::Withheld;
         }
         let fits = |p: &&Profile| subjects.iter().any(|s| p.matches.fits(*s));
-        self.user.iter().find(fits).or_else(|| self.built_in.iter().find(fits)).map_or(Found::Nothing, Found::Profile)
+        let user = self.user.iter().find(fits);
+        let built_in = || subjects.iter().flat_map(|s| self.built_in.about(*s)).find(|p| self.counts(p) && fits(p));
+        user.or_else(built_in).map_or(Found::Nothing, Found::Profile)
     }
 
     /// The profile for all servers that are launched so. None while a file of the user's cannot be read.
     pub(crate) fn of_kind(&self, kind: Kind) -> Option<&Profile> {
-        let mut all = self.user.iter().chain(&self.built_in);
-        all.find(|p| p.matches.kind.contains(&kind) && !self.unreadable)
+        if self.unreadable {
+            return None;
+        }
+        let fits = |p: &&Profile| p.matches.kind.contains(&kind);
+        let built_in = || self.built_in.about_kind(kind).find(|p| self.counts(p) && fits(p));
+        self.user.iter().find(fits).or_else(built_in)
+    }
+
+    /// Whether a built-in profile is in force.
+    fn counts(&self, built_in: &Profile) -> bool {
+        !self.replaced.contains(&built_in.name)
     }
 }
 
-/// Profiles as their files have them, without what they extend.
-#[derive(Default)]
-struct Sources {
+/// What a user's profile can extend.
+struct Sources<'a> {
     /// Names of all of the user's files, those that do not parse too.
-    files: BTreeSet<String>,
-    user: BTreeMap<String, Profile>,
-    built_in: BTreeMap<String, Profile>,
+    files: &'a BTreeSet<String>,
+    /// As the files have them.
+    user: &'a BTreeMap<String, Profile>,
+    built_in: &'a BuiltIn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,26 +175,25 @@ enum Origin {
     BuiltIn,
 }
 
-impl Sources {
+impl Sources<'_> {
     fn get(&self, origin: Origin, name: &str) -> Result<&Profile, String> {
-        let all = match origin {
-            Origin::User => &self.user,
-            Origin::BuiltIn => &self.built_in,
+        let found = match origin {
+            Origin::User => self.user.get(name),
+            Origin::BuiltIn => self.built_in.whole(name),
         };
-        all.get(name).ok_or_else(|| {
+        found.ok_or_else(|| {
             format!("it extends {name:?}, which is no profile, or a broken one: correct the name or that file")
         })
     }
 
-    /// A profile with all that it extends. A user's profile extends the user's own, else a built-in one; the one of its
-    /// own name is the built-in one. Built-in profiles extend built-in ones only: a file of the user's changes no other.
-    fn extended(&self, origin: Origin, name: &str) -> Result<Profile, String> {
-        let mut at = self.get(origin, name)?;
-        let mut chain = vec![(origin, at.name.as_str())];
+    /// A user's profile with all that it extends: the user's own, else a built-in one; the one of its own name is the
+    /// built-in one, which brings along what it extends itself.
+    fn whole(&self, name: &str) -> Result<Profile, String> {
+        let mut at = self.get(Origin::User, name)?;
+        let mut chain = vec![(Origin::User, at.name.as_str())];
         let mut whole = at.clone();
-        while let Some(next) = &at.extends {
-            let own = chain.last().is_some_and(|(origin, _)| *origin == Origin::User);
-            let own = own && *next != at.name && self.files.contains(next);
+        while let (Some((Origin::User, _)), Some(next)) = (chain.last(), &at.extends) {
+            let own = *next != at.name && self.files.contains(next);
             let link = (if own { Origin::User } else { Origin::BuiltIn }, next.as_str());
             if chain.contains(&link) {
                 return Err(format!("it extends itself by way of {:?}: remove one of the extends", at.name));

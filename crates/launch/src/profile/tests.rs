@@ -23,6 +23,25 @@ fn every_file_is_built_in_and_in_order() {
     assert_eq!(problems, []);
 }
 
+/// Those that are not for a server are not even read, which must not lose one that is.
+#[test]
+fn every_built_in_profile_is_found_by_all_that_it_names() {
+    let (profiles, _) = Profiles::load(&tempfile::tempdir().unwrap().path().join("missing"));
+    for (name, text) in BUILT_IN {
+        let Match { npm, pypi, executable, kind } = parse(name, text).unwrap().matches;
+        let npm = npm.iter().map(|n| Subject::Npm(n));
+        let subjects = npm.chain(pypi.iter().map(|n| Subject::Pypi(n)));
+        for subject in subjects.chain(executable.iter().map(|n| Subject::Executable(n))) {
+            let Found::Profile(found) = profiles.find(&[subject]) else { panic!("{name}: {subject:?}") };
+            assert_eq!(found.name, *name, "{subject:?}");
+        }
+        for kind in kind {
+            assert_eq!(profiles.of_kind(kind).unwrap().name, *name);
+        }
+        assert_eq!(profiles.named(name).unwrap().name, *name);
+    }
+}
+
 #[test]
 fn built_in_profiles_say_for_whom_and_open_no_protected_place() {
     let protected: toml::Table = toml::from_str(include_str!("../../../../profiles/sandbox/protected.toml")).unwrap();
