@@ -204,6 +204,8 @@ mod tests {
             pending: 0,
             sessions: vec![session; sessions],
             observe_next: Vec::new(),
+            offers: Vec::new(),
+            watched: None,
             problems: vec!["p".into(); problems],
         };
         Heard { engine: Engine::Up(status), questions: Vec::new() }

@@ -50,11 +50,16 @@ pub enum Command {
         #[arg(long, hide = true)]
         child: bool,
     },
-    /// Show the open questions
+    /// Show the open questions, and new servers that could be protected
     Pending {
         /// One JSON document
         #[arg(long)]
         json: bool,
+    },
+    /// Leave a new server as it is: do not offer to protect it until it changes
+    Ignore {
+        /// Its entry, as `firedoor pending` shows it
+        entry: EntryId,
     },
     /// Answer a question
     Answer {

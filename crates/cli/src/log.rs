@@ -105,6 +105,7 @@ fn in_words(what: &What, entry: Option<&EntryId>) -> String {
         What::Pinned { subject, changed } => format!("{} changed: {}", subject.visible(80), changed.join(", ")),
         What::Command { text } => text.clone(),
         What::Denied { text, by, reason } => format!("denied to {}: {text} ({reason})", by.visible(80)),
+        What::Noticed(notice) => notice.in_words(entry.map(EntryId::server)),
         What::Failed { reason } => format!("failed: {reason}"),
     }
 }
@@ -117,7 +118,7 @@ fn grant_command(entry: &EntryId, folder: &Path, access: Access) -> String {
 }
 
 /// One word of a shell (POSIX shell 2.2.2), whatever is in it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+:@%,".contains(&b);
     if !text.is_empty() && text.bytes().all(plain) {
         return text.to_owned();

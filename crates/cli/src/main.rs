@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Mode { mode, json } => settings::mode(mode, json),
         Command::Daemon { background, child } => daemon::run(background, child),
         Command::Pending { json } => questions::pending(json),
+        Command::Ignore { entry } => questions::ignore(entry),
         Command::Answer { id, choice, duration } => questions::answer(&id, choice, duration),
         Command::Log { json, command: Some(arguments::LogCommand::Verify { json: too }), .. } => {
             log::verify(json || too)

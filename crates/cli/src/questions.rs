@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use firedoor_ipc::command::{Reply, Request};
+use firedoor_ipc::command::{Offer, Reply, Request};
 use firedoor_model::{
-    Evidence,
+    EntryId, Evidence, Untrusted,
     finding::Role,
+    notice::Noticed,
     question::{Choice, Duration, Question, Ref},
 };
 
@@ -13,8 +14,11 @@ use crate::{
     arguments::{ChoiceArgument, DurationArgument},
     engine::{Engine, unexpected},
     failure::Failure,
-    output,
+    log, output,
 };
+
+/// Longest entry id that is shown to be copied; a longer one is cut, and then names nothing.
+const MAX_ENTRY: usize = 1000;
 
 impl From<ChoiceArgument> for Choice {
     fn from(choice: ChoiceArgument) -> Self {
@@ -37,23 +41,50 @@ impl From<DurationArgument> for Duration {
 
 /// Shows the open questions.
 pub fn pending(json: bool) -> Result<ExitCode, Failure> {
-    let questions = match Engine::running()? {
-        None => Vec::new(),
-        Some(mut engine) => match engine.ask(&Request::Pending)? {
-            Reply::Questions { questions } => questions,
+    let (questions, offers) = match Engine::running()? {
+        None => (Vec::new(), Vec::new()),
+        Some(mut engine) => match (engine.ask(&Request::Pending)?, engine.ask(&Request::Status)?) {
+            (Reply::Questions { questions }, Reply::Status(status)) => (questions, status.offers),
             _ => return Err(unexpected()),
         },
     };
     if json {
-        output::json(&serde_json::json!({ "questions": questions }))?;
-    } else if questions.is_empty() {
-        output::line("No open questions.");
-    } else {
-        for question in &questions {
-            output::line(&in_words(question));
-        }
+        output::json(&serde_json::json!({ "questions": questions, "offers": offers }))?;
+        return Ok(ExitCode::SUCCESS);
     }
+    if questions.is_empty() {
+        output::line("No open questions.");
+    }
+    questions.iter().for_each(|question| output::line(&in_words(question)));
+    offers.iter().for_each(|offer| output::line(&offered(offer)));
     Ok(ExitCode::SUCCESS)
+}
+
+/// "New server "x" in Cursor: protect?", and how to say yes or no.
+pub fn offered(offer: &Offer) -> String {
+    let server = format!("{:?}", Untrusted::new(offer.entry.server()));
+    let client = &offer.client;
+    let what = match offer.noticed {
+        Noticed::Dropped => format!("{client} dropped Firedoor from {server}"),
+        Noticed::Changed => format!("Changed server {server} in {client}"),
+        _ => format!("New server {server} in {client}"),
+    };
+    let entry = log::quoted(&Untrusted::new(offer.entry.to_string()).visible(MAX_ENTRY));
+    let of = offer.project.as_ref().map(|dir| format!(" --project {}", log::quoted(&dir.visible(MAX_ENTRY))));
+    let of = of.unwrap_or_default();
+    format!(
+        "{what}: protect?\n  FILE   {}\n  RUNS   {}\n  yes: firedoor protect {entry}{of}\n  no:  firedoor ignore {entry}",
+        offer.path.visible(300),
+        offer.command.visible(400),
+    )
+}
+
+/// Leaves a server as it is.
+pub fn ignore(entry: EntryId) -> Result<ExitCode, Failure> {
+    let Some(mut engine) = Engine::running()? else {
+        return Err(Failure::environment("no Firedoor engine is running, so nothing is offered"));
+    };
+    settled(&mut engine, &Request::Ignore { entry })
 }
 
 fn in_words(question: &Question) -> String {

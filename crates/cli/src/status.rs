@@ -7,7 +7,7 @@ use firedoor_ipc::command::{Reply, Request};
 use crate::{
     engine::{Engine, unexpected},
     failure::Failure,
-    output,
+    output, questions,
 };
 
 /// Shows what the engine is doing. Starts nothing.
@@ -37,6 +37,12 @@ pub fn run(json: bool) -> Result<ExitCode, Failure> {
     for entry in &status.observe_next {
         let entry = firedoor_model::Untrusted::new(entry.to_string()).visible(200);
         output::line(&format!("observed at its next start: {entry}"));
+    }
+    if let Some(directories) = status.watched {
+        output::line(&format!("{directories} directories watched for new and changed servers"));
+    }
+    for offer in &status.offers {
+        output::line(&questions::offered(offer));
     }
     for problem in &status.problems {
         output::line(&format!("problem: {problem}"));

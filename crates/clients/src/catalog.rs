@@ -202,6 +202,13 @@ impl Clients {
 }
 
 impl Unsupported {
+    /// The directory outside of projects where it lies, and its name there; none for the administrator's.
+    pub fn home_place(&self, env: &Env<'_>) -> Option<(PathBuf, PathBuf)> {
+        let (base, file) = self.places.on(env.system)?;
+        let dir = base.dir(env).filter(|_| !matches!(base, Base::System | Base::Programs))?;
+        Some((dir, file.to_owned()))
+    }
+
     /// What exists of it outside of projects, or in one.
     pub fn found(&self, env: &Env<'_>, project: Option<&Path>) -> Vec<PathBuf> {
         let Some((base, file)) = self.places.on(env.system) else { return Vec::new() };
@@ -218,14 +225,19 @@ impl Location {
     /// The files that this location can be outside of projects, and what its `*` stands for in each. Without a `*`
     /// that is one file, whether it exists or not.
     pub fn home_files(&self, env: &Env<'_>) -> Vec<(PathBuf, Option<String>)> {
+        self.home_place(env).map(|(dir, file)| expand(&dir, &file)).unwrap_or_default()
+    }
+
+    /// The directory outside of projects where the files lie, and their name there.
+    pub fn home_place(&self, env: &Env<'_>) -> Option<(PathBuf, PathBuf)> {
         let moved = self.variable.as_deref().and_then(|v| env.var(v)).filter(|v| !v.is_empty());
-        let Some((base, file)) = self.places.on(env.system) else { return Vec::new() };
-        match (moved, base.dir(env)) {
-            (_, None) => Vec::new(),
+        let (base, file) = self.places.on(env.system)?;
+        let base = base.dir(env)?;
+        Some(match moved {
             // The client resolves a relative value against its working directory.
-            (Some(dir), _) => expand(&env.cwd.join(dir), self.variable_file.as_deref().unwrap_or(file)),
-            (None, Some(dir)) => expand(&dir, file),
-        }
+            Some(dir) => (env.cwd.join(dir), self.variable_file.clone().unwrap_or_else(|| file.to_owned())),
+            None => (base, file.to_owned()),
+        })
     }
 
     /// The files of a project location in one project, and the path that names their scope: the project's, or with a

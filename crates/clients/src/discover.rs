@@ -14,6 +14,7 @@ use crate::{
     error::FileError,
     form::Form,
     journal::Journal,
+    place::Base,
     source::{Source, text_of},
 };
 
@@ -92,6 +93,13 @@ impl ConfigFile {
     pub fn irreversible(&self, changed: &[EntryId]) -> FileError {
         let entry = changed.first().map(EntryId::to_string).unwrap_or_default();
         FileError::Irreversible { path: self.path.clone(), entry }
+    }
+
+    /// The project directories that the text has keys for.
+    pub fn projects(&self, text: &str) -> Vec<PathBuf> {
+        let maps = self.maps.iter().filter_map(|map| map.path.iter().position(|k| k == "*").map(|n| &map.path[..n]));
+        let keys = maps.flat_map(|path| document::keys(text, self.syntax, path).unwrap_or_default());
+        keys.map(PathBuf::from).collect()
     }
 
     fn error(&self, e: SyntaxError) -> FileError {
@@ -224,6 +232,30 @@ impl Clients {
         files
     }
 
+    /// Directory and relative name of every file that a client may have outside of projects, but for the
+    /// administrator's.
+    pub(crate) fn home_places(&self, env: &Env<'_>) -> Vec<(PathBuf, PathBuf)> {
+        let mut all = Vec::new();
+        for client in &self.clients {
+            all.extend(client.locations.iter().filter_map(|l| l.home_place(env)));
+            all.extend(client.unsupported.iter().filter_map(|place| place.home_place(env)));
+        }
+        all
+    }
+
+    /// The relative name of every file that a client may have in a project.
+    pub(crate) fn project_places(&self, env: &Env<'_>) -> BTreeSet<PathBuf> {
+        let located = self.clients.iter().flat_map(|c| &c.locations).map(|l| &l.places);
+        let shown = self.clients.iter().flat_map(|c| &c.unsupported).map(|u| &u.places);
+        let here = located.chain(shown).filter_map(|places| places.on(env.system));
+        here.filter(|(base, _)| *base == Base::Project).map(|(_, file)| file.to_owned()).collect()
+    }
+
+    /// Every project that is known.
+    pub(crate) fn known_projects(&self, env: &Env<'_>) -> BTreeSet<PathBuf> {
+        self.projects(env, &Journal::open(env))
+    }
+
     fn projects(&self, env: &Env<'_>, journal: &Journal) -> BTreeSet<PathBuf> {
         let mut all: Vec<PathBuf> = env.cwd.ancestors().map(Path::to_owned).collect();
         all.extend(env.projects.iter().map(|p| env.cwd.join(p)));
@@ -254,11 +286,5 @@ fn moved_file(client: &Client, env: &Env<'_>, path: &Path) -> Option<ConfigFile>
 /// The project directories that a user file has keys for.
 fn projects_in(file: &ConfigFile) -> Vec<PathBuf> {
     let Ok(Some(source)) = Source::read(&file.path, file.max_bytes) else { return Vec::new() };
-    let Ok((_, text)) = file.text(&source.bytes) else { return Vec::new() };
-    let with_projects =
-        file.maps.iter().filter_map(|map| map.path.iter().position(|k| k == "*").map(|n| &map.path[..n]));
-    with_projects
-        .flat_map(|path| document::keys(text, file.syntax, path).unwrap_or_default())
-        .map(PathBuf::from)
-        .collect()
+    file.text(&source.bytes).map(|(_, text)| file.projects(text)).unwrap_or_default()
 }

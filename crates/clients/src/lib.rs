@@ -3,6 +3,7 @@
 //! ```text
 //! catalog ──> discover ──> scan ──> select ──> plan ──> apply
 //!  (data)      files       entries               │        │
+//!                 └──> watch: what changes        │        │
 //!                                             document   journal: original bytes, what was written
 //!                                             wrap       replace: lock, check, write beside, exchange
 //! ```
@@ -37,6 +38,7 @@ mod select;
 mod source;
 mod state;
 pub mod verify;
+pub mod watch;
 mod wrap;
 
 pub use apply::{Applied, FileResult};

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::env::{Env, System};
 
 /// Most files that one `*` stands for.
-const MAX_MATCHES: usize = 256;
+pub(crate) const MAX_MATCHES: usize = 256;
 
 /// Which directory a file's name is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]

@@ -168,7 +168,7 @@ impl Clients {
         Ok(())
     }
 
-    fn entry_found(&self, located: &Located, shim: Option<&Path>) -> EntryFound {
+    pub(crate) fn entry_found(&self, located: &Located, shim: Option<&Path>) -> EntryFound {
         let mut found = EntryFound {
             id: located.id.clone(),
             command: None,

@@ -75,6 +75,7 @@ fn weakens(request: &Request, mode: firedoor_model::Mode) -> Option<String> {
             (Watch, Watch) | (Balanced | Watch, Balanced) | (_, Strict) => None,
             (_, new) => Some(format!("switching to mode {new}")),
         },
+        Request::Ignore { entry } => Some(format!("leaving {entry} unprotected")),
         Request::Authorize { action } => Some(action.clone()),
         Request::Answer { choice: Choice::Block, .. }
         | Request::AddRule { effect: Choice::Block, .. }
@@ -125,6 +126,7 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::Server { entry } => server::show(engine, entry).await,
         Request::Stop { entry } => server::stop(engine, entry).await,
         Request::Mode { set } => settings::mode(engine, set).await,
+        Request::Ignore { entry } => settings::ignore(engine, entry).await,
         Request::Quit => quit(engine).await,
         Request::Authorize { action } => {
             engine.commit(engine.event(What::Command { text: action })).await;
@@ -169,6 +171,8 @@ fn status(engine: &Engine) -> Status {
         pending: engine.desk.borrow().questions().len(),
         sessions,
         observe_next: Vec::new(),
+        offers: engine.offers.borrow().all(),
+        watched: engine.watching.borrow().as_ref().map(|w| w.directories),
         problems: engine.problems(),
     }
 }
@@ -265,6 +269,7 @@ mod tests {
         check(answer(Choice::Allow), Mode::Balanced, true);
         check(answer(Choice::Block), Mode::Balanced, false);
         check(Request::Authorize { action: "restore".into() }, Mode::Watch, true);
+        check(Request::Ignore { entry: "cursor/user/fs".parse().unwrap() }, Mode::Watch, true);
         check(Request::Status, Mode::Strict, false);
     }
 }

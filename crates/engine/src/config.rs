@@ -1,6 +1,9 @@
 //! `$XDG_CONFIG_HOME/firedoor/config.toml`.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use serde::Deserialize;
 
@@ -13,6 +16,16 @@ const MAX_FILE: u64 = 1 << 20;
 pub struct Config {
     /// Bounds.
     pub limits: Limits,
+    /// Watching of clients' configurations.
+    pub watch: Watch,
+}
+
+/// Watching of clients' configurations.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Watch {
+    /// Projects to watch, besides those that clients list and those with protected servers. Absolute paths.
+    pub projects: Vec<PathBuf>,
 }
 
 /// Bounds on what is accepted from clients and servers.
@@ -62,6 +75,9 @@ impl Config {
                 problem("limits.message_mib must be between 1 and 1024".into())
             }
             Ok(config) if config.limits.log_days == 0 => problem("limits.log_days must be at least 1".into()),
+            Ok(config) if config.watch.projects.iter().any(|p| p.is_relative()) => {
+                problem("watch.projects must be absolute paths".into())
+            }
             Ok(config) => (config, None),
             Err(e) => problem(e.to_string().trim_end().replace('\n', " ")),
         }
@@ -82,8 +98,13 @@ mod tests {
         };
         assert_eq!(Config::load(&dir.path().join("none")), (Config::default(), None));
         assert_eq!(check("[limits]\nmessage_mib = 8\n"), (8, None));
-        for bad in ["[limits]\nmessage_mib = 0\n", "[limits]\nlog_days = 0\n", "[limits]\nmessage_mb = 8\n", "[limits"]
-        {
+        for bad in [
+            "[limits]\nmessage_mib = 0\n",
+            "[limits]\nlog_days = 0\n",
+            "[limits]\nmessage_mb = 8\n",
+            "[limits",
+            "[watch]\nprojects = ['app']\n",
+        ] {
             let (value, problem) = check(bad);
             assert_eq!(value, 64);
             assert!(problem.unwrap().contains("config.toml"), "{bad}");

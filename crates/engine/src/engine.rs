@@ -8,6 +8,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use firedoor_clients::watch::Watching;
 use firedoor_inspect::Inspector;
 use firedoor_ipc::{command::Start, process::Process, shim::ToShim};
 use firedoor_launch::Profiles;
@@ -28,6 +29,7 @@ use crate::{
     egress::Egress,
     recorder::Recorder,
     session::{Session, connections::HeldConnection, held::HeldLine},
+    watching::{self, Offers},
 };
 
 /// Questions of agents that have died are looked for this often.
@@ -64,6 +66,10 @@ pub struct Engine {
     /// How each entry's server was last started.
     pub starts: RefCell<BTreeMap<EntryId, Start>>,
     pub held: RefCell<HashMap<HeldId, Held>>,
+    /// Servers that could be protected.
+    pub offers: RefCell<Offers>,
+    /// How far configurations are watched; `None` while they are not.
+    pub watching: RefCell<Option<Watching>>,
     /// The desk's next deadline may have changed.
     pub wake: Notify,
     /// The engine is to end.
@@ -105,6 +111,8 @@ impl Engine {
             agents: RefCell::default(),
             starts: RefCell::default(),
             held: RefCell::default(),
+            offers: RefCell::default(),
+            watching: RefCell::default(),
             wake: Notify::new(),
             end: Notify::new(),
             changes: watch::Sender::new(0),
@@ -156,6 +164,7 @@ impl Engine {
     pub fn problems(&self) -> Vec<String> {
         let mut all = self.problems.borrow().clone();
         all.extend(self.recorder.problem());
+        all.extend(self.watching.borrow().as_ref().and_then(watching::problem));
         all
     }
 

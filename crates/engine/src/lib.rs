@@ -17,6 +17,7 @@ mod io;
 mod launches;
 mod recorder;
 mod session;
+mod watching;
 
 use std::{io::Error as IoError, os::fd::AsFd, rc::Rc, sync::Arc, time::Duration};
 
@@ -117,6 +118,7 @@ async fn serve(
     }
     tokio::task::spawn_local(engine.clone().run_clocks());
     tokio::task::spawn_local(engine.clone().run_retention());
+    tokio::task::spawn_local(watching::run(engine.clone()));
     ready();
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {

@@ -6,6 +6,7 @@ use firedoor_model::{
     EntryId, Finding, Millis, Mode, Untrusted, audit,
     launch::{Grant, Launched},
     network::HostGrant,
+    notice::Noticed,
     observation::{Basis, Record},
     question::{Choice, Duration, Question, Ref},
     rule::{Match, Rule},
@@ -129,6 +130,11 @@ pub enum Request {
         /// The new mode. `watch` weakens protection.
         set: Option<Mode>,
     },
+    /// Do not offer to protect this server any more, until it changes. Weakens protection: nobody else would notice.
+    Ignore {
+        /// Which entry.
+        entry: EntryId,
+    },
     /// Switch Firedoor off: the engine ends, and shims answer their clients that it is off until it is started again.
     Quit,
     /// May the sender do what weakens protection outside the engine (restore files)? Answered by [`Reply::Done`] or
@@ -229,8 +235,34 @@ pub struct Status {
     /// Entries whose next start is observed.
     #[serde(default)]
     pub observe_next: Vec<EntryId>,
+    /// Servers that have appeared, changed or lost Firedoor, and that could be protected. Oldest first.
+    #[serde(default)]
+    pub offers: Vec<Offer>,
+    /// How many directories are watched for changes of clients' configurations; none while they are not.
+    #[serde(default)]
+    pub watched: Option<usize>,
     /// What does not work as it should, one sentence each. Empty when all is well.
     pub problems: Vec<String>,
+}
+
+/// A server that could be protected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Which.
+    pub entry: EntryId,
+    /// The client's name for people, from the catalog.
+    pub client: String,
+    /// Which file.
+    pub path: Untrusted,
+    /// The project that the file belongs to, if it belongs to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Untrusted>,
+    /// Why it is offered.
+    pub noticed: Noticed,
+    /// What it starts; what looks like a secret is left out.
+    pub command: Untrusted,
+    /// Since when.
+    pub since: Millis,
 }
 
 /// One running server.

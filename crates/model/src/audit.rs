@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ClientProcess, Digest, EntryId, Finding, Millis, Untrusted, Verdict,
+    notice::Notice,
     question::{Choice, Duration, Ref},
 };
 
@@ -125,6 +126,8 @@ pub enum What {
         /// Why it was refused.
         reason: String,
     },
+    /// A client's configuration changed.
+    Noticed(Notice),
     /// Something inside Firedoor failed and protection held by refusing.
     Failed {
         /// What failed.

@@ -10,6 +10,7 @@ pub mod finding;
 pub mod launch;
 pub mod limits;
 pub mod network;
+pub mod notice;
 pub mod observation;
 pub mod paths;
 pub mod protected;

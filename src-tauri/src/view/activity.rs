@@ -8,6 +8,7 @@ use firedoor_model::{
     EntryId, Finding, Verdict,
     audit::What,
     launch::{Access, Grant},
+    notice::Noticed,
     question::{Choice, Duration},
 };
 use serde::Serialize;
@@ -113,6 +114,11 @@ pub enum WhatView {
         by: String,
         reason: String,
     },
+    Noticed {
+        text: String,
+        /// Whether something lost its protection, or cannot be looked at any more.
+        loss: bool,
+    },
     Failed {
         reason: String,
     },
@@ -164,7 +170,7 @@ impl RowView {
             app: entry.map(|e| app_name(clients, e)),
             server: entry.map(|e| name(e.server())),
             process: row.event.client.as_ref().map(|c| name(c.name().raw())),
-            what: WhatView::new(&row.event.what, clients),
+            what: WhatView::new(&row.event.what, entry, clients),
         }
     }
 
@@ -187,7 +193,7 @@ impl RowView {
 }
 
 impl WhatView {
-    fn new(what: &What, clients: &Clients) -> Self {
+    fn new(what: &What, entry: Option<&EntryId>, clients: &Clients) -> Self {
         match what {
             What::Started { level, .. } => Self::Started { level: sentence(level) },
             What::Resumed => Self::Resumed,
@@ -225,6 +231,10 @@ impl WhatView {
             What::Denied { text, by, reason } => {
                 Self::Denied { text: sentence(text), by: name(by.raw()), reason: sentence(reason) }
             }
+            What::Noticed(notice) => Self::Noticed {
+                text: sentence(&notice.in_words(entry.map(EntryId::server))),
+                loss: matches!(notice.noticed, Noticed::Dropped | Noticed::Unreadable),
+            },
             What::Failed { reason } => Self::Failed { reason: sentence(reason) },
         }
     }

@@ -68,6 +68,8 @@ export function say(row: RowView): Said {
       return said("Set", "none", "s-none", "", what.text);
     case "denied":
       return said("Denied", "bad", "s-shut", what.by, `${what.text}: ${what.reason}`);
+    case "noticed":
+      return what.loss ? said("Noticed", "warn", "s-medium", "", what.text) : said("Noticed", "none", "s-none", "", what.text);
     case "failed":
       return said("Failed", "bad", "s-critical", "", what.reason);
   }

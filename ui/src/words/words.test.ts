@@ -95,6 +95,7 @@ test.each<[RowView, string]>([
   [row({ kind: "expired", reference: "7F3A" }), "Unanswered"],
   [row({ kind: "refused", reason: "r" }), "Not started"],
   [row({ kind: "denied", text: "t", by: "b", reason: "r" }), "Denied"],
+  [row({ kind: "noticed", text: "t", loss: true }, null), "Noticed"],
   [row({ kind: "failed", reason: "r" }, null), "Failed"],
   [row({ kind: "resumed" }), "Resumed"],
 ])("a row says what happened: %#", (what, want) => {

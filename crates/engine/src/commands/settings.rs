@@ -150,6 +150,17 @@ fn words(of: &EntryGrants) -> String {
     paths.chain(hosts).chain(of.env.iter().map(|name| format!("${name}"))).collect::<Vec<_>>().join(", ")
 }
 
+/// A server that the user leaves as it is.
+pub async fn ignore(engine: &Rc<Engine>, entry: EntryId) -> Outcome {
+    if !engine.offers.borrow_mut().ignore(&entry) {
+        return Err(format!("{entry} is not among the servers that could be protected: see `firedoor pending`"));
+    }
+    let event = engine.event(What::Command { text: format!("{entry} is left unprotected") });
+    engine.commit(firedoor_model::audit::Event { entry: Some(entry.clone()), ..event }).await;
+    engine.changed();
+    Ok(Reply::Done { text: format!("{entry} stays as it is") })
+}
+
 pub async fn mode(engine: &Rc<Engine>, set: Option<Mode>) -> Outcome {
     if let Some(mode) = set {
         note(engine, None, format!("mode {mode}")).await?;

@@ -1,0 +1,177 @@
+//! The whole of watching, with the system's own notifications, in a scratch home.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::PathBuf,
+    sync::mpsc::{Receiver, channel},
+    time::{Duration, Instant},
+};
+
+use firedoor_model::{notice::Noticed, paths::Paths};
+
+use super::*;
+
+const ONE: &str = r#"{"mcpServers":{"a":{"command":"x"}}}"#;
+const TWO: &str = r#"{"mcpServers":{"a":{"command":"x"},"b":{"command":"y"}}}"#;
+
+struct Scene {
+    root: tempfile::TempDir,
+    news: Receiver<News>,
+    _watch: Option<Watch>,
+}
+
+impl Scene {
+    /// A home, furnished, and then watched.
+    fn new(furnish: impl FnOnce(&Self), most: usize) -> Self {
+        let (say, news) = channel();
+        let mut scene = Self { root: tempfile::tempdir().unwrap(), news, _watch: None };
+        furnish(&scene);
+        let watch = Watch::bounded(Clients::load().unwrap(), scene.env(), most, move |news| drop(say.send(news)));
+        scene._watch = Some(watch.unwrap());
+        scene
+    }
+
+    fn home(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap()
+    }
+
+    fn env(&self) -> Env<'static> {
+        let home = self.home();
+        let own = home.clone().into_os_string();
+        let look = move |name: &str| (name == "HOME").then(|| own.clone());
+        let env = Env::new(Paths::from_env(&look).unwrap(), home, look);
+        env.with_shim(&self.root.path().join("firedoor-shim"))
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.home().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// The next news, which must come in time.
+    #[track_caller]
+    fn heard(&self) -> News {
+        // What is promised is two seconds; a busy machine gets more before a test fails.
+        self.news.recv_timeout(Duration::from_secs(20)).unwrap()
+    }
+
+    /// The start: nothing happened yet.
+    #[track_caller]
+    fn started(&self) -> Watching {
+        let first = self.heard();
+        assert!(first.changes.is_empty(), "{:?}", first.changes);
+        first.watching
+    }
+
+    /// The next changes, as words.
+    #[track_caller]
+    fn changes(&self) -> Vec<String> {
+        loop {
+            let news = self.heard();
+            let word = |c: &Change| format!("{:?} {}", c.noticed, c.id().map(ToString::to_string).unwrap_or_default());
+            let words: Vec<String> = news.changes.iter().map(word).collect();
+            // News of how far watching reaches only.
+            if !words.is_empty() {
+                return words;
+            }
+        }
+    }
+}
+
+#[test]
+fn new_clients_files_and_servers_appear_in_time() {
+    let scene = Scene::new(|_| {}, MAX_WATCHES);
+    scene.started();
+    let begin = Instant::now();
+    scene.write(".cursor/mcp.json", ONE);
+    assert_eq!(scene.changes(), ["Appeared cursor/user/a"]);
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    scene.write(".cursor/mcp.json", TWO);
+    assert_eq!(scene.changes(), ["Appeared cursor/user/b"]);
+    // Below directories that were not there, one after the other.
+    scene.write(".config/Code/User/profiles/p1/mcp.json", r#"{"servers":{"c":{"command":"x"}}}"#);
+    assert_eq!(scene.changes(), ["Appeared vscode/profile:p1/c"]);
+    fs::remove_dir_all(scene.home().join(".cursor")).unwrap();
+    assert_eq!(scene.changes(), ["Removed cursor/user/a", "Removed cursor/user/b"]);
+    scene.write(".cursor/mcp.json", ONE);
+    assert_eq!(scene.changes(), ["Appeared cursor/user/a"]);
+}
+
+#[test]
+fn files_that_are_replaced_and_links_are_followed() {
+    let furnish = |scene: &Scene| {
+        scene.write("dot/cursor.json", ONE);
+        fs::create_dir(scene.home().join(".cursor")).unwrap();
+        symlink("../dot/cursor.json", scene.home().join(".cursor/mcp.json")).unwrap();
+    };
+    let scene = Scene::new(furnish, MAX_WATCHES);
+    scene.started();
+    // As editors save: beside, then over it. The temporary name itself is nobody's.
+    scene.write("dot/cursor.json.tmp1", TWO);
+    fs::rename(scene.home().join("dot/cursor.json.tmp1"), scene.home().join("dot/cursor.json")).unwrap();
+    assert_eq!(scene.changes(), ["Appeared cursor/user/b"]);
+    // The link goes elsewhere.
+    scene.write("dot/other.json", ONE);
+    symlink("../dot/other.json", scene.home().join(".cursor/new")).unwrap();
+    fs::rename(scene.home().join(".cursor/new"), scene.home().join(".cursor/mcp.json")).unwrap();
+    assert_eq!(scene.changes(), ["Removed cursor/user/b"]);
+    scene.write("dot/other.json", TWO);
+    assert_eq!(scene.changes(), ["Appeared cursor/user/b"]);
+    // A directory on the way is moved away, and another one put in its place.
+    fs::rename(scene.home().join(".cursor"), scene.home().join("was")).unwrap();
+    scene.write(".cursor/mcp.json", ONE);
+    assert_eq!(scene.changes(), ["Removed cursor/user/b"]);
+    scene.write(".cursor/mcp.json", TWO);
+    assert_eq!(scene.changes(), ["Appeared cursor/user/b"]);
+}
+
+#[test]
+fn what_says_nothing_new_is_not_told() {
+    let scene = Scene::new(|scene| scene.write(".cursor/mcp.json", ONE), MAX_WATCHES);
+    scene.started();
+    // Rewritten in another form, all the time, as some clients do.
+    let end = Instant::now() + Duration::from_secs(3);
+    let mut writes = 0;
+    while Instant::now() < end {
+        scene.write(".cursor/mcp.json", &ONE.replace(":", &format!("{}:", " ".repeat(writes % 3))));
+        writes += 1;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    scene.write(".cursor/mcp.json", TWO);
+    let told: Vec<News> = std::iter::from_fn(|| scene.news.recv_timeout(Duration::from_secs(2)).ok()).collect();
+    let noticed: Vec<Noticed> = told.iter().flat_map(|n| &n.changes).map(|c| c.noticed).collect();
+    assert!(noticed.contains(&Noticed::Appeared), "{noticed:?}");
+    // Half a file may be seen, and is no reason to say that servers are gone.
+    assert!(noticed.iter().all(|n| matches!(n, Noticed::Appeared | Noticed::Unreadable)), "{noticed:?}");
+    assert!(told.len() < 8, "{} times in three seconds", told.len());
+}
+
+#[test]
+fn projects_are_watched_up_to_a_bound_and_the_rest_is_said() {
+    let furnish = |scene: &Scene| {
+        let projects: Vec<PathBuf> = (0..60).map(|n| scene.home().join(format!("p/{n}"))).collect();
+        projects.iter().for_each(|dir| fs::create_dir_all(dir).unwrap());
+        let keys = projects.iter().map(|dir| format!("{dir:?}:{{}}")).collect::<Vec<_>>().join(",");
+        scene.write(".claude.json", &format!("{{\"projects\":{{{keys}}}}}"));
+    };
+    let scene = Scene::new(furnish, 40);
+    let reach = scene.started();
+    assert_eq!(reach.directories, 40);
+    assert!(reach.slowly > 20 && reach.why.unwrap().contains("at most 40"), "{}", reach.slowly);
+    let scene = Scene::new(furnish, MAX_WATCHES);
+    let reach = scene.started();
+    assert!(reach.slowly == 0 && (60..90).contains(&reach.directories), "{reach:?}");
+    scene.write("p/7/.mcp.json", ONE);
+    let id = format!(
+        "Appeared claude-code/project:{}/a",
+        scene.home().join("p/7").display().to_string().replace('/', "%2F")
+    );
+    assert_eq!(scene.changes(), [id]);
+    // A project that is new in the client's own list.
+    let new = scene.home().join("q");
+    scene.write("q/.cursor/mcp.json", ONE);
+    scene.write(".claude.json", &format!("{{\"projects\":{{{new:?}:{{}}}}}}"));
+    assert!(scene.changes().iter().any(|w| w.starts_with("Appeared cursor/project:")));
+}

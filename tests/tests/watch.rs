@@ -1,0 +1,203 @@
+//! The engine notices what becomes of clients' configurations, in time and without ado.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{
+    fs,
+    path::Path,
+    process::Child,
+    time::{Duration, Instant},
+};
+
+use firedoor_tests::{Home, until};
+use serde_json::{Value, json};
+
+/// A home with an engine that watches.
+struct Watched {
+    home: Home,
+    engine: Child,
+}
+
+impl Watched {
+    fn new(furnish: impl FnOnce(&Home)) -> Self {
+        let home = Home::new();
+        furnish(&home);
+        let engine = start(&home);
+        Self { home, engine }
+    }
+
+    /// Another engine in the place of the one that runs.
+    fn restart(&mut self) {
+        self.stop();
+        self.engine = start(&self.home);
+    }
+
+    fn stop(&mut self) {
+        if let Some(pid) = self.home.engine() {
+            firedoor_tests::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        }
+        self.engine.wait().unwrap();
+    }
+
+    fn server(&self, name: &str) -> Value {
+        json!({name: self.home.entry("echo_server.py", &[])})
+    }
+
+    /// What was noticed so far: kind and server.
+    fn noticed(&self) -> Vec<(String, String)> {
+        let log = self.home.firedoor(&["log", "--json"]).expect_code(0).stdout;
+        let rows = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let noticed = rows.filter(|row| row["what"]["kind"] == "noticed").map(|row| {
+            let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+            (text(&row["what"]["noticed"]), text(&row["entry"]))
+        });
+        noticed.collect()
+    }
+
+    /// Waits until this was noticed, and returns after how long.
+    fn until_noticed(&self, kind: &str, entry: &str) -> Duration {
+        let begin = Instant::now();
+        until(&format!("{kind} {entry}"), || self.noticed().contains(&(kind.into(), entry.into())).then_some(()));
+        begin.elapsed()
+    }
+
+    fn offers(&self) -> Vec<String> {
+        let pending = self.home.json(&["pending"]);
+        pending["offers"].as_array().unwrap().iter().map(|o| o["entry"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn start(home: &Home) -> Child {
+    let engine = home.command("setsid").arg(home.program("firedoor")).arg("daemon").spawn().unwrap();
+    until("the engine watches", || {
+        let ready = home.engine().is_some() && home.json(&["status"])["watched"].is_number();
+        ready.then_some(())
+    });
+    engine
+}
+
+#[test]
+fn a_new_server_is_noticed_offered_and_can_be_protected_or_left() {
+    let watched = Watched::new(|_| {});
+    let home = &watched.home;
+    home.cursor(watched.server("fs"));
+    let took = watched.until_noticed("appeared", "cursor/user/fs");
+    // Two seconds are promised; the look at the log, by a debug build on a busy machine, comes on top.
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    assert_eq!(watched.offers(), ["cursor/user/fs"]);
+    home.firedoor(&["pending"])
+        .expect_said("New server “fs” in Cursor: protect?")
+        .expect_said("firedoor protect cursor/user/fs");
+    home.firedoor(&["status"]).expect_said("New server “fs” in Cursor");
+    home.firedoor(&["log"]).expect_said("Cursor is new here, with the server “fs”");
+    home.firedoor(&["protect", "cursor/user/fs", "--yes", "--no-verify"]).expect_code(0);
+    watched.until_noticed("protected", "cursor/user/fs");
+    assert!(watched.offers().is_empty());
+    // Our own restoring is no accident.
+    home.firedoor(&["restore", "cursor/user/fs"]).expect_code(0);
+    watched.until_noticed("restored", "cursor/user/fs");
+    assert!(watched.offers().is_empty());
+    home.write(".gemini/settings.json", json!({"mcpServers": watched.server("g")}).to_string());
+    watched.until_noticed("appeared", "gemini-cli/user/g");
+    home.firedoor(&["ignore", "gemini-cli/user/g"]).expect_code(0).expect_said("stays as it is");
+    assert!(watched.offers().is_empty());
+    home.firedoor(&["ignore", "gemini-cli/user/g"]).expect_code(1).expect_said("firedoor pending");
+}
+
+#[test]
+fn a_client_that_drops_firedoor_is_noticed_also_after_a_restart() {
+    let mut watched = Watched::new(|_| {});
+    let home = &watched.home;
+    let file = home.cursor(watched.server("fs"));
+    let before = fs::read(&file).unwrap();
+    watched.until_noticed("appeared", "cursor/user/fs");
+    home.protect();
+    watched.until_noticed("protected", "cursor/user/fs");
+    // In other formatting it is still ours.
+    let ours: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    home.write(".cursor/mcp.json", ours.to_string());
+    // From memory, as clients write.
+    home.write(".cursor/mcp.json.tmp", &before);
+    fs::rename(home.path().join(".cursor/mcp.json.tmp"), &file).unwrap();
+    watched.until_noticed("dropped", "cursor/user/fs");
+    home.firedoor(&["pending"]).expect_said("Cursor dropped Firedoor from “fs”: protect?");
+    home.firedoor(&["log"]).expect_said("Cursor dropped Firedoor from “fs”");
+    assert!(!watched.noticed().iter().any(|(kind, _)| kind == "changed"), "{:?}", watched.noticed());
+    let drops = |w: &Watched| w.noticed().iter().filter(|(kind, _)| kind == "dropped").count();
+    assert_eq!(drops(&watched), 1);
+    // While no engine runs nobody watches: the next one says it.
+    watched.restart();
+    until("it is said again", || (drops(&watched) == 2).then_some(()));
+    assert_eq!(watched.offers(), ["cursor/user/fs"]);
+}
+
+#[test]
+fn a_thousand_projects_cost_a_bounded_number_of_watches() {
+    let project = |n: usize| format!("src/p{n:04}");
+    let watched = Watched::new(|home| {
+        let all: serde_json::Map<String, Value> = (0..1000)
+            .map(|n| (home.directory(&project(n)).to_string_lossy().into_owned(), json!({"mcpServers": {}})))
+            .collect();
+        home.write(".claude.json", json!({"projects": all}).to_string());
+    });
+    let home = &watched.home;
+    let status = home.json(&["status"]);
+    let directories = status["watched"].as_u64().unwrap();
+    assert!((1000..1100).contains(&directories), "{directories}");
+    assert_eq!(inotify_watches(home.engine().unwrap()), directories);
+    assert_eq!(status["problems"], json!([]));
+    home.write(&format!("{}/.mcp.json", project(777)), json!({"mcpServers": watched.server("fs")}).to_string());
+    let dir = home.path().join(project(777)).to_string_lossy().replace('/', "%2F");
+    let took = watched.until_noticed("appeared", &format!("claude-code/project:{dir}/fs"));
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+/// What the kernel says (proc_pid_fdinfo(5)).
+fn inotify_watches(pid: i32) -> u64 {
+    let infos = fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap().flatten();
+    let texts = infos.filter_map(|info| fs::read_to_string(info.path()).ok());
+    let count = |text: String| text.lines().filter(|line| line.starts_with("inotify wd:")).count();
+    texts.map(|text| count(text) as u64).sum()
+}
+
+#[test]
+fn a_file_that_is_written_all_the_time_does_not_flood() {
+    let watched = Watched::new(|home| {
+        home.cursor(json!({"fs": {"command": "true"}}));
+    });
+    let home = &watched.home;
+    let file = home.path().join(".cursor/mcp.json");
+    let before = cpu(home.engine().unwrap());
+    let write = |n: usize, path: &Path| {
+        // Two texts that say the same, and now and then a third.
+        let mut servers = json!({"fs": {"command": "true"}});
+        if n >= 40 {
+            servers["late"] = json!({"command": "true"});
+        }
+        let text = json!({"n": n, "mcpServers": servers});
+        fs::write(path, if n.is_multiple_of(2) { text.to_string() } else { serde_json::to_string_pretty(&text).unwrap() })
+            .unwrap();
+    };
+    for n in 0..50 {
+        write(n, &file);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    watched.until_noticed("appeared", "cursor/user/late");
+    let used = cpu(home.engine().unwrap()) - before;
+    assert_eq!(watched.noticed().len(), 1, "{:?}", watched.noticed());
+    // Five seconds of rewriting.
+    assert!(used < Duration::from_millis(1500), "{used:?}");
+}
+
+/// Processor time of a process (proc_pid_stat(5), fields 14 and 15).
+fn cpu(pid: i32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<u64> = stat.rsplit(')').next().unwrap().split(' ').filter_map(|f| f.parse().ok()).collect();
+    // Behind the name and the state, which is no number: field 14 is the 11th.
+    Duration::from_millis((fields[10] + fields[11]) * 10)
+}
