@@ -10,6 +10,7 @@ use crate::{
     discover::ConfigFile,
     env::Env,
     error::FileError,
+    fault,
     journal::{Journal, Locked, Record},
     plan::{Action, Plan, Rewritten, Skipped},
     replace::{Outcome, replace, sweep},
@@ -88,6 +89,7 @@ impl Clients {
             let Some(_theirs) = ClientLock::take(&file.path, file.lock_suffix.as_deref(), CLIENT_LOCK_TRIES) else {
                 return Err(FileError::ClientBusy { path: file.path.clone() });
             };
+            fault::point();
             source = Source::read(&file.path, file.max_bytes)?.ok_or_else(gone)?;
             if source.target != target {
                 // The link points elsewhere now, and our lock is for the old target.
@@ -102,7 +104,10 @@ impl Clients {
             // Written first: after a crash in between, its hash is that of no file, and restoring goes by the entries.
             lock.write(record)?;
             match replace(&file.path, &target, source.digest(), &new.bytes)? {
-                Outcome::Replaced => return Ok(applied),
+                Outcome::Replaced => {
+                    fault::point();
+                    return Ok(applied);
+                }
                 Outcome::Changed => {}
             }
         }

@@ -13,7 +13,7 @@ use std::{
 use firedoor_model::{Digest, EntryId};
 use serde::{Deserialize, Serialize};
 
-use crate::{env::Env, error::FileError, source::MAX_BYTES};
+use crate::{env::Env, error::FileError, fault, source::MAX_BYTES};
 
 const MAX_RECORD: u64 = 4 * 1024 * 1024;
 const MAX_RECORDS: usize = 10_000;
@@ -202,9 +202,12 @@ fn private_dir(dir: &Path) -> Result<(), FileError> {
 /// Writes a file of mode 0600 so that after a crash it has its old content or all of the new.
 fn write_private(dir: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(dir)?;
+    fault::point();
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
+    fault::point();
     file.persist(path).map_err(|e| e.error)?;
+    fault::point();
     File::open(dir)?.sync_all()
 }
 

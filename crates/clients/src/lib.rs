@@ -22,6 +22,7 @@ mod discover;
 mod document;
 mod env;
 mod error;
+mod fault;
 mod findings;
 mod form;
 #[cfg(feature = "fuzz")]

@@ -14,6 +14,7 @@ use xattr::FileExt as _;
 
 use crate::{
     error::FileError,
+    fault,
     source::{MAX_BYTES, read_regular, replaceable},
 };
 
@@ -38,8 +39,10 @@ pub(crate) fn replace(path: &Path, target: &Path, expected: Digest, new: &[u8]) 
     let io = |e| FileError::io("write beside", path, e);
     let beside = write_beside(dir, target, &file, &meta, new).map_err(io)?;
     let io = |e| FileError::io("replace", path, e);
+    fault::point();
     match exchange(beside.path(), target) {
         Ok(()) => {
+            fault::point();
             // What came out must be what was read; else it goes back in.
             if content(path, beside.path()) != Some(expected) {
                 exchange(beside.path(), target).map_err(io)?;
@@ -59,6 +62,7 @@ pub(crate) fn replace(path: &Path, target: &Path, expected: Digest, new: &[u8]) 
         }
         Err(e) => return Err(io(e)),
     }
+    fault::point();
     File::open(dir).and_then(|d| d.sync_all()).map_err(|e| FileError::io("make durable", path, e))?;
     if content(path, target) != Some(Digest::of(new)) {
         return Err(FileError::ChangedAfter { path: path.to_owned() });
@@ -96,7 +100,9 @@ pub(crate) fn sweep(target: &Path, known: impl Fn(Digest) -> bool) {
 /// A durable file beside `target`, with its owner, mode and extended attributes. Removed when dropped.
 fn write_beside(dir: &Path, target: &Path, old: &File, meta: &fs::Metadata, new: &[u8]) -> io::Result<NamedTempFile> {
     let mut beside = tempfile::Builder::new().prefix(&prefix(target)).tempfile_in(dir)?;
+    fault::point();
     beside.write_all(new)?;
+    fault::point();
     let file = beside.as_file();
     let own = file.metadata()?;
     if (own.uid(), own.gid()) != (meta.uid(), meta.gid()) {
