@@ -4,6 +4,7 @@
 mod entry;
 mod json;
 mod proof;
+pub(crate) mod remote;
 mod toml;
 mod yaml;
 
@@ -84,6 +85,36 @@ pub(crate) struct Remote {
     pub url: Option<Str>,
     /// Names of headers, and their values.
     pub headers: Vec<(String, Str)>,
+    /// What edits of it need, or why it is left as it is.
+    pub parts: Result<Box<RemoteParts>, String>,
+}
+
+/// The parts of an entry that reaches a URL.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteParts {
+    pub layout: Layout,
+    pub members: Vec<Member>,
+    /// Index of the member with the address; behind the shim, of that with the command.
+    pub line_at: usize,
+    /// The address; behind the shim, the shim.
+    pub line: Str,
+    /// Member that says how it is reached, and its value.
+    pub kind: Option<(usize, Str)>,
+    /// Member with the headers, behind the shim with the variables, and its keys.
+    pub vars: Option<(usize, Vec<Str>)>,
+    pub words: RemoteWords,
+    /// What it was, if it is behind the shim.
+    pub behind: Option<remote::Behind>,
+}
+
+/// The client's words for an entry that starts a program.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteWords {
+    pub command: String,
+    pub args: String,
+    pub env: String,
+    /// The command is an array.
+    pub array: bool,
 }
 
 /// An entry that starts a program.

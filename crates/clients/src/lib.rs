@@ -32,6 +32,7 @@ mod interpolate;
 mod journal;
 mod place;
 mod plan;
+mod remote;
 mod replace;
 mod scan;
 mod secret;

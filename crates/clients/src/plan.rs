@@ -15,10 +15,11 @@ use crate::{
     catalog::{Clients, Interpolation, Syntax, stem},
     discover::{ConfigFile, Located},
     document,
-    document::Shape,
+    document::{Remote, Shape},
     env::Env,
     error::{FileError, Problem},
     journal::Journal,
+    remote,
     scan::{HIDDEN, located},
     secret,
     source::Source,
@@ -183,18 +184,22 @@ impl Clients {
         let (mut fresh, mut changed, mut skipped) = (BTreeSet::new(), Vec::new(), Vec::new());
         for Located { id, server } in all.iter().filter(|l| chosen.contains(&l.id)) {
             let skip = |reason: String| Skipped { id: id.clone(), reason };
-            let Shape::Stdio(stdio) = &server.shape else {
-                skipped.push(skip(reason(&state(self, id, &server.shape, None))));
-                continue;
-            };
             match state(self, id, &server.shape, Some(Path::new(shim))) {
                 State::Unprotected => {
-                    wraps.extend(wrap(text, stdio, id, shim));
+                    wraps.extend(match &server.shape {
+                        Shape::Stdio(stdio) => wrap(text, stdio, id, shim),
+                        Shape::Remote(Remote { parts: Ok(parts), .. }) => remote::wrap(text, parts, id, shim),
+                        _ => continue,
+                    });
                     fresh.insert(id.clone());
                     changed.push(id.clone());
                 }
                 State::Misrouted { .. } => {
-                    repairs.extend(repair(stdio, id, shim));
+                    repairs.extend(match &server.shape {
+                        Shape::Stdio(stdio) => repair(stdio, id, shim),
+                        Shape::Remote(Remote { parts: Ok(parts), .. }) => remote::repair(parts, id, shim),
+                        _ => continue,
+                    });
                     changed.push(id.clone());
                 }
                 other => skipped.push(skip(reason(&other))),
@@ -221,6 +226,13 @@ fn restored(text: &str, all: &[Located], chosen: &BTreeSet<EntryId>) -> (String,
                 edits.extend(unwrap(text, stdio, &own));
                 changed.push(id.clone());
             }
+            Shape::Remote(Remote { parts: Ok(parts), url: Some(url), .. }) => match remote::unwrap(text, parts, url) {
+                Ok(own) => {
+                    edits.extend(own);
+                    changed.push(id.clone());
+                }
+                Err(reason) => skipped.push(Skipped { id: id.clone(), reason }),
+            },
             _ => skipped.push(Skipped { id: id.clone(), reason: "it is not protected: nothing to restore".into() }),
         }
     }
@@ -238,7 +250,11 @@ fn original(file: &ConfigFile, source: &Source, journal: &Journal) -> Option<Vec
 fn wrapped_ids(file: &ConfigFile, bytes: &[u8]) -> Result<Vec<EntryId>, FileError> {
     let (_, text) = file.text(bytes)?;
     let (all, _) = file.servers(text)?;
-    let protected = |l: &Located| matches!(&l.server.shape, Shape::Stdio(stdio) if wrapped(stdio).is_some());
+    let protected = |l: &Located| match &l.server.shape {
+        Shape::Stdio(stdio) => wrapped(stdio).is_some(),
+        Shape::Remote(remote) => remote.parts.as_ref().is_ok_and(|parts| parts.behind.is_some()),
+        Shape::Odd(_) => false,
+    };
     Ok(all.into_iter().filter(protected).map(|l| l.id).collect())
 }
 

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use crate::{
     catalog::{Clients, Directory},
-    document::{Shape, Stdio},
+    document::{Remote, Shape, Stdio},
     secret,
-    wrap::{SHIM, Wrapped, wrapped},
+    wrap::{SHIM, wrapped},
 };
 
 /// Whether an entry runs through Firedoor.
@@ -58,11 +58,11 @@ fn not_yet(reason: impl Into<String>) -> State {
 pub(crate) fn state(clients: &Clients, id: &EntryId, shape: &Shape, shim: Option<&Path>) -> State {
     let stdio = match shape {
         Shape::Odd(why) => return not_yet(format!("not yet protected: {why}")),
-        Shape::Remote(_) => return not_yet("not yet protected: it is a remote server (url)"),
+        Shape::Remote(remote) => return reached(clients, id, remote, shim),
         Shape::Stdio(stdio) => stdio,
     };
     match wrapped(stdio) {
-        Some(wrapped) => routed(id, stdio, &wrapped, shim),
+        Some(wrapped) => routed(id, &stdio.command.value, &wrapped.id, shim),
         None if stdio.splits
             && shim.and_then(Path::to_str).is_some_and(|s| s.contains([' ', '\t', '"', '\'', '\\'])) =>
         {
@@ -72,10 +72,24 @@ pub(crate) fn state(clients: &Clients, id: &EntryId, shape: &Shape, shim: Option
     }
 }
 
-fn routed(id: &EntryId, stdio: &Stdio, wrapped: &Wrapped, shim: Option<&Path>) -> State {
-    let command = Path::new(&stdio.command.value);
+fn reached(clients: &Clients, id: &EntryId, remote: &Remote, shim: Option<&Path>) -> State {
+    match &remote.parts {
+        Ok(parts) if let Some(behind) = &parts.behind => routed(id, &behind.shim.value, &behind.id, shim),
+        _ if !clients.remote => not_yet("not yet protected: it is a remote server (url)"),
+        Ok(_) if let Some(sign) = clients.interpolation(id).touches(&id.to_string()) => named(sign),
+        Ok(_) => State::Unprotected,
+        Err(why) => not_yet(format!("not yet protected: it is a remote server, and {why}")),
+    }
+}
+
+fn named(sign: &str) -> State {
+    not_yet(format!("not yet protected: its name or project contains {sign:?}, which the client would replace"))
+}
+
+fn routed(id: &EntryId, command: &str, own: &EntryId, shim: Option<&Path>) -> State {
+    let command = Path::new(command);
     let reason = match shim {
-        _ if wrapped.id != *id => format!("it runs in the name of {}", wrapped.id),
+        _ if own != id => format!("it runs in the name of {own}"),
         Some(shim) if shim != command => format!("it starts {command:?} instead of {shim:?}"),
         None if !command.is_absolute() => format!("it starts {command:?}, whatever that is, not an installed {SHIM}"),
         _ => return State::Protected,
@@ -93,9 +107,7 @@ fn direct(clients: &Clients, id: &EntryId, stdio: &Stdio) -> State {
     let args: Vec<String> = stdio.args().iter().map(|a| a.value.clone()).collect();
     // The id becomes an argument, where the client would fill in what looks like a variable.
     if let Some(sign) = rules.touches(&id.to_string()) {
-        return not_yet(format!(
-            "not yet protected: its name or project contains {sign:?}, which the client would replace"
-        ));
+        return named(sign);
     }
     if let Some(client) = clients.client(id.client())
         && client.directory == Directory::Undefined

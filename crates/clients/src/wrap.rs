@@ -13,12 +13,12 @@ use firedoor_model::EntryId;
 
 use crate::{
     catalog::stem,
-    document::{Layout, Span, Stdio, Str, block_end},
+    document::{Layout, Member, Span, Stdio, Str, block_end},
 };
 
 /// File name of the shim, on every system (`.exe` is ignored).
 pub const SHIM: &str = "firedoor-shim";
-const ENTRY: &str = "--entry";
+pub(crate) const ENTRY: &str = "--entry";
 const NO_ARGS: &str = "--no-args";
 const END: &str = "--";
 
@@ -61,11 +61,11 @@ pub(crate) fn wrapped(stdio: &Stdio) -> Option<Wrapped> {
 }
 
 /// A string in quotes that JSON and TOML read alike; TOML wants DEL escaped, too.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
 
-fn slice(text: &str, span: Span) -> &str {
+pub(crate) fn slice(text: &str, span: Span) -> &str {
     text.get(span).unwrap_or_default()
 }
 
@@ -104,30 +104,29 @@ pub(crate) fn wrap(text: &str, stdio: &Stdio, id: &EntryId, shim: &str) -> Vec<E
     edits
 }
 
-/// What stands between the command's value and that of a new `args`, in the style of the command: a separator, the key
-/// and its sign.
+/// What stands between the command's value and that of a new `args`.
 fn new_key(text: &str, stdio: &Stdio) -> String {
-    let Some(member) = stdio.members.get(stdio.command_at) else { return String::new() };
+    let member = stdio.members.get(stdio.command_at);
+    member.map_or(String::new(), |member| new_member(text, stdio.layout, member, &stdio.args_key))
+}
+
+/// What stands between the value of a member and that of a new one behind it, in the style of the first: a separator, the
+/// new key and its sign.
+pub(crate) fn new_member(text: &str, layout: Layout, member: &Member, key: &str) -> String {
     let between = slice(text, member.key.end..member.value.start);
-    let args = &stdio.args_key;
     let sign =
         |plain: &'static str, default: &'static str| if between.trim() == plain { between } else { default }.to_owned();
-    match stdio.layout {
-        Layout::Object => format!(",{}\"{args}\"{}", gap(text, member.key.start), sign(":", ":")),
-        Layout::Inline => format!(",{}{args}{}", gap(text, member.key.start), sign("=", " = ")),
-        Layout::Flow => format!(",{}{args}: ", gap(text, member.key.start)),
-        Layout::Block => {
-            let start = line_start(text, member.key.start);
-            // As far in as the command's key, which may stand behind the dash of a list.
-            let indent = slice(text, start..member.key.start).replace('-', " ");
-            format!("{}{indent}{args}: ", end_of_line(text, member.value.end))
-        }
-        Layout::Lines => {
-            let start = line_start(text, member.key.start);
-            // With the indentation and the dotted path in front of the key.
-            let path = slice(text, start..member.key.start);
-            format!("{}{path}{args}{}", end_of_line(text, member.value.end), sign("=", " = "))
-        }
+    let line = |sign: &str, indent: &str| format!("{}{indent}{key}{sign}", end_of_line(text, member.value.end));
+    let start = line_start(text, member.key.start);
+    let before = slice(text, start..member.key.start);
+    match layout {
+        Layout::Object => format!(",{}\"{key}\"{}", gap(text, member.key.start), sign(":", ":")),
+        Layout::Inline => format!(",{}{key}{}", gap(text, member.key.start), sign("=", " = ")),
+        Layout::Flow => format!(",{}{key}: ", gap(text, member.key.start)),
+        // As far in as the first, which may stand behind the dash of a list.
+        Layout::Block => line(": ", &before.replace('-', " ")),
+        // With the indentation and the dotted path in front of the key.
+        Layout::Lines => line(&sign("=", " = "), before),
     }
 }
 
@@ -172,6 +171,7 @@ pub(crate) fn repair(stdio: &Stdio, id: &EntryId, shim: &str) -> Vec<Edit> {
 /// The edits that take an entry back out: the exact inverse of [`wrap`], and still right when the client has written
 /// the file anew in its own style.
 pub(crate) fn unwrap(text: &str, stdio: &Stdio, wrapped: &Wrapped) -> Vec<Edit> {
+    let command = &stdio.command;
     let Some((args_at, span, all)) = &stdio.args else { return Vec::new() };
     let Some(original) = all.get(wrapped.command_at) else { return Vec::new() };
     if stdio.in_command {
@@ -181,8 +181,8 @@ pub(crate) fn unwrap(text: &str, stdio: &Stdio, wrapped: &Wrapped) -> Vec<Edit> 
     let next = all.get(wrapped.command_at + 1);
     if wrapped.no_args && next.is_none() {
         edits.extend(match stdio.layout {
-            Layout::Object | Layout::Inline | Layout::Flow => without_member(text, stdio, *args_at),
-            Layout::Lines | Layout::Block => without_lines(text, stdio, *args_at),
+            Layout::Object | Layout::Inline | Layout::Flow => without_member(text, &stdio.members, *args_at),
+            Layout::Lines | Layout::Block => without_lines(text, stdio.layout, &stdio.members, &command.span, *args_at),
         });
     } else if stdio.args_block {
         edits.push(match (all.first(), next) {
@@ -216,18 +216,18 @@ fn prefix(text: &str, array: &Span, all: &[Str], original: &Str, next: Option<&S
 }
 
 /// The spans to cut so that a member on lines of its own is gone.
-fn without_lines(text: &str, stdio: &Stdio, at: usize) -> Vec<Edit> {
-    let Some(member) = stdio.members.get(at) else { return Vec::new() };
+pub(crate) fn without_lines(text: &str, layout: Layout, members: &[Member], command: &Span, at: usize) -> Vec<Edit> {
+    let Some(member) = members.get(at) else { return Vec::new() };
     let start = line_start(text, member.key.start);
     let end = member.value.end;
-    let command = stdio.command.span.end;
+    let command = command.end;
     // As we have written it: on the line after the command's value, with what stood behind that now behind this.
     if command < start && matches!(slice(text, command..start), "\n" | "\r\n") {
         return vec![(command..end, String::new())];
     }
     // Behind the dash of a list the next key takes its place.
-    if let (false, Some(next)) = (slice(text, start..member.key.start).trim().is_empty(), stdio.members.get(at + 1))
-        && stdio.layout == Layout::Block
+    if let (false, Some(next)) = (slice(text, start..member.key.start).trim().is_empty(), members.get(at + 1))
+        && layout == Layout::Block
     {
         return vec![(member.key.start..next.key.start, String::new())];
     }
@@ -239,18 +239,18 @@ fn without_lines(text: &str, stdio: &Stdio, at: usize) -> Vec<Edit> {
 }
 
 /// The spans to cut so that a member and one comma are gone.
-fn without_member(text: &str, stdio: &Stdio, at: usize) -> Vec<Edit> {
-    let Some(member) = stdio.members.get(at) else { return Vec::new() };
+pub(crate) fn without_member(text: &str, members: &[Member], at: usize) -> Vec<Edit> {
+    let Some(member) = members.get(at) else { return Vec::new() };
     let plain = |span: Span| slice(text, span).chars().all(|c| c == ',' || c.is_ascii_whitespace());
     let cut = |span: Span| (span, String::new());
-    if let Some(before) = at.checked_sub(1).and_then(|i| stdio.members.get(i)) {
+    if let Some(before) = at.checked_sub(1).and_then(|i| members.get(i)) {
         if plain(before.value.end..member.key.start) {
             return vec![cut(before.value.end..member.value.end)];
         }
         let comma = comma(text, before.value.end, member.key.start).map(|c| cut(c..c + 1));
         return comma.into_iter().chain([cut(member.key.start..member.value.end)]).collect();
     }
-    let Some(after) = stdio.members.get(at + 1) else { return vec![cut(member.key.start..member.value.end)] };
+    let Some(after) = members.get(at + 1) else { return vec![cut(member.key.start..member.value.end)] };
     if plain(member.value.end..after.key.start) {
         return vec![cut(member.key.start..after.key.start)];
     }

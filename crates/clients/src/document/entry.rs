@@ -1,6 +1,6 @@
 //! What an entry means, whichever syntax it is written in.
 
-use super::{Layout, Member, Remote, Shape, Span, Stdio, Str};
+use super::{Layout, Member, Shape, Span, Stdio, Str, remote};
 use crate::form::Form;
 
 /// A value of the entry.
@@ -44,28 +44,25 @@ fn program_or_url(layout: Layout, fields: &[Field], form: &Form) -> Shape {
         _ => None,
     };
 
-    let remote = form.url.iter().find(|name| at(name).is_some());
+    let address = form.url.iter().find(|name| at(name).is_some());
     let kind = match at("type") {
         None => None,
         Some(Value::Text(kind)) => Some(kind),
         Some(_) => return odd("its type is not a string"),
     };
     let Some((command_at, command)) = last(&form.command).and_then(|i| Some((i, fields.get(i)?))) else {
-        return match remote {
+        return match address {
             // Codex 0.169.0 then refuses the whole file.
             Some(name)
                 if matches!(layout, Layout::Inline | Layout::Lines) && form.name.is_none() && at("env").is_some() =>
             {
                 Shape::Odd(format!("it has both {name} and env, with which Codex reads none of the file"))
             }
-            Some(name) => Shape::Remote(Remote {
-                url: last(name).and_then(|i| fields.get(i)).and_then(|f| element(&f.span, &f.value)),
-                headers: form.headers.iter().filter_map(|name| at(name)).flat_map(headers).collect(),
-            }),
+            Some(_) => Shape::Remote(remote::direct(layout, fields, form)),
             None => odd("it has no command"),
         };
     };
-    if let Some(name) = remote {
+    if let Some(name) = address {
         return Shape::Odd(format!("it has both a command and {name}, and clients differ on which one counts"));
     }
     for (name, kind) in [("type", kind), ("transport", text("transport").as_ref())] {
@@ -119,7 +116,7 @@ fn program_or_url(layout: Layout, fields: &[Field], form: &Form) -> Shape {
     // Where the command is an array, the variables stand under another name.
     let vars = form.env.iter().find_map(|name| at(name)).or_else(|| at("environment").filter(|_| in_command));
     let Some(env) = env(vars) else { return odd("its env is not a map of names to strings") };
-    Shape::Stdio(Box::new(Stdio {
+    let stdio = Stdio {
         layout,
         members: fields.iter().map(|f| Member { key: f.key.span.clone(), value: f.span.clone() }).collect(),
         command_at,
@@ -133,7 +130,11 @@ fn program_or_url(layout: Layout, fields: &[Field], form: &Form) -> Shape {
         env_passed: at(&form.env_passed).map(passed).unwrap_or_default(),
         env_file: text("envFile"),
         cwd: text("cwd").or_else(|| text("working_directory")),
-    }))
+    };
+    match remote::behind(&stdio, fields, form) {
+        Some(remote) => Shape::Remote(remote),
+        None => Shape::Stdio(Box::new(stdio)),
+    }
 }
 
 fn element(span: &Span, value: &Value) -> Option<Str> {
@@ -141,11 +142,6 @@ fn element(span: &Span, value: &Value) -> Option<Str> {
         Value::Text(value) => Some(Str { span: span.clone(), value: value.clone() }),
         _ => None,
     }
-}
-
-fn headers(value: &Value) -> Vec<(String, Str)> {
-    let Value::Map(fields) = value else { return Vec::new() };
-    fields.iter().filter_map(|f| Some((f.key.value.clone(), element(&f.span, &f.value)?))).collect()
 }
 
 /// Strings; in VS Code numbers, and `null` for a variable that is taken away.

@@ -3,7 +3,12 @@
 
 use yaml_serde::{Mapping, Value};
 
-use crate::{catalog::Syntax, form::Form, wrap::is_wrapped};
+use super::remote::{HEADER, TYPE, URL, WAS};
+use crate::{
+    catalog::{Syntax, stem},
+    form::Form,
+    wrap::{SHIM, is_wrapped},
+};
 
 /// Whether two texts say the same, entries behind the shim taken for what they start.
 pub(crate) fn holds(syntax: Syntax, form: &Form, before: &str, after: &str) -> bool {
@@ -23,7 +28,9 @@ fn unwrap(value: &mut Value, form: &Form) {
     match value {
         Value::Sequence(all) => all.iter_mut().for_each(|v| unwrap(v, form)),
         Value::Mapping(map) => {
-            if let Some((command, args)) = original(map, form) {
+            if let Some(reached) = reached(map, form) {
+                *map = reached;
+            } else if let Some((command, args)) = original(map, form) {
                 map.insert(form.command.as_str().into(), command);
                 match args {
                     Some(args) => map.insert(form.args.as_str().into(), Value::Sequence(args)),
@@ -47,4 +54,36 @@ fn original(map: &Mapping, form: &Form) -> Option<(Value, Option<Vec<Value>>)> {
     let rest = args.get(own.command_at + 1..)?.to_vec();
     let kept = !(own.no_args && rest.is_empty());
     Some((args.get(own.command_at)?.clone(), kept.then_some(rest)))
+}
+
+/// The map that reaches the address which a map's shim is given.
+fn reached(map: &Mapping, form: &Form) -> Option<Mapping> {
+    let args = map.get(form.args.as_str())?.as_sequence()?;
+    let words: Vec<&str> = args.iter().map(Value::as_str).collect::<Option<_>>()?;
+    if stem(map.get(form.command.as_str())?.as_str()?) != SHIM || words.get(2) != Some(&URL) {
+        return None;
+    }
+    let all = |flag: &'static str| words.chunks(2).filter(move |pair| pair[0] == flag).filter_map(|pair| pair.get(1));
+    let mut was = all(WAS).next()?.split(',');
+    let mut reached = map.clone();
+    reached.remove(form.command.as_str());
+    reached.remove(form.args.as_str());
+    reached.insert(was.next()?.into(), args.get(3)?.clone());
+    if let Some(kind) = all(TYPE).next() {
+        let key = if map.contains_key("type") { "type" } else { "transport" };
+        reached.insert(key.into(), (*kind).into());
+    }
+    if let Some(headers) = was.next() {
+        let variables = reached.remove(form.env.first()?.as_str())?;
+        let named = |flag: &&str| {
+            let (name, variable) = flag.split_once("=env:")?;
+            Some((Value::from(name), variables.get(variable)?.clone()))
+        };
+        let inner: Mapping = all(HEADER).map(named).collect::<Option<_>>()?;
+        if inner.len() != variables.as_mapping()?.len() {
+            return None;
+        }
+        reached.insert(headers.into(), inner.into());
+    }
+    Some(reached)
 }

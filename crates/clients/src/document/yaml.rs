@@ -140,6 +140,17 @@ impl Tree {
         let layout = if *flow { Layout::Flow } else { Layout::Block };
         let fields: Vec<Field> = all.iter().filter_map(|(key, value)| self.field(key, value)).collect();
         let mut shape = entry::shape(layout, &fields, form);
+        if let Shape::Remote(remote) = &mut shape
+            && let Ok(parts) = &remote.parts
+        {
+            let line = all.iter().find(|(_, value)| value.span == parts.line.span);
+            let vars = parts.vars.as_ref().and_then(|(at, _)| all.get(*at)).map(|(_, value)| value);
+            let lent = vars.is_some_and(|vars| vars.marked || matches!(vars.kind, Kind::Alias(_)));
+            match line.map(|(key, value)| fixed(text, layout, key, value, None)) {
+                Some(None) if !lent => {}
+                _ => remote.parts = Err("in YAML it is not written plainly enough".into()),
+            }
+        }
         if let (Shape::Stdio(stdio), Some(command)) = (&mut shape, node.get(&form.command)) {
             let args = node.get(&form.args);
             stdio.args_block = args.is_some_and(|args| matches!(args.kind, Kind::List { flow: false, .. }));

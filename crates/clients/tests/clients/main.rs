@@ -8,4 +8,5 @@ mod files;
 mod generated;
 mod home;
 mod places;
+mod remote;
 mod round_trip;

@@ -1,0 +1,129 @@
+//! Remote entries become entries that start the shim, and come back byte for byte.
+
+use std::fs;
+
+use firedoor_clients::Clients;
+
+use crate::home::{Home, one, read};
+
+const CLAUDE: &str = "home/.claude.json";
+const CURSOR: &str = "home/.cursor/mcp.json";
+const CODEX: &str = "home/.codex/config.toml";
+const CONTINUE: &str = "home/.continue/config.yaml";
+const GOOSE: &str = "home/.config/goose/config.yaml";
+const OPENCODE: &str = "home/.config/opencode/opencode.json";
+
+fn home() -> Home {
+    Home { clients: Clients::load().unwrap().with_remote_servers(), ..Home::new() }
+}
+
+fn shown(home: &Home, text: &str) -> String {
+    text.replace(home.shim().to_str().unwrap(), "SHIM")
+}
+
+#[test]
+fn what_an_entry_becomes() {
+    for (place, before, after) in [
+        (
+            CLAUDE,
+            r#"{"mcpServers":{"a":{"type":"http","url":"https:\/\/mcp.example/mcp","headers":{"X-Team":"bl\u0075e"},"timeout":9}}}"#,
+            r#"{"mcpServers":{"a":{"type":"stdio","command":"SHIM","args":["--entry","claude-code/user/a","--url","https:\/\/mcp.example/mcp","--transport","http","--header","X-Team=env:FIREDOOR_HEADER_1","--was","url,headers","--type","http"],"env":{"FIREDOOR_HEADER_1":"bl\u0075e"},"timeout":9}}}"#,
+        ),
+        (
+            CURSOR,
+            "{\"mcpServers\":{\"a\":{\n  \"url\": \"https://mcp.example/sse\", // c\n  \"disabled\": true,\n}}}",
+            "{\"mcpServers\":{\"a\":{\n  \"command\": \"SHIM\",\n  \"args\": [\"--entry\",\"cursor/user/a\",\"--url\",\"https://mcp.example/sse\",\"--was\",\"url\"], // c\n  \"disabled\": true,\n}}}",
+        ),
+        (
+            CODEX,
+            "[mcp_servers.a]\r\nurl = 'https://mcp.example/mcp' # c\r\n[mcp_servers.a.http_headers]\r\nX-A = \"1\"\r\n'X-B' = \"2\"\r\n",
+            "[mcp_servers.a]\r\ncommand = \"SHIM\"\r\nargs = [\"--entry\",\"codex/user/a\",\"--url\",'https://mcp.example/mcp',\"--header\",\"X-A=env:FIREDOOR_HEADER_1\",\"--header\",\"X-B=env:FIREDOOR_HEADER_2\",\"--was\",\"url,http_headers\"] # c\r\n[mcp_servers.a.env]\r\nFIREDOOR_HEADER_1 = \"1\"\r\n'FIREDOOR_HEADER_2' = \"2\"\r\n",
+        ),
+        (
+            OPENCODE,
+            r#"{"mcp":{"a":{"type":"remote","url":"https://mcp.example/mcp","headers":{"A":"{env:T}"},"oauth":false}}}"#,
+            r#"{"mcp":{"a":{"type":"local","command":["SHIM","--entry","opencode/user-json/a","--url","https://mcp.example/mcp","--header","A=env:FIREDOOR_HEADER_1","--was","url,headers","--type","remote"],"environment":{"FIREDOOR_HEADER_1":"{env:T}"},"oauth":false}}}"#,
+        ),
+        (
+            CONTINUE,
+            "mcpServers:\n- name: a\n  type: sse # t\n  url: https://mcp.example/sse\n",
+            "mcpServers:\n- name: a\n  type: \"stdio\" # t\n  command: \"SHIM\"\n  args: [\"--entry\",\"continue/user/a\",\"--url\",https://mcp.example/sse,\"--transport\",\"sse\",\"--was\",\"url\",\"--type\",sse]\n",
+        ),
+        (
+            GOOSE,
+            "extensions:\n  a:\n    type: streamable_http\n    uri: https://mcp.example/mcp\n    headers: {X-Team: \"a b\"}\n    enabled: false\n",
+            "extensions:\n  a:\n    type: \"stdio\"\n    cmd: \"SHIM\"\n    args: [\"--entry\",\"goose/user/a\",\"--url\",https://mcp.example/mcp,\"--transport\",\"http\",\"--header\",\"X-Team=env:FIREDOOR_HEADER_1\",\"--was\",\"uri,headers\",\"--type\",streamable_http]\n    envs: {FIREDOOR_HEADER_1: \"a b\"}\n    enabled: false\n",
+        ),
+        (
+            CONTINUE,
+            "mcpServers: [{name: a, url: 'https://mcp.example/sse'}]",
+            "mcpServers: [{name: a, command: \"SHIM\", args: [\"--entry\",\"continue/user/a\",\"--url\",'https://mcp.example/sse',\"--was\",\"url\"]}]",
+        ),
+    ] {
+        for forget in [false, true] {
+            let home = home();
+            let path = home.write(place, before);
+            one(home.protect(&[])).unwrap();
+            assert_eq!(shown(&home, &read(&path)), after);
+            assert_eq!(home.states()["a"], "protected");
+            assert!(home.protect(&[]).is_empty(), "protecting twice is nothing");
+            if forget {
+                home.forget();
+            }
+            one(home.restore(&[])).unwrap();
+            assert_eq!(read(&path), before);
+        }
+    }
+}
+
+#[test]
+fn what_is_left_as_it_is() {
+    let home = home();
+    for (entry, why) in [
+        (r#"{"url":"https://x/mcp","oauth":{"clientId":"c"}}"#, "the client signs in itself (oauth)"),
+        (r#"{"url":"https://x/mcp?key=${KEY}"}"#, "its address holds a reference"),
+        (r#"{"url":"https://me:secret@x/mcp"}"#, "its address holds a reference"),
+        (r#"{"url":"unix:///run/x"}"#, "is not http"),
+        (r#"{"url":"https://x/mcp","serverUrl":"https://y"}"#, "it has several addresses"),
+        (r#"{"url":"https://x/mcp","type":"websocket"}"#, "\"websocket\") is not known"),
+        (r#"{"url":"https://x/mcp","headers":{"a":"b"},"env":{"c":"d"}}"#, "it has headers and env"),
+        (r#"{"url":"https://x/mcp","headers":{"a b":"c"}}"#, "its headers are not all names and strings"),
+        (r#"{"url":["https://x/mcp"]}"#, "its address is not a string"),
+    ] {
+        let text = format!("{{\"mcpServers\":{{\"a\":{entry}}}}}");
+        let path = home.write(CURSOR, &text);
+        assert!(home.protect(&[]).is_empty(), "{entry}");
+        assert!(home.states()["a"].contains(why), "{entry}: {:?}", home.states());
+        assert_eq!(read(&path), text);
+    }
+}
+
+#[test]
+fn without_a_shim_that_speaks_http_nothing_is_done() {
+    let home = Home::new();
+    home.write(CURSOR, r#"{"mcpServers":{"a":{"url":"https://x/mcp"}}}"#);
+    assert!(home.protect(&[]).is_empty());
+    assert_eq!(home.states()["a"], "not yet protected: it is a remote server (url)");
+}
+
+#[test]
+fn a_client_that_writes_its_file_anew_and_a_moved_shim_do_not_hinder() {
+    let home = home();
+    let before = r#"{"mcpServers":{"a":{"headers":{"X-A":"1","X-B":"2"},"url":"https://x/mcp","type":"sse"}}}"#;
+    let path = home.write(CLAUDE, before);
+    one(home.protect(&[])).unwrap();
+    let written: serde_json::Value = serde_json::from_str(&read(&path)).unwrap();
+    let written = serde_json::to_string_pretty(&written).unwrap().replace("/bin/firedoor-shim", "/old/firedoor-shim");
+    fs::write(&path, written.replace("\"a\": {", "\"b\": {")).unwrap();
+    assert!(home.states()["b"].starts_with("misrouted"));
+    one(home.protect(&[])).unwrap();
+    assert_eq!(home.states()["b"], "protected");
+    one(home.restore(&[])).unwrap();
+    let same = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(same(&read(&path)), same(&before.replace("\"a\":", "\"b\":")));
+    // A variable that somebody added is no header.
+    one(home.protect(&[])).unwrap();
+    fs::write(&path, read(&path).replace("\"FIREDOOR_HEADER_1\"", "\"OWN\":\"x\",\"FIREDOOR_HEADER_1\"")).unwrap();
+    let plan = home.clients.plan_restore(&home.env(), &home.choose(&[]));
+    assert!(plan.skipped[0].reason.contains("\"OWN\" was added"), "{:?}", plan.skipped);
+}
