@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
-BINARIES := -p firedoor-cli -p firedoor-shim
+BINARIES := -p firedoor-cli -p firedoor-shim -p firedoor-remote
 
 # The newest cargo-deny whose rust-version allows our toolchain. Kept by version, so that a new one is built once.
 DENY_VERSION := 0.20.2
@@ -31,7 +31,7 @@ ui: ## the desktop app's windows, in ui/dist
 
 build: setup ## release binaries in target/release
 	cargo build --release --locked $(BINARIES)
-	@echo "built $(TARGET)/release/firedoor and $(TARGET)/release/firedoor-shim"
+	@echo "built firedoor, firedoor-shim and firedoor-remote in $(TARGET)/release"
 
 demo: build ## the main job, end to end, in a scratch home
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/demo/demo.py
@@ -75,7 +75,7 @@ e2e: build ui ## real clients, real servers and the desktop
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/e2e/real_servers.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/e2e/observed_servers.py
 	@scripts/setup desktop-test
-	cargo build --locked -p firedoor-cli -p firedoor-shim
+	cargo build --locked $(BINARIES)
 	cargo build --locked -p firedoor-desktop --features automation
 	@FIREDOOR_BIN_DIR="$(TARGET)/debug" python3 tests/desktop/e2e.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/demo/demo.py

@@ -20,7 +20,7 @@ import time
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 ROOT = TESTS.parent
-PROGRAMS = ("firedoor", "firedoor-shim")
+PROGRAMS = ("firedoor", "firedoor-shim", "firedoor-remote")
 UNPRIVILEGED = "nobody"
 
 # How this machine reaches the package registries is the user's own configuration. Everything else is left behind.

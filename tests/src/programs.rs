@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Both programs, which must lie in one directory.
-pub const PROGRAMS: [&str; 2] = ["firedoor", "firedoor-shim"];
+/// The programs, which must lie in one directory.
+pub const PROGRAMS: [&str; 3] = ["firedoor", "firedoor-shim", "firedoor-remote"];
 
 /// The directory with our programs: `FIREDOOR_BIN_DIR`, else the one of the build that this test belongs to.
 pub fn built() -> PathBuf {
@@ -21,7 +21,7 @@ pub fn built() -> PathBuf {
         let path = place.join(program);
         assert!(
             path.is_file(),
-            "{} is missing: run `cargo build -p firedoor-cli -p firedoor-shim` first, or set FIREDOOR_BIN_DIR",
+            "{} is missing: run `cargo build -p firedoor-cli -p firedoor-shim -p firedoor-remote` first, or set FIREDOOR_BIN_DIR",
             path.display()
         );
     }

@@ -12,12 +12,13 @@ use firedoor_ipc::{
     process::{self, Peer},
     shim::{Ended, ToEngine, ToShim},
 };
-use firedoor_launch::{Context, InstallStep, Plan, ProxyAddress, Run, UserGrants};
+use firedoor_launch::{Context, InstallStep, Plan, ProxyAddress, RemoteRun, Run, UserGrants};
 use firedoor_model::{
     Digest, EntryId,
     audit::What,
-    launch::{LaunchRequest, Launched, Network},
+    launch::{LaunchRequest, Launched, Network, Step},
     observation::{Basis, Record},
+    remote::{Instructions, RemoteRequest},
 };
 use firedoor_store::{Observation, Store};
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,9 @@ pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgo
     let (entry, started) = match first {
         ToEngine::Launch(request) => {
             (request.entry.clone(), launch(&engine, &agent, request, &mut incoming, &outgoing).await)
+        }
+        ToEngine::LaunchRemote(request) => {
+            (request.entry.clone(), launch_remote(&engine, &agent, request, &mut incoming, &outgoing).await)
         }
         ToEngine::Resume { entry, context, pid, level, exited } => {
             let running = Running { entry: entry.clone(), pid, level, ended: exited };
@@ -180,21 +184,78 @@ async fn launch(
     }
     let entry = request.entry;
     record_notes(engine, &entry, &notes);
-    let tools = tools(engine, &entry).await?;
     let launched =
         Launched { what: identity.what.to_string(), named_env, dropped_env, limits: step.confinement.limits };
     let lasting = Lasting { launch: identity.digest, profile, basis, launched, granted: Some(planned.granted) };
+    start(engine, agent, Start { entry, step, lasting, remote: None }, incoming, outgoing).await
+}
+
+/// Lets the shim start what stands in for a server that is reached over HTTP.
+async fn launch_remote(
+    engine: &Rc<Engine>,
+    agent: &Rc<Agent>,
+    request: RemoteRequest,
+    incoming: &mut Incoming,
+    outgoing: &Outgoing,
+) -> Result<session::Started, LaunchError> {
+    let own = std::env::current_exe().map_err(|e| LaunchError::Refused(format!("cannot find Firedoor itself: {e}")))?;
+    let program = own.with_file_name("firedoor-remote");
+    let (user, granted) = user_grants(engine, &request.entry).await;
+    let (paths, profiles, limit) =
+        (engine.paths.clone(), engine.profiles.clone(), engine.config.limits.message_bytes());
+    let (entry, now) = (request.entry.clone(), engine.now());
+    let work = move || {
+        let context = Context {
+            paths: &paths,
+            profiles: &profiles,
+            profile: None,
+            user: &user,
+            declared_env: None,
+            proxy: None,
+            now,
+            identify: true,
+        };
+        firedoor_launch::remote(&request, &context, &program, limit)
+    };
+    let run = tokio::task::spawn_blocking(work).await.map_err(|_| unplanned())?;
+    let RemoteRun { step, instructions, what, digest, basis, notes } =
+        run.map_err(|e| LaunchError::Refused(e.to_string()))?;
+    record_notes(engine, &entry, &notes);
+    let launched = Launched { what, limits: step.confinement.limits, ..Launched::default() };
+    let lasting = Lasting { launch: digest, profile: "remote".into(), basis, launched, granted: Some(granted) };
+    start(engine, agent, Start { entry, step, lasting, remote: Some(instructions) }, incoming, outgoing).await
+}
+
+/// What the shim is to start.
+struct Start {
+    entry: EntryId,
+    step: Step,
+    lasting: Lasting,
+    remote: Option<Instructions>,
+}
+
+/// Lets the shim start it.
+async fn start(
+    engine: &Rc<Engine>,
+    agent: &Rc<Agent>,
+    Start { entry, step, lasting, remote }: Start,
+    incoming: &mut Incoming,
+    outgoing: &Outgoing,
+) -> Result<session::Started, LaunchError> {
+    let tools = tools(engine, &entry).await?;
     let context = serde_json::to_string(&lasting).map_err(|e| LaunchError::Refused(e.to_string()))?;
     let observe = to_observe(engine, &entry).await;
-    let environment = step.env.clone();
-    outgoing.send(&ToShim::Run { step, context, observe }).await.map_err(|_| LaunchError::Shim)?;
+    // What is secret in it must not turn up in what other servers are told.
+    let mut secrets = step.env.clone();
+    secrets.extend(remote.iter().flat_map(|r| &r.headers).map(|(name, value)| (name.into(), value.into())));
+    outgoing.send(&ToShim::Run { step, context, observe, remote }).await.map_err(|_| LaunchError::Shim)?;
     match incoming.receive().await {
         Ok((ToEngine::Started { pid, level }, fds)) => {
             watch_server(engine, pid);
             if observe {
                 begin_observing(engine, &entry, &lasting.basis).await;
             }
-            let variables = environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+            let variables = secrets.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
             engine.inspector.environment(&mut *agent.memory.lock().await, &entry, variables, engine.now());
             Ok(session::Started {
                 basis: lasting.basis,
@@ -253,14 +314,15 @@ struct Planned {
     granted: command::EntryGrants,
 }
 
-/// Makes the plan, on another thread: it looks at many files.
-async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, LaunchError> {
-    let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
-    let granted = {
-        let entry = request.entry.clone();
-        engine.recorder.with(move |store| store.grants(&entry)).await
-    };
-    let user = match granted {
+/// The thread that plans has ended without a plan.
+fn unplanned() -> LaunchError {
+    LaunchError::Refused("planning the start failed inside Firedoor; see engine.log".into())
+}
+
+/// What the user granted an entry.
+async fn user_grants(engine: &Rc<Engine>, entry: &EntryId) -> (UserGrants, command::EntryGrants) {
+    let of = entry.clone();
+    let user = match engine.recorder.with(move |store| store.grants(&of)).await {
         Ok(granted) => UserGrants {
             grants: granted.grants,
             env: granted.env.into_iter().collect(),
@@ -274,12 +336,19 @@ async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, L
         }
     };
     let granted = command::EntryGrants {
-        entry: request.entry.clone(),
+        entry: entry.clone(),
         grants: user.grants.clone(),
         env: user.env.iter().cloned().collect(),
         hosts: user.hosts.clone(),
         sockets: user.sockets.clone(),
     };
+    (user, granted)
+}
+
+/// Makes the plan, on another thread: it looks at many files.
+async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, LaunchError> {
+    let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
+    let (user, granted) = user_grants(engine, &request.entry).await;
     let token = Egress::token().map_err(|e| refused(&e))?;
     let proxy = ProxyAddress { address: engine.egress.address(), user: "install".into(), token: token.clone() };
     let (paths, profiles, request, now) =
@@ -298,10 +367,7 @@ async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, L
         };
         firedoor_launch::plan(&request, &context)
     };
-    let plan = tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|_| LaunchError::Refused("planning the start failed inside Firedoor; see engine.log".into()))?
-        .map_err(|e| refused(&e))?;
+    let plan = tokio::task::spawn_blocking(work).await.map_err(|_| unplanned())?.map_err(|e| refused(&e))?;
     Ok(Planned { plan, token, granted })
 }
 

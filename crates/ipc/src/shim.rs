@@ -6,6 +6,7 @@ use firedoor_model::{
     EntryId,
     launch::{LaunchRequest, Step},
     network::{Attempt, HostQuestion, HostRuling},
+    remote::{Instructions, RemoteRequest},
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,8 @@ pub enum Ended {
 pub enum ToEngine {
     /// What the client asked for. First message after the hello.
     Launch(LaunchRequest),
+    /// Likewise, of a server that is reached over HTTP.
+    LaunchRemote(RemoteRequest),
     /// The install step ended. `detail` says why it failed, and is for people.
     Installed {
         /// Whether it did what it should.
@@ -94,6 +97,9 @@ pub enum ToShim {
         /// Whether what it does is written down: [`ToEngine::Observing`].
         #[serde(default)]
         observe: bool,
+        /// What the process is told first, on its stdin: where the server is that it stands for.
+        #[serde(default)]
+        remote: Option<Instructions>,
     },
     /// Do not start it: answer the client's requests with this text.
     Refuse {

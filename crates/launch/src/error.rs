@@ -66,6 +66,18 @@ pub enum PlanError {
         /// What to do.
         remedy: &'static str,
     },
+    /// A remote server's address. It is not shown: it may hold a secret.
+    #[error("the server's address is no http or https address: correct it in the client's configuration")]
+    Address,
+    /// A remote server at an address that only the user may name.
+    #[error(
+        "the server's address is {address}, where cloud machines keep their credentials; if it is right: firedoor \
+         grants add ENTRY --host {address}"
+    )]
+    LinkLocal {
+        /// The address.
+        address: std::net::IpAddr,
+    },
     /// The registry named by the user's configuration cannot be used.
     #[error("the registry named by {origin} cannot be used: {why}")]
     Registry {

@@ -21,6 +21,7 @@ mod program;
 mod proposal;
 mod protect;
 mod registry;
+mod remote;
 mod runtime;
 mod version_manager;
 
@@ -40,6 +41,7 @@ pub use install::InstallStep;
 pub use plan::{Container, Opening, Plan, Run, container, plan};
 pub use profile::{ArgumentAccess, Kind, Match, Problem, Profile, Profiles, Subject};
 pub use proposal::{Proposal, propose};
+pub use remote::{RemoteRun, remote};
 
 /// What `firedoor grants` holds for one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

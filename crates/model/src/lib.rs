@@ -15,6 +15,7 @@ pub mod observation;
 pub mod paths;
 pub mod protected;
 pub mod question;
+pub mod remote;
 pub mod rule;
 pub mod text;
 pub mod time;

@@ -11,12 +11,12 @@ mod refuse;
 mod server;
 mod session;
 
-use std::{env, process::ExitCode};
+use std::{env, path::PathBuf, process::ExitCode};
 
 use engines::Engines;
-use firedoor_ipc::endpoint;
-use firedoor_model::launch::LaunchRequest;
-use invocation::{Invocation, Parsed};
+use firedoor_ipc::{endpoint, shim::ToEngine};
+use firedoor_model::{launch::LaunchRequest, remote::RemoteRequest};
+use invocation::{Invocation, Parsed, Server, UsageError};
 
 fn main() -> ExitCode {
     let invocation = match invocation::parse(env::args_os().skip(1)) {
@@ -46,14 +46,23 @@ fn start(invocation: Invocation) -> Result<ExitCode, String> {
     let cwd = env::current_dir().map_err(|e| format!("cannot read the working directory: {e}"))?;
     let signals = session::Signals::block().map_err(|e| format!("cannot take over signals: {e}"))?;
     let engines = Engines { paths, firedoor: own.with_file_name("firedoor") };
-    let request = LaunchRequest {
-        entry: invocation.entry,
-        program: invocation.program,
-        args: invocation.args,
-        cwd,
-        env: env::vars_os().collect(),
-    };
-    session::run(&engines, &request, signals)
+    let entry = invocation.entry.clone();
+    let request = request(invocation, cwd).map_err(|e| e.to_string())?;
+    session::run(&engines, &entry, &request, signals)
+}
+
+/// What the engine is asked for.
+fn request(Invocation { entry, server }: Invocation, cwd: PathBuf) -> Result<ToEngine, UsageError> {
+    let env = env::vars_os().collect();
+    Ok(match server {
+        Server::Program { program, args } => ToEngine::Launch(LaunchRequest { entry, program, args, cwd, env }),
+        Server::Remote { url, transport, headers } => {
+            let variable = |name: &str| env::var_os(name);
+            let headers = headers.into_iter().map(|(name, value)| Ok((name, value.resolve(variable)?)));
+            let (url, headers) = (url.resolve(variable)?, headers.collect::<Result<_, UsageError>>()?);
+            ToEngine::LaunchRemote(RemoteRequest { entry, url, transport, headers, cwd, env })
+        }
+    })
 }
 
 /// One line for the client's log of the server.

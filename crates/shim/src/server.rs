@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io,
+    io::{self, Write},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
@@ -10,7 +10,11 @@ use firedoor_ipc::{
     blocking::Connection,
     shim::{Ended, STREAMS, ToEngine},
 };
-use firedoor_model::{EntryId, launch::Step};
+use firedoor_model::{
+    EntryId,
+    launch::Step,
+    remote::{Instructions, MAX_INSTRUCTIONS},
+};
 use firedoor_sandbox::{Exit, Launch, Notice, Stderr, Tree};
 use nix::{
     fcntl::OFlag,
@@ -62,11 +66,21 @@ impl Server {
         step: &Step,
         context: String,
         observe: bool,
+        remote: Option<&Instructions>,
         engine: &Connection,
     ) -> Result<Self, String> {
         let pipe = || io::pipe().map_err(|e| format!("cannot make a pipe: {e}"));
         let memory = |name| memfd_create(name, MFdFlags::MFD_CLOEXEC).map_err(|e| format!("cannot get memory: {e}"));
-        let ((server_stdin, to_server), (from_server, server_stdout)) = (pipe()?, pipe()?);
+        let ((server_stdin, mut to_server), (from_server, server_stdout)) = (pipe()?, pipe()?);
+        if let Some(remote) = remote {
+            let mut line = serde_json::to_vec(remote).map_err(|e| format!("cannot tell where the server is: {e}"))?;
+            line.push(b'\n');
+            // More might not fit, and nobody reads yet.
+            if line.len() > MAX_INSTRUCTIONS {
+                return Err("the server's address and headers are too long".into());
+            }
+            to_server.write_all(&line).map_err(|e| format!("cannot tell where the server is: {e}"))?;
+        }
         let logs = [memory("firedoor-from-client")?, memory("firedoor-from-server")?];
         let remainders = [memory("firedoor-to-server")?, memory("firedoor-to-client")?];
         let ledger = memory("firedoor-ledger")?;

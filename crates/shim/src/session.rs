@@ -13,11 +13,7 @@ use firedoor_ipc::{
     shim::{ToEngine, ToShim},
     wire::WireError,
 };
-use firedoor_model::{
-    EntryId,
-    launch::{LaunchRequest, Step},
-    network::AttemptKind,
-};
+use firedoor_model::{EntryId, launch::Step, network::AttemptKind};
 use firedoor_sandbox::{Exit, Launch, Notice, Stderr, Tree};
 use nix::{
     errno::Errno,
@@ -97,7 +93,7 @@ impl Stage {
 }
 
 /// Asks the engine, runs the server, and ends as the server did. An error means that nothing runs.
-pub fn run(engines: &Engines, request: &LaunchRequest, signals: Signals) -> Result<ExitCode, String> {
+pub fn run(engines: &Engines, entry: &EntryId, request: &ToEngine, signals: Signals) -> Result<ExitCode, String> {
     let mut engine = ask(engines, request)?;
     let mut stage = Stage::planning();
     let mut restarts = Restarts::default();
@@ -126,7 +122,7 @@ pub fn run(engines: &Engines, request: &LaunchRequest, signals: Signals) -> Resu
                     Return::Resumed(next) => (engine, stage) = *next,
                     Return::End(exit) => return Ok(end(exit)),
                 },
-                Ok(Some(message)) => match obey(message, stage, &request.entry, &engine)? {
+                Ok(Some(message)) => match obey(message, stage, entry, &engine)? {
                     Next::Stage(next) => stage = next,
                     Next::End(exit) => return Ok(end(exit)),
                 },
@@ -144,11 +140,10 @@ pub fn run(engines: &Engines, request: &LaunchRequest, signals: Signals) -> Resu
 }
 
 /// Greets an engine and tells it what to launch.
-fn ask(engines: &Engines, request: &LaunchRequest) -> Result<Connection, String> {
+fn ask(engines: &Engines, request: &ToEngine) -> Result<Connection, String> {
     let unprotected = "The server was not started, because it would run unprotected.";
     let engine = engines.start().map_err(|e| format!("{e}. {unprotected}"))?;
-    let message = ToEngine::Launch(request.clone());
-    engine.send(&message, &[]).map_err(|e| format!("the Firedoor engine does not answer ({e}). {unprotected}"))?;
+    engine.send(request, &[]).map_err(|e| format!("the Firedoor engine does not answer ({e}). {unprotected}"))?;
     Ok(engine)
 }
 
@@ -164,7 +159,7 @@ enum Return {
 fn without_engine(
     engines: &Engines,
     restarts: &mut Restarts,
-    request: &LaunchRequest,
+    request: &ToEngine,
     stage: Stage,
     why: &WireError,
 ) -> Result<Return, String> {
@@ -292,8 +287,8 @@ fn obey(message: ToShim, stage: Stage, entry: &EntryId, engine: &Connection) -> 
                 Stage::planning()
             }
         },
-        (ToShim::Run { step, context, observe }, Stage::Planning(_)) => {
-            match Server::start(entry, &step, context, observe, engine) {
+        (ToShim::Run { step, context, observe, remote }, Stage::Planning(_)) => {
+            match Server::start(entry, &step, context, observe, remote.as_ref(), engine) {
                 Ok(server) => Stage::Running(Box::new(server), None),
                 Err(detail) => {
                     report(engine, &ToEngine::Failed { detail: detail.clone() })?;

@@ -1,0 +1,291 @@
+//! From the session to the server: each message becomes a request over HTTP.
+
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use firedoor_model::{
+    remote::{Instructions, Transport},
+    wire::{Body, Frame, Message, Object},
+};
+use reqwest::{
+    Url,
+    header::{HeaderMap, HeaderValue},
+};
+use tokio::{
+    io::{AsyncBufRead, AsyncBufReadExt},
+    sync::{Notify, Semaphore},
+};
+
+use crate::{
+    flight::{Cancelled, Flight, Flights, Kind},
+    http::{Http, SetupError},
+    mirror::{self, Mirror},
+    output::Output,
+    session::Session,
+};
+
+/// Requests that are under way at the same time, each on a connection of its own where the server speaks HTTP/1.1.
+/// Others wait for their turn.
+const AT_ONCE: usize = 512;
+
+/// A message that gets no answer is waited for so long, so that what follows comes after it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// For taking leave of the server.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// JSON-RPC's first code for errors of an implementation.
+const ERROR: i64 = -32000;
+
+/// One session with one server.
+pub struct Bridge {
+    pub(crate) http: Http,
+    pub(crate) output: Output,
+    pub(crate) transport: Transport,
+    pub(crate) limit: usize,
+    pub(crate) flights: Flights,
+    pub(crate) session: Session,
+    pub(crate) mirror: RefCell<Mirror>,
+    /// HTTP+SSE: where messages go; what the server says comes on the other stream.
+    pub(crate) channel: RefCell<Option<Url>>,
+    pub(crate) places: Semaphore,
+    /// `initialize` is not answered yet.
+    opening: Cell<bool>,
+    opened: Notify,
+    /// Why the session cannot go on.
+    failure: RefCell<Option<String>>,
+    failed: Notify,
+}
+
+/// What one line says.
+enum Said {
+    /// Answers what the server asked.
+    Answer,
+    /// Wants no answer.
+    Notice { method: String },
+    /// Gives a request up.
+    GivesUp { id: String },
+    /// Wants answers.
+    Asks { ids: Vec<String>, kind: Kind, method: String },
+}
+
+impl Bridge {
+    /// Sets it up. Nothing is sent yet.
+    pub fn new(instructions: &Instructions, output: Output) -> Result<Rc<Self>, SetupError> {
+        Ok(Rc::new(Self {
+            http: Http::new(instructions)?,
+            output,
+            transport: instructions.transport,
+            limit: instructions.max_message,
+            flights: Flights::default(),
+            session: Session::default(),
+            mirror: RefCell::default(),
+            channel: RefCell::default(),
+            places: Semaphore::new(AT_ONCE),
+            opening: Cell::new(false),
+            opened: Notify::new(),
+            failure: RefCell::default(),
+            failed: Notify::new(),
+        }))
+    }
+
+    /// Passes messages on until the session ends. An error says why the server is lost.
+    pub async fn run(self: &Rc<Self>, mut input: impl AsyncBufRead + Unpin) -> Result<(), String> {
+        let passing = async {
+            let mut line = Vec::new();
+            while input.read_until(b'\n', &mut line).await.is_ok_and(|count| count > 0) {
+                self.take(std::mem::take(&mut line)).await;
+            }
+            // Whoever asked may still read.
+            self.flights.idle().await;
+        };
+        tokio::select! {
+            () = passing => {}
+            () = self.failed.notified() => {}
+        }
+        self.output.drained().await;
+        match self.failure.take() {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the server that the session is over.
+    pub async fn leave(&self) {
+        if self.session.is_open() {
+            // The server forgets by itself what it is not told.
+            let _ = tokio::time::timeout(FAREWELL, self.http.delete(self.session.headers())).await;
+        }
+    }
+
+    /// Deals with one line.
+    async fn take(self: &Rc<Self>, line: Vec<u8>) {
+        let body = Bytes::from(line);
+        let body = body.slice_ref(body.trim_ascii());
+        // The session passes on messages only.
+        let Some(said) = Frame::parse(&body).ok().as_ref().map(Said::of) else { return };
+        match said {
+            Said::Answer => self.tell(body, None).await,
+            Said::GivesUp { id } if self.flights.cancel(&id) == Cancelled::Closed => {}
+            Said::GivesUp { .. } if self.session.is_modern() => {}
+            Said::GivesUp { .. } => self.tell(body, None).await,
+            Said::Notice { method } => {
+                self.until_opened().await;
+                self.tell(body, Some(&method)).await;
+            }
+            Said::Asks { ids, kind, method } => {
+                self.until_opened().await;
+                let Some(flight) = self.flights.add(ids.clone(), kind, &method) else {
+                    for id in ids {
+                        self.output.send(error(&id, "more requests at once than Firedoor keeps"));
+                    }
+                    return;
+                };
+                if kind == Kind::Initialize {
+                    self.opening.set(true);
+                    self.session.begin(&body);
+                }
+                tokio::task::spawn_local(self.clone().exchange(body, flight));
+            }
+        }
+    }
+
+    /// `initialize` comes before everything else.
+    async fn until_opened(&self) {
+        while self.opening.get() {
+            self.opened.notified().await;
+        }
+    }
+
+    /// `initialize` has been answered, or never will be.
+    pub(crate) fn open(&self) {
+        self.opening.set(false);
+        self.opened.notify_one();
+    }
+
+    /// Sends what gets no answer.
+    async fn tell(self: &Rc<Self>, body: Bytes, method: Option<&str>) {
+        match tokio::time::timeout(PATIENCE, self.deliver_up(&body, method)).await {
+            Ok(Ok(())) if method == Some("notifications/initialized") => self.listen_anew(),
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => crate::say(&format!("the server did not take a message: {why}")),
+            Err(_) => crate::say("the server did not take a message in time"),
+        }
+    }
+
+    async fn deliver_up(self: &Rc<Self>, body: &Bytes, method: Option<&str>) -> Result<(), String> {
+        let mut again = true;
+        loop {
+            self.connect().await?;
+            let seen = self.session.generation();
+            let to = self.channel.borrow().clone().unwrap_or_else(|| self.http.url().clone());
+            let mut headers = self.session.headers();
+            if let (Some(method), true) = (method, self.session.is_modern()) {
+                headers.extend(HeaderValue::from_str(method).ok().map(|m| (mcp_method(), m)));
+            }
+            let response = self.http.post(&to, body.clone(), headers).await.map_err(|e| e.to_string())?;
+            let status = response.status();
+            if status.is_success() {
+                return Ok(());
+            }
+            if status.as_u16() == 404 && self.session.is_open() && std::mem::take(&mut again) {
+                self.renew(seen).await?;
+                continue;
+            }
+            return Err(format!("HTTP {status}"));
+        }
+    }
+
+    /// The headers of a request.
+    pub(crate) fn headers(&self, body: &[u8], flight: &Flight) -> Result<HeaderMap, String> {
+        match flight.kind {
+            Kind::Initialize => Ok(HeaderMap::new()),
+            Kind::Legacy => Ok(self.session.headers()),
+            Kind::Modern | Kind::Subscription => {
+                let Ok(Frame::Single(message)) = Frame::parse(body) else { return Ok(HeaderMap::new()) };
+                let (Some(version), Some(method)) = (mirror::version(params(&message)), message.method()) else {
+                    return Ok(HeaderMap::new());
+                };
+                self.session.speaks(&version);
+                self.mirror.borrow().headers(&version, method, params(&message))
+            }
+        }
+    }
+
+    /// No answer will come: says so in its place.
+    pub(crate) fn fail(&self, flight: &Flight, why: &str) {
+        for id in self.flights.lost(flight) {
+            self.output.send(error(&id, why));
+        }
+        if flight.kind == Kind::Initialize {
+            self.open();
+        }
+    }
+
+    /// The server is lost: everything that waits is answered, and the session ends.
+    pub(crate) fn give_up(&self, why: &str) {
+        for flight in self.flights.all() {
+            self.fail(&flight, why);
+        }
+        self.failure.replace(Some(why.to_owned()));
+        self.failed.notify_one();
+    }
+}
+
+impl Said {
+    fn of(frame: &Frame<'_>) -> Self {
+        let mut ids = Vec::new();
+        let mut others = None;
+        for message in frame.messages() {
+            match &message.body {
+                Body::Request { id, .. } => ids.push((*id).to_owned()),
+                Body::Notification { method, params } => others = Some((method.as_ref().to_owned(), *params)),
+                Body::Response { .. } | Body::Error { .. } => {}
+            }
+        }
+        if let Frame::Single(message) = frame
+            && let Body::Request { method, params, .. } = &message.body
+        {
+            let kind = match (method.as_ref(), mirror::version(*params)) {
+                ("initialize", _) => Kind::Initialize,
+                ("subscriptions/listen", Some(_)) => Kind::Subscription,
+                (_, Some(_)) => Kind::Modern,
+                (_, None) => Kind::Legacy,
+            };
+            return Self::Asks { ids, kind, method: method.as_ref().to_owned() };
+        }
+        match others {
+            _ if !ids.is_empty() => Self::Asks { ids, kind: Kind::Legacy, method: String::new() },
+            Some((method, params)) => {
+                let id = params.and_then(Object::parse).and_then(|p| p.get("requestId"));
+                match id.filter(|_| method == "notifications/cancelled" && matches!(frame, Frame::Single(_))) {
+                    Some(id) => Self::GivesUp { id: id.to_owned() },
+                    None => Self::Notice { method },
+                }
+            }
+            None => Self::Answer,
+        }
+    }
+}
+
+fn mcp_method() -> reqwest::header::HeaderName {
+    reqwest::header::HeaderName::from_static("mcp-method")
+}
+
+/// The params of a request.
+pub(crate) fn params<'a>(message: &Message<'a>) -> Option<&'a str> {
+    match message.body {
+        Body::Request { params, .. } => params,
+        _ => None,
+    }
+}
+
+/// The answer to a request that the server does not answer.
+pub(crate) fn error(id: &str, why: &str) -> Vec<u8> {
+    let error = serde_json::json!({"code": ERROR, "message": format!("Firedoor: {why}")});
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes()
+}

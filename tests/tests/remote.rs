@@ -1,0 +1,331 @@
+//! Servers that are reached over HTTP, through the shim and the engine.
+#![expect(clippy::expect_used, reason = "what breaks here is the test")]
+
+use std::{
+    io::{BufRead, BufReader, PipeReader, PipeWriter},
+    process::Child,
+};
+
+use firedoor_tests::{Client, Home, alive, descendants, kill, text, until};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+/// A server of `tests/servers/http_server.py`, outside of any sandbox.
+struct Http {
+    process: Child,
+    stdin: Option<PipeWriter>,
+    stdout: BufReader<PipeReader>,
+    port: u16,
+}
+
+impl Http {
+    fn start(home: &Home, mode: &str) -> Self {
+        let (process, stdin, stdout) =
+            home.spawn(home.command(home.python()).arg(home.script("http_server.py")).arg(mode));
+        let mut http = Self { process, stdin: Some(stdin), stdout: BufReader::new(stdout), port: 0 };
+        http.port = http.line().trim().parse().expect("a port");
+        http
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("the server's stdout");
+        line
+    }
+
+    fn command_line(&self, home: &Home, more: &[&str]) -> Vec<String> {
+        let shim = home.program("firedoor-shim").into_os_string().into_string().expect("scratch paths are UTF-8");
+        let url = format!("http://127.0.0.1:{}/mcp", self.port);
+        let args = [&["--entry", "cursor/user/remote", "--url", &url], more].concat();
+        [shim].into_iter().chain(args.into_iter().map(str::to_owned)).collect()
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn start(mode: &str) -> (Home, Http, Client) {
+    let home = Home::new();
+    let http = Http::start(&home, mode);
+    let client = Client::start(&home, &http.command_line(&home, &[]));
+    (home, http, client)
+}
+
+fn open(mode: &str) -> (Home, Http, Client) {
+    let (home, http, mut client) = start(mode);
+    client.initialize();
+    (home, http, client)
+}
+
+/// What the server has seen: method, headers, body.
+fn seen(client: &mut Client) -> Vec<Value> {
+    let (seen, _) = text(&client.call("echo", json!({"seen": true})));
+    serde_json::from_str(&seen).expect("what the server has seen")
+}
+
+fn message(answer: &Value) -> &str {
+    answer["error"]["message"].as_str().unwrap_or_default()
+}
+
+fn still_works(client: &mut Client) {
+    assert_eq!(text(&client.call("echo", json!({"a": 1}))).0, "{\"a\": 1}");
+}
+
+#[test]
+fn messages_arrive_byte_for_byte_in_a_session() {
+    let (home, _http, mut client) = open("json");
+    let odd = r#"{ "jsonrpc":"2.0","id":"x\u0041","method":"tools/call","params":{"name":"echo","arguments":{"n":123456789012345678901234567890,"z":1,"a":1.50}} }"#;
+    client.send_raw(format!("{odd}\n").as_bytes());
+    let answer: Value = serde_json::from_slice(&client.line().unwrap()).unwrap();
+    assert_eq!(answer["id"], "xA");
+    let all = seen(&mut client);
+    let of = |body: &str| all.iter().find(|s| s[2].as_str() == Some(body)).unwrap_or_else(|| panic!("{all:?}"));
+    let headers = json!({"mcp-session-id": "s-1", "mcp-protocol-version": "2025-11-25"});
+    assert_eq!(of(odd)[1], headers);
+    assert_eq!(of(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)[1], headers);
+    assert_eq!(all[0][1], json!({}), "initialize belongs to no session");
+    assert_eq!(client.end(), 0);
+    let log = home.firedoor(&["log", "--json"]).expect_code(0).stdout;
+    assert!(log.contains("cursor/user/remote") && log.contains("tools/call"), "{log}");
+}
+
+#[test]
+fn a_server_that_speaks_by_itself_is_heard() {
+    let (_home, _http, mut client) = open("sse");
+    let request: Value = serde_json::from_slice(&client.line().unwrap()).unwrap();
+    assert_eq!(request["method"], "roots/list");
+    client.send(&json!({"jsonrpc": "2.0", "id": "from-server", "result": {"roots": []}}));
+    let id = client.request("tools/call", json!({"name": "echo", "arguments": {}, "_meta": {"progressToken": 7}}));
+    for step in 0..3 {
+        let progress: Value = serde_json::from_slice(&client.line().unwrap()).unwrap();
+        assert_eq!(progress["params"], json!({"progressToken": 7, "progress": step}));
+    }
+    assert!(client.answer(id)["result"].is_object());
+    let answered = |s: &Value| s[2].as_str().is_some_and(|b| b.contains("from-server") && b.contains("roots"));
+    assert!(seen(&mut client).iter().any(answered));
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn a_server_of_the_old_transport_is_found_out() {
+    let (_home, _http, mut client) = open("old");
+    still_works(&mut client);
+    let all = seen(&mut client);
+    assert_eq!((&all[0][0], &all[1][0]), (&json!("POST"), &json!("GET")));
+}
+
+#[test]
+fn the_old_transport_is_used_at_once_where_the_entry_says_so() {
+    let home = Home::new();
+    let http = Http::start(&home, "old");
+    let mut client = Client::start(&home, &http.command_line(&home, &["--transport", "sse"]));
+    client.initialize();
+    still_works(&mut client);
+    assert_eq!(seen(&mut client)[0][0], "GET");
+}
+
+#[test]
+fn messages_do_not_follow_to_another_server() {
+    for (mode, part) in [("stolen", "HTTP 404"), ("redirect", "points to http://127.0.0.1:1"), ("turned", "HTTP 302")] {
+        let (_home, _http, mut client) = start(mode);
+        let id = client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+        let answer = client.answer(id);
+        assert!(message(&answer).contains(part), "{mode}: {answer}");
+    }
+    let (_home, _http, mut client) = open("moved");
+    still_works(&mut client);
+}
+
+#[test]
+fn requests_of_the_stateless_era_repeat_themselves_in_headers() {
+    let (_home, _http, mut client) = start("modern");
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    assert!(client.ask("server/discover", json!({"_meta": meta}))["supportedVersions"].is_array());
+    // The annotation is not known yet: the server says so, the list is read, the call repeated.
+    let arguments = json!({"region": "eu west"});
+    let call = json!({"name": "echo", "arguments": arguments, "_meta": meta});
+    assert_eq!(text(&client.ask("tools/call", call.clone())).0, arguments.to_string().replace(':', ": "));
+    client.ask("tools/list", json!({"_meta": meta}));
+    client.ask("tools/call", call);
+    let seen = client.ask("tools/call", json!({"name": "echo", "arguments": {"seen": 1}, "_meta": meta}));
+    let seen: Vec<Value> = serde_json::from_str(&text(&seen).0).unwrap();
+    let tries: Vec<_> = seen.iter().filter(|s| s[2].as_str().is_some_and(|b| b.contains("eu west"))).collect();
+    assert_eq!(tries.len(), 3, "{seen:?}");
+    assert_eq!(tries[2][1]["mcp-param-region"], "eu west");
+    assert_eq!(tries[2][1].get("mcp-session-id"), None);
+    let id = client.request("nonsense", json!({}));
+    assert!(client.answer(id)["error"].is_object());
+}
+
+#[test]
+fn giving_a_request_of_the_stateless_era_up_closes_its_connection() {
+    let (_home, _http, mut client) = start("modern");
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+    let id = client.request("subscriptions/listen", json!({"_meta": meta, "notifications": {}}));
+    let first: Value = serde_json::from_slice(&client.line().unwrap()).unwrap();
+    assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    until("the server sees the connection close", || {
+        let seen = client.ask("tools/call", json!({"name": "echo", "arguments": {"seen": 1}, "_meta": meta}));
+        text(&seen).0.contains("[\"closed\"").then_some(())
+    });
+    // What is open does not keep it from ending.
+    client.request("subscriptions/listen", json!({"_meta": meta, "notifications": {}}));
+    client.line().unwrap();
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn an_answer_whose_stream_broke_off_is_fetched() {
+    let (_home, _http, mut client) = open("resumed");
+    let id = client.send_call("echo", json!({"a": 1}));
+    let half: Value = serde_json::from_slice(&client.line().unwrap()).unwrap();
+    assert_eq!(half["params"]["data"], "half");
+    assert_eq!(text(&client.answer(id)["result"]).0, "{\"a\": 1}");
+}
+
+#[test]
+fn calls_without_an_answer_get_an_error_that_says_why() {
+    for (mode, part) in
+        [("cut", "may have done what it was asked"), ("silent", "without answering it"), ("broken", "boom")]
+    {
+        let (_home, _http, mut client) = open(mode);
+        let id = client.send_call("echo", json!({}));
+        let answer = client.answer(id);
+        assert!(message(&answer).contains(part), "{mode}: {answer}");
+        assert!(client.ask("tools/list", json!({}))["tools"].is_array());
+    }
+}
+
+#[test]
+fn a_session_that_the_server_ended_is_opened_again_unless_it_has_changed() {
+    let (_home, _http, mut client) = open("json");
+    client.call("echo", json!({"forget": "session"}));
+    still_works(&mut client);
+    let all = seen(&mut client);
+    let last = all.last().unwrap();
+    assert_eq!(last[1]["mcp-session-id"], "s-2");
+    client.call("echo", json!({"forget": "changed"}));
+    let id = client.send_call("echo", json!({}));
+    let answer = client.answer(id);
+    assert!(message(&answer).contains("introduces itself differently"), "{answer}");
+    assert_eq!(client.wait(), 1);
+}
+
+#[test]
+fn headers_come_from_variables_and_stand_in_no_argument_and_no_environment_but_the_clients() {
+    let home = Home::new();
+    let http = Http::start(&home, "locked");
+    let mut client = Client::start(&home, &http.command_line(&home, &[]));
+    let id = client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+    assert!(message(&client.answer(id)).contains("wants to know who you are"));
+    client.end();
+
+    home.set("FIREDOOR_TEST_TOKEN", "let-me-in");
+    let header = ["--header", "Authorization=Bearer env:FIREDOOR_TEST_TOKEN"];
+    let mut client = Client::start(&home, &http.command_line(&home, &header));
+    client.initialize();
+    still_works(&mut client);
+    let name = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let below = descendants(client.pid());
+    let remote: Vec<_> = below.iter().filter(|pid| name(pid).starts_with("firedoor-remote")).collect();
+    assert_eq!(remote.len(), 1, "{below:?}");
+    for pid in below.iter().chain(&home.engine()) {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&line).contains("let-me-in"), "{}", name(pid));
+    }
+    let env = std::fs::read(format!("/proc/{}/environ", remote[0])).unwrap();
+    assert!(!String::from_utf8_lossy(&env).contains("let-me-in"));
+    client.end();
+    let log = home.firedoor(&["log", "--json"]).expect_code(0).stdout;
+    assert!(!log.contains("let-me-in"));
+
+    let missing = ["--header", "Authorization=env:NOT_SET"];
+    let mut client = Client::start(&home, &http.command_line(&home, &missing));
+    let id = client.request("initialize", json!({}));
+    assert!(message(&client.answer(id)).contains("NOT_SET"));
+}
+
+#[test]
+fn large_answers_pass_and_those_above_the_bound_become_errors() {
+    let (home, http, mut client) = open("json");
+    assert_eq!(text(&client.call("echo", json!({"mib": 20}))).0.len(), 20 << 20);
+    client.end();
+    home.write(".config/firedoor/config.toml", "[limits]\nmessage_mib = 1\n");
+    let engine = home.engine().unwrap();
+    kill(engine, Signal::SIGTERM);
+    until("the engine's end", || (!alive(engine)).then_some(()));
+    let mut client = Client::start(&home, &http.command_line(&home, &[]));
+    client.initialize();
+    let id = client.send_call("echo", json!({"mib": 3}));
+    assert!(message(&client.answer(id)).contains("more than 1 MiB"));
+    still_works(&mut client);
+}
+
+#[test]
+fn many_calls_at_once_are_all_answered() {
+    let (_home, _http, mut client) = open("json");
+    let ids: Vec<_> = (0..300).map(|n| (n, client.send_call("echo", json!({"n": n})))).collect();
+    for (n, id) in ids {
+        assert_eq!(text(&client.answer(id)["result"]).0, format!("{{\"n\": {n}}}"));
+    }
+}
+
+#[test]
+fn an_engine_that_dies_ends_no_session() {
+    let (home, _http, mut client) = open("json");
+    still_works(&mut client);
+    let engine = home.engine().unwrap();
+    kill(engine, Signal::SIGKILL);
+    until("another engine", || home.engine().filter(|pid| *pid != engine));
+    let id = client.request("tools/list", json!({}));
+    assert!(client.answer(id)["result"]["tools"].is_array());
+    client.send(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}));
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn the_server_is_told_of_the_end() {
+    let (_home, mut http, mut client) = open("deleted");
+    still_works(&mut client);
+    assert_eq!(client.end(), 0);
+    assert_eq!(http.line(), "deleted\n");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_error_and_other_hosts_are_out_of_reach() {
+    let home = Home::new();
+    let mut http = Http::start(&home, "json");
+    let line = http.command_line(&home, &[]);
+    http.stdin = None;
+    http.process.wait().unwrap();
+    let mut client = Client::start(&home, &line);
+    let id = client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+    assert!(message(&client.answer(id)).contains("cannot be reached"));
+    client.end();
+    for (url, part) in [("ftp://a.example/", "no http or https address"), ("http://169.254.169.254/", "grants add")] {
+        let mut line = line.clone();
+        line[4] = url.to_owned();
+        let mut client = Client::start(&home, &line);
+        let id = client.request("initialize", json!({}));
+        let answer = client.answer(id);
+        assert!(message(&answer).contains(part), "{answer}");
+    }
+}
+
+#[test]
+fn what_a_remote_server_defines_and_says_is_judged_like_everything_else() {
+    let (home, http, mut client) = open("json");
+    client.ask("tools/list", json!({}));
+    client.end();
+    let pins = home.json(&["pins", "list"]);
+    assert!(pins.to_string().contains("cursor/user/remote"), "{pins}");
+    drop(http);
+}
