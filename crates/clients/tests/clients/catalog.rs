@@ -1,6 +1,6 @@
 //! Every client of the catalog: its files are found, protected and come back byte for byte, or are shown and left.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, process::Command};
 
 use firedoor_clients::System;
 
@@ -213,6 +213,52 @@ fn every_file_comes_back_byte_for_byte() {
             assert!(home.restore(&[]).is_empty(), "{place}: restoring twice is nothing");
         }
     }
+}
+
+fn script(home: &Home) -> Command {
+    let mut script = Command::new("sh");
+    script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../installers/restore.sh")).arg("--yes");
+    script.env_remove("XDG_STATE_HOME").env("HOME", home.at("home"));
+    script
+}
+
+/// The way back without Firedoor: a shell, and the text of the entries or the saved original.
+#[test]
+fn the_script_gives_back_every_byte() {
+    let here = FILES.iter().map(|(.., place, (bytes, _))| (*place, *bytes));
+    for (place, bytes) in here.chain(crate::round_trip::samples().into_iter().map(|(place, _, bytes)| (place, bytes))) {
+        let home = Home::new();
+        let path = home.write(place, bytes);
+        one(home.protect(&[])).unwrap();
+        assert_ne!(fs::read(&path).unwrap(), bytes, "{place}");
+        let done = script(&home).arg(&path).output().unwrap();
+        let shown = || String::from_utf8_lossy(&[done.stdout.as_slice(), &done.stderr].concat()).into_owned();
+        assert!(done.status.success(), "{place}: {}", shown());
+        assert_eq!(fs::read(&path).unwrap(), bytes, "{place}: {}", shown());
+    }
+}
+
+#[test]
+fn the_script_knows_the_files_and_keeps_later_edits() {
+    let home = Home::new();
+    let text = r#"{"mcpServers":{"a":{"command":"x","args":["1"]},"b":{"command":"y"}}}"#;
+    let (first, second) = (home.write("home/.claude.json", text), home.write("home/.cursor/mcp.json", text));
+    let notes = home.write("home/.gemini/settings.json", r#"{"mcpServers":{"a":{"command":"x"}}}"#);
+    home.protect(&[]);
+    fs::set_permissions(&first, fs::Permissions::from_mode(0o640)).unwrap();
+    fs::write(&second, fs::read_to_string(&second).unwrap().replace("\"1\"]", "\"2\"],\"new\":true")).unwrap();
+    // An entry that somebody took apart half is left, and said so.
+    fs::write(&notes, fs::read_to_string(&notes).unwrap().replace("\"--\",", "")).unwrap();
+    let half = fs::read(&notes).unwrap();
+    let done = script(&home).output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("settings.json: left as it is"), "{done:?}");
+    assert_eq!(fs::read_to_string(&first).unwrap(), text);
+    assert_eq!(fs::metadata(&first).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(fs::read_to_string(&second).unwrap(), text.replace("\"1\"]", "\"2\"],\"new\":true"));
+    assert_eq!(fs::read(&notes).unwrap(), half);
+    let again = script(&home).arg(&first).output().unwrap();
+    assert!(String::from_utf8_lossy(&again.stdout).contains("nothing is protected"), "{again:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ const GEMINI: &str = "home/.gemini/settings.json";
 const CONTINUE: &str = "home/.continue/config.yaml";
 const CODEX: &str = "home/.codex/config.toml";
 
-fn samples() -> Vec<(&'static str, &'static str, &'static [u8])> {
+pub fn samples() -> Vec<(&'static str, &'static str, &'static [u8])> {
     macro_rules! sample {
         ($place:expr, $name:literal) => {
             ($place, $name, include_bytes!(concat!("samples/", $name)).as_slice())

@@ -1,0 +1,166 @@
+#!/bin/sh
+# Gives clients' configurations back without Firedoor: when its programs, its engine or its database are gone.
+#
+#   sh restore.sh [--yes] [FILE…]
+#
+# Without a FILE: every file that Firedoor's journal names. A file that is still exactly what Firedoor wrote gets its saved
+# original back; in every other one each protected entry is taken apart by its own text, and what else was changed stays.
+# Shows the difference and asks, unless --yes is given. Needs a POSIX shell and awk, nothing else.
+set -u
+LC_ALL=C
+export LC_ALL
+
+yes=
+[ "${1:-}" = --yes ] && { yes=1; shift; }
+backups="${XDG_STATE_HOME:-${HOME:?HOME is not set}/.local/state}/firedoor/backups"
+scratch=$(mktemp -d) || exit 2
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+failed=0
+
+# The text behind a key of a journal record, which stands on a line of its own.
+field() { sed -n 's/^  "'"$1"'": "\(.*\)",\{0,1\}$/\1/p' "$2" | sed 's/\\"/"/g; s/\\\\/\\/g' | head -n 1; }
+
+digest() { { sha256sum "$1" 2>/dev/null || shasum -a 256 "$1"; } | cut -c 1-64; }
+
+# Takes protected entries apart. Exit 0: done; 3: it has a form that this script does not know; 4: there is none.
+take_apart() {
+    case $1 in *.toml | *.yaml | *.yml) hash=1 ;; *) hash=0 ;; esac
+    { cat "$1" && printf x; } | awk -v hash="$hash" '
+    function fail(why) { print "  " why > "/dev/stderr"; failed = 1; exit 3 }
+    function value(i,  t, q) {
+        t = text[i]; q = substr(t, 1, 1)
+        return (q == "\"" || q == "\047") ? substr(t, 2, length(t) - 2) : t
+    }
+    function shim(i) { return value(i) ~ /(^|[\/\\])firedoor-shim(\.exe)?$/ }
+    function edit(from, to, new,  k) {
+        for (k = ++edits; k > 1 && first[k - 1] > from; k--) {
+            first[k] = first[k - 1]; last[k] = last[k - 1]; put[k] = put[k - 1]
+        }
+        first[k] = from; last[k] = to; put[k] = new
+    }
+    function token(from, to) { n++; begin[n] = from; end[n] = to; text[n] = substr(s, from, to - from); return to }
+    # Behind the last sign of a string that begins here.
+    function closed(i, q,  j, d) {
+        if (hash && substr(s, i, 3) == q q q) {
+            j = index(substr(s, i + 3), q q q)
+            return j ? i + j + 5 : size + 1
+        }
+        for (j = i + 1; j <= size; j++) {
+            d = substr(s, j, 1)
+            if (d == "\\" && q == "\"") j++
+            else if (d == q) { if (q == "\047" && substr(s, j + 1, 1) == q) j++; else return j + 1 }
+        }
+        return size + 1
+    }
+    function past(i, sign,  j) { j = index(substr(s, i), sign); return j ? i + j - 1 + length(sign) : size + 1 }
+    # The end of what stands in a line of YAML behind a dash.
+    function item_end(i,  t) {
+        t = substr(s, begin[i]); sub(/[\r\n].*/, "", t)
+        if (text[i] ~ /^["\047]/) return end[i]
+        sub(/[ \t]+#.*/, "", t); sub(/[ \t]+$/, "", t)
+        return begin[i] + length(t)
+    }
+    { s = s $0 "\n" }
+    END {
+        if (failed) exit 3
+        s = substr(s, 1, length(s) - 2); size = length(s)
+        for (i = 1; i <= size;) {
+            c = substr(s, i, 1); before = i > 1 ? substr(s, i - 1, 1) : " "
+            if (c ~ /[ \t\r\n]/) i++
+            else if (!hash && substr(s, i, 2) == "//") i = past(i, "\n")
+            else if (!hash && substr(s, i, 2) == "/*") i = past(i + 2, "*/")
+            else if (hash && c == "#" && before !~ /[A-Za-z0-9]/) i = past(i, "\n")
+            else if (c == "\"" || (c == "\047" && before !~ /[A-Za-z0-9]/)) i = token(i, closed(i, c))
+            else if (c ~ /[][{},=:]/) i = token(i, i + 1)
+            else {
+                for (j = i; j <= size && substr(s, j, 1) !~ /[] \t\r\n[{},=]/; j++);
+                i = token(i, j)
+            }
+        }
+        for (i = 1; i <= n; i++) {
+            if (shim(i)) { things++; what[things] = "s"; at[things] = i }
+            if (value(i) == "--entry" && (text[i - 1] == "[" || text[i - 1] == "-" || shim(i - 2))) {
+                things++; what[things] = "e"; at[things] = i
+            }
+        }
+        if (!things) exit 4
+        for (k = 1; k <= things; k += 2) {
+            if (what[k] == what[k + 1] || k == things) fail("the entries and their commands cannot be told apart")
+            if (what[k] == "s") { command = at[k]; entry = at[k + 1] } else { command = at[k + 1]; entry = at[k] }
+            step = 2; i = entry + 2 * step
+            if (value(i) == "--url") fail("it has a remote server: see \"Restore by hand\" in the user guide")
+            bare = 0
+            if (value(i) == "--no-args") { bare = 1; i += step }
+            if (value(i) != "--") fail("an entry is not as Firedoor writes it")
+            own = i + step
+            if (own > n) fail("an entry ends early")
+            if (text[entry - 1] == "-") {
+                stop = item_end(own)
+                edit(begin[command], end[command], substr(s, begin[own], stop - begin[own]))
+                for (i = own; i <= n && begin[i] < stop; i++);
+                more = i <= n && text[i] == "-"
+                edit(begin[entry - 1], more ? begin[i] : stop, more ? "" : "[]")
+            } else if (shim(entry - 2)) {
+                edit(begin[command], begin[own], "")
+            } else {
+                edit(begin[command], end[command], text[own])
+                if (bare && text[own + 1] == "]" && command < entry && entry - command < 9) {
+                    edit(end[command], end[own + 1], "")
+                } else {
+                    edit(end[entry - 1], text[own + 1] == "," ? end[own + 1] : end[own], "")
+                }
+            }
+        }
+        from = 1
+        for (k = 1; k <= edits; k++) { printf "%s%s", substr(s, from, first[k] - from), put[k]; from = last[k] }
+        printf "%s", substr(s, from)
+    }'
+}
+
+restore() {
+    file=$1 original=$2
+    [ -f "$file" ] || { echo "$file: no such file"; return; }
+    [ -L "$file" ] && file=$(readlink -f "$file")
+    if [ -n "$original" ]; then
+        cp "$original" "$scratch/new"
+    else
+        take_apart "$file" > "$scratch/new"
+        case $? in
+            0) ;;
+            4) echo "$file: nothing is protected"; return ;;
+            *) echo "$file: left as it is" >&2; failed=1; return ;;
+        esac
+    fi
+    echo "$file:"
+    diff -u "$file" "$scratch/new" | sed 1,2d
+    if [ -z "$yes" ]; then
+        printf 'Write it? [y/N] '
+        read -r answer || answer=
+        case $answer in y | Y | yes) ;; *) return ;; esac
+    fi
+    # Beside it and then in its place, with its mode: a client never sees half a file.
+    if cp -p "$file" "$file.restored.$$" && cat "$scratch/new" > "$file.restored.$$" && mv "$file.restored.$$" "$file"; then
+        echo "$file: given back"
+    else
+        rm -f "$file.restored.$$"
+        echo "$file: cannot be written; make it and its directory writable" >&2
+        failed=1
+    fi
+}
+
+if [ $# -gt 0 ]; then
+    for file; do restore "$file" ""; done
+else
+    for record in "$backups"/*.json; do
+        [ -f "$record" ] || { echo "there is no journal in $backups: name the files" >&2; exit 2; }
+        target=$(field target "$record")
+        original="$backups/$(field original "$record").orig"
+        if [ -f "$target" ] && [ -f "$original" ] && [ "$(digest "$target")" = "$(field wrote "$record")" ]; then
+            restore "$target" "$original"
+        else
+            restore "$target" ""
+        fi
+    done
+fi
+exit "$failed"
