@@ -120,6 +120,10 @@ confidence: ConfidenceView,
  */
 summary: string, 
 /**
+ * What would make it go away.
+ */
+remedy: string | null, 
+/**
  * Where it was seen.
  */
 evidence: Array<EvidenceView>, };

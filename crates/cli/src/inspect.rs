@@ -44,7 +44,11 @@ pub fn run() -> Result<ExitCode, Failure> {
             inspect_record(&inspector, text).map_err(|e| Failure::environment(format!("line {number}: {e}")))?;
         let verdict = verdict_for_record(&report.findings);
         worst = worst.max(verdict);
-        output::json(&Judged { id: report.id, findings: report.findings, verdict })?;
+        output::json(&Judged {
+            id: report.id,
+            findings: report.findings.into_iter().map(Into::into).collect(),
+            verdict,
+        })?;
     }
     Ok(if worst == Verdict::Allow { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

@@ -7,35 +7,58 @@ use std::{
 };
 
 use firedoor_ipc::command::{LogQuery, Reply, Request, Row};
-use firedoor_model::{EntryId, Millis, Untrusted, audit::What, launch::Access};
+use firedoor_model::{EntryId, Finding, Millis, Untrusted, audit::What, launch::Access};
 use firedoor_store::{Query, Store};
 
 use crate::{
     engine::{Engine, paths, unexpected},
     failure::Failure,
     output,
+    questions::place,
 };
 
 /// Longest folder that is shown. Longer ones are not offered.
 const MAX_FOLDER: usize = 400;
 
+/// How rows are shown.
+#[derive(Clone, Copy)]
+pub enum Form {
+    /// One JSON document each.
+    Json,
+    /// One line each.
+    Line,
+    /// With lines for what was found.
+    Details,
+}
+
+impl Form {
+    /// As the options say.
+    pub fn of(json: bool, details: bool) -> Self {
+        match (json, details) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Details,
+            (false, false) => Self::Line,
+        }
+    }
+}
+
 /// Shows rows, from the engine or, when none runs, from the database.
-pub fn show(json: bool, follow: bool, server: Option<String>, since: Option<&str>) -> Result<ExitCode, Failure> {
+pub fn show(form: Form, follow: bool, server: Option<String>, since: Option<&str>) -> Result<ExitCode, Failure> {
     let since = since.map(|text| moment(text, now())).transpose()?;
     let query = LogQuery { server, since, follow };
     let engine = if follow { Some(Engine::running_or_started()?) } else { Engine::running()? };
-    let Some(mut engine) = engine else { return stored(json, &query) };
+    let Some(mut engine) = engine else { return stored(form, &query) };
     engine.send(&Request::Log(query))?;
     loop {
         match engine.next()? {
-            Reply::Event(row) => print(json, &row)?,
+            Reply::Event(row) => print(form, &row)?,
             Reply::Done { .. } => return Ok(ExitCode::SUCCESS),
             _ => return Err(unexpected()),
         }
     }
 }
 
-fn stored(json: bool, query: &LogQuery) -> Result<ExitCode, Failure> {
+fn stored(form: Form, query: &LogQuery) -> Result<ExitCode, Failure> {
     let store = match Store::open_read_only(&paths()?.database()) {
         Err(firedoor_store::StoreError::Missing { .. }) => return Ok(ExitCode::SUCCESS),
         other => other?,
@@ -52,13 +75,13 @@ fn stored(json: bool, query: &LogQuery) -> Result<ExitCode, Failure> {
         let Some(last) = rows.last() else { return Ok(ExitCode::SUCCESS) };
         after_seq = last.seq;
         for row in rows {
-            print(json, &Row { seq: row.seq, hash: row.hash, event: row.event })?;
+            print(form, &Row { seq: row.seq, hash: row.hash, event: row.event })?;
         }
     }
 }
 
-fn print(json: bool, row: &Row) -> Result<(), Failure> {
-    if json {
+fn print(form: Form, row: &Row) -> Result<(), Failure> {
+    if matches!(form, Form::Json) {
         return output::json(row);
     }
     let at = i64::try_from(row.event.at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
@@ -70,7 +93,22 @@ fn print(json: bool, row: &Row) -> Result<(), Failure> {
         entry.unwrap_or_else(|| "firedoor".into()),
         in_words(&row.event.what, row.event.entry.as_ref())
     ));
+    if let (Form::Details, What::Judged { findings, .. }) = (form, &row.event.what) {
+        findings.iter().for_each(|finding| output::line(&details(finding)));
+    }
     Ok(())
+}
+
+/// Where a finding was seen, and what would make it go away.
+fn details(finding: &Finding) -> String {
+    let mut out = format!("          {} ({:?}, {:?})", finding.detector, finding.severity, finding.confidence);
+    for evidence in &finding.evidence {
+        out.push_str(&format!("\n            {}", place(evidence)));
+    }
+    if let Some(remedy) = finding.remedy() {
+        out.push_str(&format!("\n            {remedy}"));
+    }
+    out
 }
 
 fn in_words(what: &What, entry: Option<&EntryId>) -> String {

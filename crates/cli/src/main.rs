@@ -41,8 +41,8 @@ fn main() -> ExitCode {
         Command::Log { json, command: Some(arguments::LogCommand::Verify { json: too }), .. } => {
             log::verify(json || too)
         }
-        Command::Log { json, follow, server, since, command: None } => {
-            log::show(json, follow, server, since.as_deref())
+        Command::Log { json, follow, server, since, details, command: None } => {
+            log::show(log::Form::of(json, details), follow, server, since.as_deref())
         }
         Command::Rules { command } => settings::rules(command),
         Command::Pins { command } => settings::pins(command),

@@ -127,7 +127,7 @@ fn silencing(entry: &str, tool: &str, detector: &str) -> Option<String> {
     plain.then(|| format!("firedoor rules add allow --entry {entry} --tool {tool} --detector {detector}"))
 }
 
-fn place(evidence: &Evidence) -> String {
+pub fn place(evidence: &Evidence) -> String {
     let role = match evidence.role {
         Role::Source => "from",
         Role::Sink => "to  ",
@@ -137,6 +137,9 @@ fn place(evidence: &Evidence) -> String {
     let tool = evidence.tool.as_ref().map(|t| t.visible(80));
     let parts = [entry, tool, Some(evidence.pointer.visible(120)), Some(evidence.excerpt.visible(200))];
     let mut text = format!("{role} {}", parts.into_iter().flatten().collect::<Vec<_>>().join("  "));
+    if let Some((start, end)) = evidence.span {
+        text.push_str(&format!("  bytes {start}–{end}"));
+    }
     if let Some(transform) = &evidence.transform {
         text.push_str(&format!("  ({transform})"));
     }

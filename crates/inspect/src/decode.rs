@@ -71,7 +71,7 @@ pub(crate) enum Encoding {
     HtmlNeedless,
     /// Letters of other scripts in the place of Latin ones.
     Lookalikes,
-    /// gzip, zlib or DEFLATE.
+    /// gzip, zlib, DEFLATE or Zstandard.
     Compressed,
     /// Every byte combined with one and the same byte.
     Xor,
@@ -107,23 +107,26 @@ impl Encoding {
     }
 }
 
+/// Who gets what was decoded: the plain bytes, how they were encoded, and where in the text.
+pub(crate) type OnPart<'v> = &'v mut dyn FnMut(&[u8], Encoding, (usize, usize), &mut Budget);
+
 /// Decodes every part of `text` that could be encoded, once, and hands each on.
-pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
-    let mut buffer = Vec::new();
+pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
+    let (mut buffer, all) = (Vec::new(), (0, text.len()));
     if text.contains(&b'%') && budget.take(text.len()) && percent(text, &mut buffer) {
         let how = if needless(text) { Encoding::UrlNeedless } else { Encoding::Url };
-        visit(&buffer, how, budget);
+        visit(&buffer, how, all, budget);
     }
     if text.contains(&b'\\') && budget.take(text.len()) {
         buffer.clear();
         json_escapes(text, &mut buffer);
-        visit(&buffer, Encoding::Json, budget);
+        visit(&buffer, Encoding::Json, all, budget);
     }
     // Tag characters U+E0000–U+E007F are F3 A0 80 xx and F3 A0 81 xx in UTF-8.
     if memchr::memmem::find(text, &[0xF3, 0xA0]).is_some() && budget.take(text.len()) {
         buffer.clear();
         tags(text, &mut buffer);
-        visit(&buffer, Encoding::Tags, budget);
+        visit(&buffer, Encoding::Tags, all, budget);
     }
     if let Ok(text) = std::str::from_utf8(text) {
         markup::images(text, budget, visit);
@@ -134,7 +137,7 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8]
             && budget.take(text.len())
             && let Some(plain) = view::unlike(text)
         {
-            visit(plain.as_bytes(), Encoding::Lookalikes, budget);
+            visit(plain.as_bytes(), Encoding::Lookalikes, all, budget);
         }
     }
     spaced_runs(text, budget, visit);

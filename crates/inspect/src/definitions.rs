@@ -255,6 +255,7 @@ fn place(list: &str, index: usize, one: &Definition) -> Evidence {
         entry: None,
         tool: Some(one.name.clone()),
         pointer: Untrusted::new(format!("/{list}/{index}")),
+        span: None,
         excerpt: Untrusted::new(one.name.raw().chars().take(200).collect::<String>()),
         transform: None,
         age_ms: None,

@@ -43,9 +43,32 @@ struct Match {
     /// In the item's folded text.
     start: usize,
     end: usize,
-    /// Which outgoing string.
+    /// Which outgoing string, and where in it.
     leaf: usize,
+    seen: Seen,
     transform: Option<Cow<'static, str>>,
+}
+
+/// Where in an outgoing string something was seen.
+#[derive(Clone, Copy)]
+enum Seen {
+    /// These bytes of its folded form.
+    Folded(usize, usize),
+    /// These bytes of it, or what they are the encoding of.
+    Raw(usize, usize),
+    /// All of it.
+    Whole,
+}
+
+impl Seen {
+    /// The bytes of the string itself.
+    fn span(self, text: &str) -> Option<(usize, usize)> {
+        match self {
+            Self::Folded(from, to) => Some(fold::unfolded(text.as_bytes(), from, to)),
+            Self::Raw(from, to) => Some((from, to)),
+            Self::Whole => None,
+        }
+    }
 }
 
 /// Findings of one call.
@@ -66,17 +89,23 @@ pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
         }
         let leaf_at = |at: usize| {
             let next = starts.partition_point(|(start, _)| *start <= at);
-            starts.get(next.saturating_sub(1)).map_or(0, |(_, leaf)| *leaf)
+            starts.get(next.saturating_sub(1)).copied().unwrap_or_default()
         };
         turned(memory, text, false, true, &mut |item, start, end, at, turn| {
-            let leaf = leaf_at(at);
-            matches.push(Match { item, start, end, leaf, transform: turn.map(|t| Cow::Borrowed(t.name())) });
+            let (first, leaf) = leaf_at(at);
+            let length = end - start;
+            let seen = match turn {
+                // Backwards, `at` is the last byte, and the first may stand in the string before.
+                Some(Encoding::Reverse) => Seen::Folded((at + 1).saturating_sub(first + length), at + 1 - first),
+                _ => Seen::Folded(at - first, at - first + length),
+            };
+            matches.push(Match { item, start, end, leaf, seen, transform: turn.map(|t| Cow::Borrowed(t.name())) });
         });
     }
     let mut budget = Budget::for_size(size);
     for (i, leaf) in leaves.iter().enumerate() {
         let mut chain = Vec::new();
-        encoded(memory, leaf.text.as_bytes(), i, &mut chain, &mut budget, &mut matches);
+        encoded(memory, leaf.text.as_bytes(), (i, None), &mut chain, &mut budget, &mut matches);
     }
     split::each(memory, call, &leaves, &mut matches);
     let mut out = judge(memory, call, &leaves, matches);
@@ -103,31 +132,35 @@ fn outgoing<'a>(call: &Call<'a>) -> Vec<Outgoing<'a>> {
     out
 }
 
-/// Undoes encodings, to [`MAX_DEPTH`] of them.
+/// Undoes encodings, to [`MAX_DEPTH`] of them. `place` is the outgoing string and, inside an encoding, where that stands
+/// in it.
 fn encoded(
     memory: &Memory,
     text: &[u8],
-    leaf: usize,
+    place: (usize, Option<(usize, usize)>),
     chain: &mut Vec<Encoding>,
     budget: &mut Budget,
     out: &mut Vec<Match>,
 ) {
-    decode::each(text, budget, &mut |bytes, how, budget| {
+    decode::each(text, budget, &mut |bytes, how, span, budget| {
         chain.push(how);
+        let leaf = place.0;
+        let (from, to) = place.1.unwrap_or(span);
+        let seen = Seen::Raw(from, to);
         let opaque = chain.iter().any(|e| e.opaque());
         turned(memory, fold::folded(bytes), opaque, chain.len() < MAX_DEPTH, &mut |item, start, end, _, turn| {
             let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
             let transform = Some(Cow::Owned(names.join("+")));
-            out.push(Match { item, start, end, leaf, transform });
+            out.push(Match { item, start, end, leaf, seen, transform });
         });
         if chain.len() < MAX_DEPTH {
-            encoded(memory, bytes, leaf, chain, budget, out);
+            encoded(memory, bytes, (leaf, Some((from, to))), chain, budget, out);
         }
         if matches!(how, Encoding::Base64 | Encoding::Base32 | Encoding::Hex) {
-            decode::each_binary(bytes, budget, &mut |plain, how, _| {
+            decode::each_binary(bytes, budget, &mut |plain, how, _, _| {
                 let names: Vec<&str> = chain.iter().copied().chain([how]).map(Encoding::name).collect();
                 runs(memory, &fold::folded(plain), true, &mut |item, start, end, _| {
-                    out.push(Match { item, start, end, leaf, transform: Some(Cow::Owned(names.join("+"))) });
+                    out.push(Match { item, start, end, leaf, seen, transform: Some(Cow::Owned(names.join("+"))) });
                 });
             });
         }
@@ -303,7 +336,7 @@ fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Bes
         summary: summary.into(),
         evidence: vec![
             Evidence { age_ms: Some(age(call.now, item.origin.at)), ..source },
-            Evidence { transform, ..sink },
+            Evidence { transform, span: best.matched.seen.span(&leaf.text), ..sink },
         ],
     })
 }
@@ -323,6 +356,7 @@ fn end(role: Role, entry: &EntryId, tool: Untrusted, pointer: &str, excerpt: &st
         entry: Some(entry.clone()),
         tool: Some(tool),
         pointer: pointer.into(),
+        span: None,
         excerpt: excerpt.into(),
         transform: None,
         age_ms: None,

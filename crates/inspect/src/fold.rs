@@ -48,6 +48,17 @@ pub(crate) fn words(text: &[u8], length: usize) -> Box<[u64]> {
     bits.into()
 }
 
+/// Where bytes `from..to` of the folded form stand in the text.
+pub(crate) fn unfolded(text: &[u8], from: usize, to: usize) -> (usize, usize) {
+    let mut kept = text.iter().enumerate().filter(|(_, b)| PLAIN.get(usize::from(**b)) != Some(&0)).map(|(at, _)| at);
+    let start = kept.nth(from).unwrap_or(text.len());
+    let end = match (to - from.min(to)).checked_sub(2) {
+        Some(between) => kept.nth(between).map_or(text.len(), |at| at + 1),
+        None => (start + 1).min(text.len()),
+    };
+    (start, end)
+}
+
 /// The folded form.
 pub(crate) fn folded(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -81,6 +92,9 @@ mod tests {
     fn folding() {
         assert_eq!(folded("A-b C\n1é".as_bytes()), "abc1é".as_bytes());
         assert_eq!(*words(b"A-b Cd\n1", 5), [0b10111]);
+        for (from, to, want) in [(0, 2, (0, 3)), (1, 3, (2, 5)), (4, 5, (7, 8)), (4, 9, (7, 8)), (9, 12, (8, 8))] {
+            assert_eq!(unfolded(b"A-b Cd\n1", from, to), want, "{from} {to}");
+        }
         assert_eq!(distinct(b"aabbc"), 3);
         let mut text = *b"abcxyz019";
         rot13(&mut text);

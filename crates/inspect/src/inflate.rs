@@ -1,6 +1,9 @@
 //! Compressed data, undone within bounds.
 
+use std::io::Read as _;
+
 use flate2::{Decompress, FlushDecompress};
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 /// Most bytes that one compressed part may become, whatever it says about itself.
 const MAX_OUT: usize = 64 * 1024;
@@ -10,10 +13,18 @@ const MIN_RAW: usize = 18;
 const MIN_LITERALS: usize = 4;
 /// Most times its own size (DEFLATE reaches 1032; text does not pass 20).
 const MAX_RATIO: usize = 64;
+/// First bytes of a Zstandard frame (RFC 8878 section 3.1.1).
+const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+/// Largest window of a Zstandard frame, which the decoder makes room for: what RFC 8878 section 3.1.1.1.2 asks every
+/// decoder to have.
+const MAX_WINDOW: u64 = 8 << 20;
 
-/// The plain form of gzip (RFC 1952), zlib (RFC 1950) or, where neither header stands, raw DEFLATE data (RFC 1951). What
-/// is damaged or too large gives what was readable before.
+/// The plain form of Zstandard (RFC 8878), gzip (RFC 1952), zlib (RFC 1950) or, where no header stands, raw DEFLATE data
+/// (RFC 1951). What is damaged or too large gives what was readable before.
 pub(crate) fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
+    if bytes.starts_with(&ZSTD) {
+        return unpacked(bytes);
+    }
     let (body, zlib) = match bytes {
         [0x1F, 0x8B, 8, flags, _, _, _, _, _, _, rest @ ..] => (gzip_body(*flags, rest)?, false),
         [cmf, flg, ..] if cmf & 15 == 8 && (u16::from(*cmf) << 8 | u16::from(*flg)).is_multiple_of(31) => (bytes, true),
@@ -22,8 +33,7 @@ pub(crate) fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
         _ if raw(bytes) => (bytes, false),
         _ => return None,
     };
-    let room = MAX_OUT.min(body.len().saturating_mul(MAX_RATIO).saturating_add(64));
-    let mut out = Vec::with_capacity(room);
+    let mut out = Vec::with_capacity(room(body));
     let mut state = Decompress::new(zlib);
     // `decompress_vec` writes into the capacity that is there and never grows it.
     let status = state.decompress_vec(body, &mut out, FlushDecompress::Finish);
@@ -33,11 +43,29 @@ pub(crate) fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
     (good && !out.is_empty()).then_some(out)
 }
 
+/// How much compressed data may become.
+fn room(body: &[u8]) -> usize {
+    MAX_OUT.min(body.len().saturating_mul(MAX_RATIO).saturating_add(64))
+}
+
+/// The plain form of the first frame of Zstandard data. The decoder reads block by block, so that no more is made of it than
+/// was asked for and one block (128 KiB).
+fn unpacked(frame: &[u8]) -> Option<Vec<u8>> {
+    let mut decoder = FrameDecoder::new();
+    decoder.set_max_window_size(MAX_WINDOW);
+    let reader = StreamingDecoder::new_with_decoder(frame, decoder).ok()?;
+    let mut out = Vec::new();
+    // An error leaves what was readable before it.
+    let _ = reader.take(room(frame) as u64).read_to_end(&mut out);
+    (!out.is_empty()).then_some(out)
+}
+
 /// Whether bytes begin as something that [`inflated`] tries.
 pub(crate) fn begins(bytes: &[u8]) -> bool {
     let zlib = |cmf: u8, flg: u8| cmf & 15 == 8 && (u16::from(cmf) << 8 | u16::from(flg)).is_multiple_of(31);
     match bytes {
         [0x1F, 0x8B, ..] => true,
+        _ if bytes.starts_with(&ZSTD) => true,
         [cmf, flg, ..] if zlib(*cmf, *flg) => true,
         _ => raw(bytes),
     }
@@ -124,6 +152,10 @@ mod tests {
             assert_eq!(inflated(&form).as_deref(), Some(plain));
             inflated(&form[..form.len() / 2]);
         }
+        let zstd = ruzstd::encoding::compress_to_vec(plain, ruzstd::encoding::CompressionLevel::Fastest);
+        assert_eq!(inflated(&zstd).as_deref(), Some(plain));
+        inflated(&zstd[..zstd.len() / 2]);
+        assert_eq!(inflated(&ZSTD), None);
         assert_eq!(inflated(b"not compressed at all"), None);
         assert_eq!(inflated(b""), None);
     }
@@ -134,6 +166,18 @@ mod tests {
         gzip.write_all(&vec![b'a'; 10 << 20]).unwrap();
         let out = inflated(&gzip.finish().unwrap()).unwrap();
         assert!(out.len() <= MAX_OUT, "{}", out.len());
+        // Zstandard: a window descriptor of 1 KiB, then blocks of one repeated byte (RFC 8878 section 3.1.1.2), each of which
+        // says in four bytes that it becomes 1 KiB.
+        let block = |last: u32| ((1024 << 3) | 2 | last).to_le_bytes();
+        let mut frame = [&ZSTD[..], &[0, 0]].concat();
+        for i in 0..50_000 {
+            frame.extend_from_slice(&block(u32::from(i == 49_999))[..3]);
+            frame.push(b'a');
+        }
+        let out = inflated(&frame).unwrap();
+        assert!(out.len() == MAX_OUT && out.iter().all(|b| *b == b'a'), "{}", out.len());
+        // A window of 3.75 TiB is not made room for.
+        assert_eq!(inflated(&[&ZSTD[..], &[0, 0xFF], &block(1)[..3], b"a"].concat()), None);
     }
 
     proptest::proptest! {
@@ -141,6 +185,7 @@ mod tests {
         fn total(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), flags in 0u8..32) {
             inflated(&bytes);
             inflated(&[&[0x1F, 0x8B, 8, flags, 0, 0, 0, 0, 0, 0][..], &bytes].concat());
+            inflated(&[&ZSTD[..], &bytes].concat());
         }
     }
 }

@@ -13,7 +13,7 @@ mod signs;
 use firedoor_model::{
     Confidence, Evidence, Finding, Severity,
     finding::Role,
-    wire::{Leaves, Object},
+    wire::{Leaves, Object, pointer},
 };
 
 use crate::{Inspector, TableError, view};
@@ -52,6 +52,8 @@ pub(crate) struct Sight {
     transform: Option<String>,
     says: Option<String>,
     excerpt: String,
+    /// Where in the text, its JSON escapes undone.
+    span: (usize, usize),
     score: f32,
 }
 
@@ -74,6 +76,9 @@ impl Injections {
         let seen = self.phrases.find(&normal, place);
         let (signs, private) = (seen.signs, seen.private);
         let mut gravest = self.weigh(&normal, &seen.phrases, visible, Concealment::None);
+        if let Some(sight) = &mut gravest {
+            sight.span = view::place(text, sight.span);
+        }
         layers::each(text, signs, budget, &mut |layer| {
             let threshold = match layer.how {
                 Concealment::None => visible,
@@ -92,6 +97,7 @@ impl Injections {
                     transform: None,
                     says: None,
                     excerpt: excerpt(&normal, (0, normal.len())),
+                    span: (0, normal.len()),
                     score: threshold,
                 });
                 seen.confidence = if tags { Confidence::Certain } else { Confidence::Likely };
@@ -99,6 +105,12 @@ impl Injections {
             }
             if let Some(mut sight) = sight {
                 sight.transform = Some(layer.transform.clone());
+                sight.span = if layer.verbatim {
+                    let (start, end) = view::place(&layer.text, sight.span);
+                    (layer.span.0 + start, layer.span.0 + end)
+                } else {
+                    layer.span
+                };
                 if gravest.as_ref().is_none_or(|g| {
                     (g.severity, g.confidence, g.score) < (sight.severity, sight.confidence, sight.score)
                 }) {
@@ -146,6 +158,7 @@ impl Injections {
             transform: None,
             says,
             excerpt: excerpt(normal, span),
+            span,
             score,
         })
     }
@@ -183,6 +196,7 @@ impl Sight {
             summary: self.says.unwrap_or_else(|| plain.to_owned()),
             evidence: vec![Evidence {
                 excerpt: self.excerpt.as_str().into(),
+                span: Some(self.span),
                 transform: self.transform.map(Into::into),
                 ..at
             }],
@@ -209,10 +223,13 @@ impl Inspector {
     /// about its being new.
     pub fn definition(&self, raw: &str) -> Vec<Finding> {
         let mut text = String::new();
+        // Where each string begins, in the text and in `raw`.
+        let mut starts: Vec<(usize, usize)> = Vec::new();
         for leaf in Leaves::of(raw).filter(|l| !l.key || l.text.len() >= MIN_KEY) {
             if text.len() + leaf.text.len() > MAX_DEFINITION {
                 break;
             }
+            starts.push((text.len(), leaf.span.0));
             text.push_str(&leaf.text);
             text.push_str("\n ");
         }
@@ -223,6 +240,7 @@ impl Inspector {
             entry: None,
             tool: name.as_deref().map(Into::into),
             pointer: "".into(),
+            span: None,
             excerpt: "".into(),
             transform: None,
             age_ms: None,
@@ -233,7 +251,15 @@ impl Inspector {
             .look(&text, Place::Definitions, &mut budget)
             .0
             .into_iter()
-            .map(|sight| sight.finding(Place::Definitions, at()))
+            .map(|mut sight| {
+                let next = starts.partition_point(|(start, _)| *start <= sight.span.0);
+                let (start, offset) = next.checked_sub(1).and_then(|n| starts.get(n)).copied().unwrap_or_default();
+                // The end of the text around a phrase may stand in the next string.
+                let end = starts.get(next).map_or(text.len(), |(start, _)| *start).saturating_sub(2);
+                sight.span = (sight.span.0 - start, sight.span.1.clamp(sight.span.0.min(end), end) - start);
+                let pointer = pointer(raw, offset).as_str().into();
+                sight.finding(Place::Definitions, Evidence { pointer, ..at() })
+            })
             .collect();
         if hides(&text) {
             out.push(Finding {
@@ -244,6 +270,7 @@ impl Inspector {
                 evidence: vec![at()],
             });
         }
+        out.extend(self.capabilities.judge(raw));
         out
     }
 }

@@ -6,6 +6,7 @@
 
 mod beside;
 mod canonical;
+mod capabilities;
 mod commands;
 mod credentials;
 mod decode;
@@ -112,6 +113,7 @@ pub struct Inspector {
     sinks: sink::SinkWords,
     injections: injection::Injections,
     commands: commands::Commands,
+    capabilities: capabilities::Capabilities,
 }
 
 impl Default for Inspector {
@@ -141,6 +143,7 @@ impl Inspector {
             sinks: toml::from_str(include_str!("../../../profiles/detect/sinks.toml"))
                 .map_err(|e| TableError::new("sinks.toml", &e))?,
             commands: commands::Commands::load(include_str!("../../../profiles/detect/calls.toml"))?,
+            capabilities: capabilities::Capabilities::load(include_str!("../../../profiles/detect/capabilities.toml"))?,
             injections: injection::Injections::load(
                 include_str!("../../../profiles/detect/injection.toml"),
                 include_bytes!("../../../profiles/detect/injection.weights"),
@@ -195,6 +198,7 @@ impl Inspector {
             entry: Some(seen.origin.entry.clone()),
             tool: Some(seen.origin.tool.clone()),
             pointer: Untrusted::new(seen.pointer.as_ref()),
+            span: None,
             excerpt: seen.excerpt.clone(),
             transform: None,
             age_ms: Some(call.now.since(seen.origin.at)),
@@ -212,7 +216,7 @@ impl Inspector {
     fn secrets_in_call(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
         let mut out: Vec<Finding> = Vec::new();
         let arguments = call.arguments.unwrap_or_default();
-        let mut check = |text: &[u8], hits: Vec<credentials::Hit<'_>>, place: &dyn Fn() -> String| {
+        let mut check = |text: &[u8], length: usize, hits: Vec<credentials::Hit<'_>>, place: &dyn Fn() -> String| {
             for hit in hits {
                 let value = text.get(hit.span.0..hit.span.1).unwrap_or_default();
                 let folded = fold::folded(value);
@@ -226,17 +230,20 @@ impl Inspector {
                         severity: Severity::Medium,
                         confidence: hit.confidence(),
                         summary: format!("The arguments hold a credential ({}) that no tool returned.", hit.rule),
-                        evidence: vec![evidence(Role::Sink, Some(call.entry), call.subject, place(), value)],
+                        evidence: vec![Evidence {
+                            span: Some(in_leaf(hit.span, text.len(), length)),
+                            ..evidence(Role::Sink, Some(call.entry), call.subject, place(), value)
+                        }],
                     });
                 }
             }
         };
         if call.method != "tools/call" {
             let text = call.subject.as_bytes();
-            check(text, self.credentials.scan(text), &|| flow::subject_pointer(call.method).to_owned());
+            check(text, text.len(), self.credentials.scan(text), &|| flow::subject_pointer(call.method).to_owned());
         }
-        self.each_string(arguments, &mut |_, text, hits, leaves| {
-            check(text, hits, &|| format!("/arguments{}", leaves.pointer()));
+        self.each_string(arguments, &mut |leaf, text, hits, leaves| {
+            check(text, leaf.text.len(), hits, &|| format!("/arguments{}", leaves.pointer()));
         });
         out
     }
@@ -276,6 +283,13 @@ impl Inspector {
 /// leaf's pointer.
 type OnString<'v, 's> = &'v mut dyn FnMut(&Leaf<'_>, &[u8], Vec<credentials::Hit<'s>>, &Leaves<'_>);
 
+/// Where in a leaf of `length` bytes a hit stands whose offsets are of the `read` bytes that [`Inspector::each_string`]
+/// handed on: the leaf, or an assignment that ends with the leaf and a quotation mark.
+pub(crate) fn in_leaf(span: (usize, usize), read: usize, length: usize) -> (usize, usize) {
+    let before = read.saturating_sub(length + 1);
+    (span.0.saturating_sub(before).min(length), span.1.saturating_sub(before).min(length))
+}
+
 /// One place, its text masked.
 fn evidence(role: Role, entry: Option<&EntryId>, tool: &str, pointer: String, secret: &[u8]) -> Evidence {
     let secret: String = String::from_utf8_lossy(secret).chars().take(200).collect();
@@ -284,6 +298,7 @@ fn evidence(role: Role, entry: Option<&EntryId>, tool: &str, pointer: String, se
         entry: entry.cloned(),
         tool: (!tool.is_empty()).then(|| tool.into()),
         pointer: pointer.as_str().into(),
+        span: None,
         excerpt: mask(&secret).as_str().into(),
         transform: None,
         age_ms: None,

@@ -205,6 +205,7 @@ fn add(out: &mut Vec<Finding>, mine: &str, kind: &Kind, other: &Neighbour<'_>) {
         entry,
         tool: Some(tool.into()),
         pointer: pointer.into(),
+        span: None,
         excerpt: tool.chars().take(200).collect::<String>().as_str().into(),
         transform: None,
         age_ms: None,

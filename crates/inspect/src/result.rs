@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use firedoor_model::{Finding, Severity, finding::Role, wire::Leaves};
+use firedoor_model::{Evidence, Finding, Severity, finding::Role, wire::Leaves};
 
 use crate::{
-    DefinitionKind, Inspector, MAX_FINDINGS, Source, evidence, fold,
+    DefinitionKind, Inspector, MAX_FINDINGS, Source, evidence, fold, in_leaf,
     injection::{self, phrases::Place},
     memory::{Label, Memory, Origin},
 };
@@ -88,13 +88,10 @@ impl Inspector {
                         severity: Severity::Low,
                         confidence: hit.confidence(),
                         summary: format!("{summary} ({}).", hit.rule),
-                        evidence: vec![evidence(
-                            Role::Place,
-                            Some(source.entry),
-                            source.subject,
-                            place.to_string(),
-                            value,
-                        )],
+                        evidence: vec![Evidence {
+                            span: Some(in_leaf(hit.span, text.len(), leaf.text.len())),
+                            ..evidence(Role::Place, Some(source.entry), source.subject, place.to_string(), value)
+                        }],
                     });
                 }
             }

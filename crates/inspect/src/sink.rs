@@ -69,7 +69,7 @@ impl SinkWords {
 }
 
 /// The words of an identifier in lower case, at most 16.
-fn words(name: &str) -> Vec<String> {
+pub(crate) fn words(name: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut word = String::new();
     let mut lower_before = false;

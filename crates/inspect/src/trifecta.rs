@@ -52,6 +52,7 @@ impl Inspector {
             entry: Some(origin.entry.clone()),
             tool: Some(origin.tool.clone()),
             pointer: Untrusted::new(""),
+            span: None,
             excerpt: Untrusted::new(""),
             transform: None,
             age_ms: Some(call.now.since(origin.at)),

@@ -33,28 +33,35 @@ const PLAIN: [u8; 256] = {
 
 /// The normalised form: lower case, single spaces.
 pub(crate) fn normalised(text: &str) -> String {
-    let mut out = Writer { text: vec![0; text.len()], length: 0, word: None, latin: false, alike: false };
+    let mut out = Writer::with_room(text.len());
     let mut rest = text;
-    loop {
-        rest = rest.get(out.plain(rest.as_bytes())..).unwrap_or_default();
-        let (c, length) = match rest.as_bytes().first() {
-            None => break,
-            Some(b'&') => entity(rest).unwrap_or(('&', 1)),
-            Some(b'\\') => escape(rest).unwrap_or(('\\', 1)),
-            // A terminal sequence is nothing at all.
-            Some(0x1B) => {
-                rest = rest.get(sequence(rest)..).unwrap_or_default();
-                continue;
-            }
-            Some(_) => rest.chars().next().map_or((' ', 1), |c| (c, c.len_utf8())),
-        };
-        out.push(c);
-        rest = rest.get(length..).unwrap_or_default();
+    while !rest.is_empty() {
+        let ordinary = out.plain(rest.as_bytes());
+        rest = out.special(rest.get(ordinary..).unwrap_or_default());
     }
     out.end_word();
     out.text.truncate(out.length);
     // Only whole characters were written.
     String::from_utf8(out.text).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+}
+
+/// Where bytes `span` of the normalised form of `text` stand in it, to the character. Look-alikes make it shorter once their
+/// word has ended; what stands behind such a word is found a few bytes too early at most.
+pub(crate) fn place(text: &str, span: (usize, usize)) -> (usize, usize) {
+    let mut out = Writer::with_room(0);
+    let (mut start, mut rest) = (None, text);
+    while !rest.is_empty() && out.length < span.1 {
+        let at = text.len() - rest.len();
+        rest = match out.plain(rest.as_bytes().get(..1).unwrap_or_default()) {
+            0 => out.special(rest),
+            _ => rest.get(1..).unwrap_or_default(),
+        };
+        if out.length > span.0 && start.is_none() {
+            start = Some(at);
+        }
+    }
+    let end = text.len() - rest.len();
+    (start.unwrap_or(end), end)
 }
 
 /// The letters of a table in the form that [`normalised`] gives text; ASCII stays as it is, so that a regex stays one.
@@ -85,6 +92,24 @@ struct Writer {
 }
 
 impl Writer {
+    fn with_room(room: usize) -> Self {
+        Self { text: vec![0; room], length: 0, word: None, latin: false, alike: false }
+    }
+
+    /// Writes what stands at the start of `rest`, which is no ordinary byte; gives what is left.
+    fn special<'t>(&mut self, rest: &'t str) -> &'t str {
+        let (c, length) = match rest.as_bytes().first() {
+            None => return rest,
+            Some(b'&') => entity(rest).unwrap_or(('&', 1)),
+            Some(b'\\') => escape(rest).unwrap_or(('\\', 1)),
+            // A terminal sequence is nothing at all.
+            Some(0x1B) => return rest.get(sequence(rest)..).unwrap_or_default(),
+            Some(_) => rest.chars().next().map_or((' ', 1), |c| (c, c.len_utf8())),
+        };
+        self.push(c);
+        rest.get(length..).unwrap_or_default()
+    }
+
     /// Writes the ordinary bytes at the start of `run`; gives how many there are. Every byte is written and then kept or
     /// not, because blanks come too irregularly for a processor to guess.
     fn plain(&mut self, run: &[u8]) -> usize {
@@ -361,7 +386,30 @@ mod tests {
         assert_eq!(unlike("abc"), None);
     }
 
+    #[test]
+    fn places_are_those_of_the_text() {
+        for (raw, normal, want) in [
+            ("a  b\tsend it", "send it", "send it"),
+            ("x \u{200b}s\u{200b}end it.", "send it", "s\u{200b}end it"),
+            ("Ple\u{1b}[31mase s&#101;nd\\nit", "send it", "s&#101;nd\\nit"),
+            ("é ﬀ ＳＥＮＤ it", "send it", "ＳＥＮＤ it"),
+            ("no", "no", "no"),
+        ] {
+            let form = normalised(raw);
+            let at = form.find(normal).unwrap();
+            let (start, end) = place(raw, (at, at + normal.len()));
+            assert_eq!(&raw[start..end], want, "{raw:?}");
+        }
+        assert_eq!(place("", (0, 5)), (0, 0));
+    }
+
     proptest::proptest! {
+        #[test]
+        fn places_are_inside(s in "\\PC*|[&#;x0-9\\\\u\\[\\]m\u{1b}аb \u{e0041}ﷺ]*", from in 0usize..80, length in 0usize..80) {
+            let (start, end) = place(&s, (from, from + length));
+            proptest::prop_assert!(s.get(start..end).is_some());
+        }
+
         #[test]
         fn bounded_and_total(s in "\\PC*|[&#;x0-9\\\\u\\[\\]m\u{1b}аb \u{e0041}ﷺ]*") {
             // U+FDFA, the longest compatibility form, has 18 characters; each has at most four bytes.

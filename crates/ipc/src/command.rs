@@ -384,7 +384,24 @@ pub struct Judged {
     /// The record's id.
     pub id: String,
     /// What was found.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Explained>,
     /// What Balanced would do.
     pub verdict: firedoor_model::Verdict,
+}
+
+/// A finding for somebody who wants to know what to do about it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Explained {
+    /// What was found.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// What would make it go away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl From<Finding> for Explained {
+    fn from(finding: Finding) -> Self {
+        Self { remedy: finding.remedy().map(str::to_owned), finding }
+    }
 }

@@ -76,6 +76,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// What would make it go away, in one sentence.
+    pub fn remedy(&self) -> Option<&'static str> {
+        crate::remedy::remedy(&self.detector)
+    }
+
     /// The folder that could be granted so that what was refused works, and for what; it may be a single file.
     pub fn folder(&self) -> Option<(&Path, Access)> {
         if self.detector != SANDBOX_FILE {
@@ -117,6 +122,10 @@ pub struct Evidence {
     pub tool: Option<Untrusted>,
     /// JSON pointer (RFC 6901) into the message's params or result.
     pub pointer: Untrusted,
+    /// The bytes of that string, its JSON escapes undone, in which it was seen: from the first to the one after the last.
+    /// Where it was seen through an encoding, the bytes of what is encoded. Absent where the whole place is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<(usize, usize)>,
     /// The matched text with the middle of secrets masked. At most 200 characters.
     pub excerpt: Untrusted,
     /// How the text was transformed on its way, such as `base64`. Absent for verbatim.

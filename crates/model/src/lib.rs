@@ -16,6 +16,7 @@ pub mod paths;
 pub mod protected;
 pub mod question;
 pub mod remote;
+pub mod remedy;
 pub mod rule;
 pub mod text;
 pub mod time;

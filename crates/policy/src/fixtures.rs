@@ -31,6 +31,7 @@ pub fn flow(source: &str) -> Finding {
         entry: entry.parse().ok(),
         tool: None,
         pointer: Untrusted::new("/x"),
+        span: None,
         excerpt: Untrusted::new("AKIA••••"),
         transform: None,
         age_ms: None,

@@ -257,6 +257,7 @@ mod tests {
                 entry: None,
                 tool: None,
                 pointer: Untrusted::new(pointer),
+                span: None,
                 excerpt: Untrusted::new(path),
                 transform: None,
                 age_ms: None,

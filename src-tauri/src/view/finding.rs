@@ -18,6 +18,8 @@ pub struct FindingView {
     pub confidence: ConfidenceView,
     /// One sentence of ours.
     pub summary: String,
+    /// What would make it go away.
+    pub remedy: Option<String>,
     /// Where it was seen.
     pub evidence: Vec<EvidenceView>,
 }
@@ -92,6 +94,7 @@ impl FindingView {
                 Confidence::Certain => ConfidenceView::Certain,
             },
             summary: sentence(&finding.summary),
+            remedy: finding.remedy().map(str::to_owned),
             evidence: finding.evidence.iter().map(|e| EvidenceView::new(e, clients)).collect(),
         }
     }

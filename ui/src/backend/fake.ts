@@ -19,6 +19,7 @@ export function question(over: Partial<QuestionView> = {}): QuestionView {
         severity: "high",
         confidence: "certain",
         summary: "A credential that one tool returned would leave through another.",
+        remedy: "Let the agent do it without this data; or, if it may go there, answer allow or add a rule for this tool.",
         evidence: [
           { role: "source", app: "Cursor", server: "files", tool: "read_file", pointer: "/content/0/text", excerpt: "AKIA••••", transform: null, age_s: 40 },
           { role: "sink", app: "Cursor", server: "notion", tool: "http_post", pointer: "/arguments/body", excerpt: "AKIA••••", transform: "base64", age_s: null },

@@ -11,6 +11,7 @@ const finding = (detector: string, severity: FindingView["severity"], confidence
   severity,
   confidence,
   summary: `about ${detector}`,
+  remedy: null,
   evidence: [],
 });
 

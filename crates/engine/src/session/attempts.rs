@@ -42,6 +42,7 @@ fn judged(entry: &EntryId, attempt: Attempt, carried: Vec<Finding>) -> What {
         entry: Some(entry.clone()),
         tool: None,
         pointer: Untrusted::new(pointer),
+        span: None,
         excerpt,
         transform: None,
         age_ms: None,

@@ -169,6 +169,7 @@ impl Session {
             entry: Some(self.entry.clone()),
             tool: None,
             pointer: Untrusted::new(pointer),
+            span: None,
             excerpt: excerpt.clone(),
             transform: None,
             age_ms: None,

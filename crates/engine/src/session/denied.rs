@@ -27,6 +27,7 @@ pub fn judged(entry: &EntryId, told: Told<'_>, closed: &Closed) -> What {
             Told::Tool(_) | Told::Guardian => None,
         },
         pointer: Untrusted::new(pointer),
+        span: None,
         excerpt: Untrusted::new(excerpt),
         transform: None,
         age_ms: None,

@@ -1,19 +1,19 @@
 //! What only bytes that were encoded as text can be: compressed, or combined with one byte.
 
-use super::{Budget, Encoding, MIN_RUN};
+use super::{Budget, Encoding, MIN_RUN, OnPart};
 use crate::inflate;
 
 /// Longest part that is tried with keys of one byte.
 const MAX_XOR: usize = 8192;
 
 /// Undoes what only bytes that were encoded as text can be: compression, and a combination with one byte.
-pub(crate) fn each_binary(bytes: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+pub(crate) fn each_binary(bytes: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     if std::str::from_utf8(bytes).is_err()
         && budget.take(bytes.len())
         && let Some(plain) = inflate::inflated(bytes)
         && budget.take(plain.len())
     {
-        visit(&plain, Encoding::Compressed, budget);
+        visit(&plain, Encoding::Compressed, (0, bytes.len()), budget);
     }
     if bytes.len() < MIN_RUN / 2 || bytes.len() > MAX_XOR {
         return;
@@ -41,7 +41,7 @@ pub(crate) fn each_binary(bytes: &[u8], budget: &mut Budget, visit: &mut dyn FnM
         if present.iter().all(|b| text(b ^ key)) {
             budget.xor -= bytes.len();
             let plain: Vec<u8> = bytes.iter().map(|b| b ^ key).collect();
-            visit(&plain, Encoding::Xor, budget);
+            visit(&plain, Encoding::Xor, (0, bytes.len()), budget);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! HTML entities, and addresses of images in Markdown.
 
-use super::{Budget, Encoding, MIN_RUN};
+use super::{Budget, Encoding, MIN_RUN, OnPart};
 use crate::view;
 
 /// Most images of one text.
 const MAX_IMAGES: usize = 256;
 /// Queries of the addresses of Markdown images (CommonMark 6.4).
-pub(super) fn images(text: &str, budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+pub(super) fn images(text: &str, budget: &mut Budget, visit: OnPart<'_>) {
     for part in text.split("![").skip(1).take(MAX_IMAGES) {
         let Some((_, address)) = part.split_once("](http") else { continue };
         let address = address.split([')', ' ', '\n']).next().unwrap_or_default();
@@ -14,13 +14,14 @@ pub(super) fn images(text: &str, budget: &mut Budget, visit: &mut dyn FnMut(&[u8
             && query.len() >= MIN_RUN
             && budget.take(query.len())
         {
-            visit(query.as_bytes(), Encoding::Image, budget);
+            let start = (query.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+            visit(query.as_bytes(), Encoding::Image, (start, start + query.len()), budget);
         }
     }
 }
 
 /// HTML entities (HTML Living Standard 13.5).
-pub(super) fn entities(text: &str, budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+pub(super) fn entities(text: &str, budget: &mut Budget, visit: OnPart<'_>) {
     let mut out = String::with_capacity(text.len());
     let (mut any, mut needless) = (false, 0usize);
     let mut rest = text;
@@ -38,6 +39,6 @@ pub(super) fn entities(text: &str, budget: &mut Budget, visit: &mut dyn FnMut(&[
     out.push_str(rest);
     if any {
         let how = if needless >= MIN_RUN / 2 { Encoding::HtmlNeedless } else { Encoding::Html };
-        visit(out.as_bytes(), how, budget);
+        visit(out.as_bytes(), how, (0, text.len()), budget);
     }
 }

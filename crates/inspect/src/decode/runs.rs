@@ -1,6 +1,6 @@
 //! Stretches of encoded characters inside a text: hex, base64, base32, and characters with gaps between them.
 
-use super::{Budget, Encoding, MIN_RUN, nibble};
+use super::{Budget, Encoding, MIN_RUN, OnPart, nibble};
 
 /// Lines of wrapped base64 are at least this long (RFC 2045 and PEM use 76 and 64).
 const MIN_WRAPPED: usize = 32;
@@ -31,18 +31,21 @@ pub(crate) fn each_run(
 }
 
 /// `l i k e   t h i s`, at least [`MIN_RUN`] characters.
-pub(super) fn spaced_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+pub(super) fn spaced_runs(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     if !spaced(text) {
         return;
     }
     let mut run: Vec<u8> = Vec::new();
     let mut separator = 0;
-    let mut at = 0;
+    let (mut at, mut begin) = (0, 0);
     while let Some(b) = text.get(at) {
         let next = text.get(at + 1).copied();
         if b.is_ascii_graphic()
             && next.is_some_and(|n| !n.is_ascii_alphanumeric() && (run.is_empty() || n == separator))
         {
+            if run.is_empty() {
+                begin = at;
+            }
             separator = next.unwrap_or_default();
             run.push(*b);
             at += 2;
@@ -53,14 +56,14 @@ pub(super) fn spaced_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMu
             run.push(*b);
         }
         if run.len() >= MIN_RUN && budget.take(run.len()) {
-            visit(&run, Encoding::Spaced, budget);
+            visit(&run, Encoding::Spaced, (begin, at + 1), budget);
         }
         // The same character may begin the next run.
         at += usize::from(run.is_empty());
         run.clear();
     }
     if run.len() >= MIN_RUN && budget.take(run.len()) {
-        visit(&run, Encoding::Spaced, budget);
+        visit(&run, Encoding::Spaced, (begin, text.len()), budget);
     }
 }
 
@@ -75,19 +78,21 @@ fn spaced(text: &[u8]) -> bool {
 }
 
 /// Runs of hex digits, also with separators, `0x` or `\x` between the pairs, at both alignments.
-pub(super) fn hex_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+pub(super) fn hex_runs(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     let part = |b: u8| {
         b.is_ascii_hexdigit()
             || matches!(b, b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'X' | b'\n' | b'\r' | b'_' | b'.')
     };
     each_run(text, MIN_RUN, part, |start, end| {
-        hex_run(text.get(start..end).unwrap_or_default(), budget, visit);
+        hex_run(text.get(start..end).unwrap_or_default(), budget, &mut |bytes, how, _, budget| {
+            visit(bytes, how, (start, end), budget);
+        });
         true
     });
 }
 
 /// The same, where nothing else stands.
-fn hex_run(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+fn hex_run(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     let mut digits: Vec<u8> = Vec::new();
     let mut gap = 0;
     let mut at = 0;
@@ -118,7 +123,7 @@ fn hex_run(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encodi
                             return;
                         }
                         let bytes: Vec<u8> = pairs.map(|p| p.iter().fold(0, |a, d| a << 4 | d)).collect();
-                        visit(&bytes, Encoding::Hex, budget);
+                        visit(&bytes, Encoding::Hex, (0, text.len()), budget);
                     }
                 }
                 digits.clear();
@@ -133,16 +138,18 @@ fn hex_run(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encodi
 }
 
 /// Runs of base64 (both alphabets) and base32 characters, also over line ends, at every alignment.
-pub(super) fn base_runs(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+pub(super) fn base_runs(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     let part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_' | b'\n' | b'\r');
     each_run(text, MIN_RUN, part, |start, end| {
-        lines(text.get(start..end).unwrap_or_default(), budget, visit);
+        lines(text.get(start..end).unwrap_or_default(), budget, &mut |bytes, how, _, budget| {
+            visit(bytes, how, (start, end), budget);
+        });
         true
     });
 }
 
 /// The runs in lines of base64 characters. A run goes on over the end of a line that is long enough.
-fn lines(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+fn lines(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     let mut run: Vec<u8> = Vec::new();
     let mut line = 0;
     for b in text.iter().chain(b"\n") {
@@ -169,7 +176,7 @@ fn lines(text: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding
     }
 }
 
-fn base_run(run: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, &mut Budget)) {
+fn base_run(run: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     let mut out = Vec::new();
     // Text before the run may have added up to three characters to it.
     for start in 0..4 {
@@ -178,7 +185,7 @@ fn base_run(run: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encodi
             return;
         }
         unpack(part, 6, base64_value, &mut out);
-        visit(&out, Encoding::Base64, budget);
+        visit(&out, Encoding::Base64, (0, run.len()), budget);
     }
     if run.iter().all(|b| base32_value(*b).is_some()) {
         for start in 0..8 {
@@ -187,7 +194,7 @@ fn base_run(run: &[u8], budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encodi
                 return;
             }
             unpack(part, 5, base32_value, &mut out);
-            visit(&out, Encoding::Base32, budget);
+            visit(&out, Encoding::Base32, (0, run.len()), budget);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::*;
 fn parts(text: &[u8]) -> Vec<(Vec<u8>, Encoding)> {
     let mut out = Vec::new();
     let mut budget = Budget::for_size(text.len());
-    each(text, &mut budget, &mut |bytes, how, _| out.push((bytes.to_vec(), how)));
+    each(text, &mut budget, &mut |bytes, how, _, _| out.push((bytes.to_vec(), how)));
     assert!(!budget.exhausted);
     out
 }
@@ -42,7 +42,7 @@ fn budgets_end() {
     let text = "A".repeat(10_000);
     let mut budget = Budget { bytes: 15_000, parts: 100, xor: 0, exhausted: false };
     let mut seen = 0;
-    each(text.as_bytes(), &mut budget, &mut |b, _, _| seen += b.len());
+    each(text.as_bytes(), &mut budget, &mut |b, _, _, _| seen += b.len());
     assert!(budget.exhausted && seen < 15_000);
 }
 

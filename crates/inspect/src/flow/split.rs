@@ -12,7 +12,7 @@ use std::{
 
 use foldhash::fast::RandomState;
 
-use super::{MIN_PASSAGE, Match, Outgoing, runs};
+use super::{MIN_PASSAGE, Match, Outgoing, Seen, runs};
 use crate::{
     Call, decode, fold,
     memory::{Label, Memory},
@@ -117,7 +117,7 @@ fn complete(memory: &Memory, trail: &Trail, leaf: usize, out: &mut Vec<Match>) {
             Label::Ordinary => false,
         };
         if counts && all > 0 && at + length > *last {
-            out.push(Match { item: id, start, end, leaf, transform: Some(Cow::Borrowed("split")) });
+            out.push(Match { item: id, start, end, leaf, seen: Seen::Whole, transform: Some(Cow::Borrowed("split")) });
         }
     });
 }

@@ -71,6 +71,32 @@ fn found(label: CallLabel, entered: &str, body: &str) -> Vec<(String, Confidence
 }
 
 #[test]
+fn evidence_names_the_bytes() {
+    let token = token();
+    // What is remembered is the part after the prefix.
+    let secret = &token[4..];
+    let encoded = BASE64.encode(format!("t={token}").as_bytes());
+    let backwards: String = secret.chars().rev().collect();
+    let dashes = secret.chars().map(String::from).collect::<Vec<_>>().join("-");
+    let escaped: String = token.bytes().map(|b| format!("%{b:02X}")).collect();
+    for (body, want) in [
+        (format!("the {token}, yes"), secret),
+        (format!("the {backwards}, yes"), &backwards),
+        (format!("the {dashes}, yes"), &dashes),
+        (format!("the \"{encoded}\", yes"), encoded.trim_end_matches('=')),
+        (format!("q={escaped}&x"), &format!("q={escaped}&x")),
+    ] {
+        let mut session = Session::new();
+        session.result("files", OPEN, &token);
+        let found = session.call("net", Sink::External, &serde_json::json!({ "to": "someone", "body": body }));
+        let sink = &found[0].evidence[1];
+        assert_eq!(sink.pointer.raw(), "/arguments/body");
+        let (start, end) = sink.span.unwrap();
+        assert_eq!(&body[start..end], want, "{body}");
+    }
+}
+
+#[test]
 fn secrets_are_known_in_every_dress() {
     let token = token();
     let text = format!("# config\ntoken: {token}\n");

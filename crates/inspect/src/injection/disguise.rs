@@ -52,7 +52,7 @@ pub(super) fn leet(text: &str) -> Option<String> {
 }
 
 /// Texts written as lists of character codes (binary, octal with `0o`, decimal, hexadecimal with `0x`) or in Morse.
-pub(super) fn lists(text: &str, visit: &mut dyn FnMut(String, &'static str)) {
+pub(super) fn lists(text: &str, visit: &mut dyn FnMut(String, &'static str, (usize, usize))) {
     let bytes = text.as_bytes();
     let part = |b: &u8| {
         b.is_ascii_digit()
@@ -71,9 +71,9 @@ pub(super) fn lists(text: &str, visit: &mut dyn FnMut(String, &'static str)) {
             tries += 1;
             let run = text.get(at - before..at + after).unwrap_or_default();
             if let Some(plain) = codes(run) {
-                visit(plain, "character-codes");
+                visit(plain, "character-codes", (at - before, at + after));
             } else if let Some(plain) = morse(run) {
-                visit(plain, "morse");
+                visit(plain, "morse", (at - before, at + after));
             }
         }
         at += after + MIN_LIST;
@@ -145,7 +145,7 @@ mod tests {
 
     fn found(text: &str) -> Vec<(String, &'static str)> {
         let mut out = Vec::new();
-        lists(text, &mut |plain, name| out.push((plain, name)));
+        lists(text, &mut |plain, name, _| out.push((plain, name)));
         out
     }
 
@@ -192,7 +192,7 @@ mod tests {
         for text in ["1 ", "- ", "0x41 ", "01000001 ", "a1b "] {
             let long = text.repeat(400_000 / text.len());
             let mut count = 0;
-            lists(&long, &mut |_, _| count += 1);
+            lists(&long, &mut |_, _, _| count += 1);
             assert!(count <= MAX_LISTS);
             leet(&long);
         }
@@ -201,7 +201,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn total(s in "\\PC*|[01 x,./\\-\\\\a-f]*|[a-z0-9@$! ]*") {
-            lists(&s, &mut |_, _| {});
+            lists(&s, &mut |_, _, _| {});
             leet(&s);
         }
     }

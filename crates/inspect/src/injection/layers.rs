@@ -46,13 +46,48 @@ pub(crate) struct Layer<'a> {
     pub(crate) how: Concealment,
     /// The ways, outermost first, such as `base64+gzip`.
     pub(crate) transform: String,
+    /// Where in the outermost text it stands, or what it was made of.
+    pub(crate) span: (usize, usize),
+    /// Whether it stands there as it is.
+    pub(crate) verbatim: bool,
 }
 
 /// Hands on every text inside `text`, decoded, deepest last. `signs` are those of the normalised text. `budget` bounds the
 /// bytes that are decoded.
 pub(crate) fn each(text: &str, signs: Signs, budget: &mut usize, visit: &mut dyn FnMut(&Layer<'_>)) {
     let mut work = Work { budget, count: 0, visit };
-    walk(text, signs, "", Concealment::None, 0, &mut work);
+    walk(text, signs, &Outer { transform: "", how: Concealment::None, depth: 0, span: None }, &mut work);
+}
+
+/// What a text that is walked was found in.
+struct Outer<'o> {
+    transform: &'o str,
+    how: Concealment,
+    depth: usize,
+    /// Where in the outermost text; `None` for that text itself.
+    span: Option<(usize, usize)>,
+}
+
+/// A text inside another, before it is looked at.
+struct Inner<'a> {
+    text: Cow<'a, str>,
+    how: Concealment,
+    name: &'static str,
+    /// Where in the other text.
+    span: (usize, usize),
+}
+
+impl<'a> Inner<'a> {
+    /// A part of `outer` as it stands there.
+    fn part(outer: &str, text: &'a str, how: Concealment, name: &'static str) -> Self {
+        let start = (text.as_ptr() as usize).saturating_sub(outer.as_ptr() as usize);
+        Self { text: Cow::Borrowed(text), how, name, span: (start, start + text.len()) }
+    }
+
+    /// What bytes `span` of a text say.
+    fn made(text: String, how: Concealment, name: &'static str, span: (usize, usize)) -> Self {
+        Self { text: Cow::Owned(text), how, name, span }
+    }
 }
 
 /// What is left to do for one text, and who gets what is found.
@@ -62,11 +97,11 @@ struct Work<'w> {
     visit: &'w mut dyn FnMut(&Layer<'_>),
 }
 
-fn walk(text: &str, signs: Signs, outer: &str, least: Concealment, depth: usize, work: &mut Work<'_>) {
-    if depth >= MAX_DEPTH || text.len() < MIN_TEXT {
+fn walk(text: &str, signs: Signs, outer: &Outer<'_>, work: &mut Work<'_>) {
+    if outer.depth >= MAX_DEPTH || text.len() < MIN_TEXT {
         return;
     }
-    let mut found: Vec<(Cow<'_, str>, Concealment, &'static str)> = Vec::new();
+    let mut found: Found<'_> = Vec::new();
     if !text.is_ascii() {
         tags(text, &mut found);
         bidi(text, &mut found);
@@ -76,28 +111,31 @@ fn walk(text: &str, signs: Signs, outer: &str, least: Concealment, depth: usize,
     far(text, &mut found);
     turned(text, signs, &mut found);
     if let Some(plain) = disguise::leet(text) {
-        found.push((Cow::Owned(plain), Concealment::Encoded, "leet"));
+        found.push(Inner::made(plain, Concealment::Encoded, "leet", (0, text.len())));
     }
-    disguise::lists(text, &mut |plain, name| found.push((Cow::Owned(plain), Concealment::Encoded, name)));
+    disguise::lists(text, &mut |plain, name, span| found.push(Inner::made(plain, Concealment::Encoded, name, span)));
     spaced(text, &mut found);
     encoded(text, &mut found);
-    for (inner, how, name) in found {
+    for Inner { text: inner, how, name, span } in found {
         work.count += 1;
         if work.count > MAX_LAYERS || inner.len() > *work.budget {
             return;
         }
         *work.budget -= inner.len();
-        let transform = if outer.is_empty() { name.to_owned() } else { format!("{outer}+{name}") };
-        let layer = Layer { text: inner, how: how.max(least), transform };
+        let transform =
+            if outer.transform.is_empty() { name.to_owned() } else { format!("{}+{name}", outer.transform) };
+        let (span, verbatim) = (outer.span.unwrap_or(span), outer.span.is_none() && matches!(inner, Cow::Borrowed(_)));
+        let layer = Layer { text: inner, how: how.max(outer.how), transform, span, verbatim };
         (work.visit)(&layer);
         // What was cut out of the same text is walked with that text already.
         if how >= Concealment::Encoded {
-            walk(&layer.text, Signs::of(&layer.text), &layer.transform, layer.how, depth + 1, work);
+            let outer = Outer { transform: &layer.transform, how: layer.how, depth: outer.depth + 1, span: Some(span) };
+            walk(&layer.text, Signs::of(&layer.text), &outer, work);
         }
     }
 }
 
-type Found<'a> = Vec<(Cow<'a, str>, Concealment, &'static str)>;
+type Found<'a> = Vec<Inner<'a>>;
 
 /// Tag characters U+E0020–U+E007E spell ASCII that nothing shows. Flags of regions (UTS #51) are the honest use: at most
 /// six letters.
@@ -111,7 +149,9 @@ fn tags(text: &str, found: &mut Found<'_>) {
         .filter_map(|c| char::from_u32(u32::from(c).checked_sub(0xE0000).filter(|c| (0x20..0x7F).contains(c))?))
         .collect();
     if spelt.len() >= MIN_TEXT {
-        found.push((Cow::Owned(spelt), Concealment::Covert, "unicode-tags"));
+        let tag = |c: char| ('\u{E0000}'..'\u{E0080}').contains(&c);
+        let span = (text.find(tag).unwrap_or(0), text.rfind(tag).map_or(text.len(), |at| at + 4));
+        found.push(Inner::made(spelt, Concealment::Covert, "unicode-tags", span));
     }
 }
 
@@ -124,7 +164,8 @@ fn bidi(text: &str, found: &mut Found<'_>) {
         let end = part.find(['\u{202C}', '\n']).unwrap_or(part.len());
         let inner = part.get(..end).unwrap_or_default();
         if inner.len() >= MIN_TEXT {
-            found.push((Cow::Owned(inner.chars().rev().collect()), Concealment::Covert, "bidi"));
+            let span = Inner::part(text, inner, Concealment::Covert, "bidi").span;
+            found.push(Inner::made(inner.chars().rev().collect(), Concealment::Covert, "bidi", span));
         }
     }
 }
@@ -137,7 +178,7 @@ fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
     for part in text.split("\u{1b}[8m").skip(1).take(16) {
         let inner = part.split('\u{1b}').next().unwrap_or_default();
         if inner.len() >= MIN_TEXT {
-            found.push((Cow::Borrowed(inner), Concealment::Covert, "ansi-concealed"));
+            found.push(Inner::part(text, inner, Concealment::Covert, "ansi-concealed"));
         }
     }
     let mut parts = text.split("\u{1b}[2K").take(17).peekable();
@@ -146,7 +187,7 @@ fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
             let line = part.trim_end_matches(|c: char| c.is_control() || "[]0123456789AFG".contains(c));
             let line = line.rsplit(['\n', '\r']).next().unwrap_or_default();
             if line.len() >= MIN_TEXT {
-                found.push((Cow::Borrowed(line), Concealment::Markup, "ansi-overwritten"));
+                found.push(Inner::part(text, line, Concealment::Markup, "ansi-overwritten"));
             }
         }
     }
@@ -163,7 +204,7 @@ fn markup<'a>(text: &'a str, signs: Signs, found: &mut Found<'a>) {
         let part = text.get(start..comments.peek().map_or(text.len(), |next| next - 4)).unwrap_or_default();
         let end = memchr::memmem::find(part.as_bytes(), b"-->").unwrap_or(part.len());
         if end >= MIN_TEXT {
-            found.push((Cow::Borrowed(part.get(..end).unwrap_or_default()), Concealment::Markup, "html-comment"));
+            found.push(Inner::part(text, part.get(..end).unwrap_or_default(), Concealment::Markup, "html-comment"));
         }
     }
     if !signs.styles() {
@@ -174,7 +215,7 @@ fn markup<'a>(text: &'a str, signs: Signs, found: &mut Found<'a>) {
     if let Some(hidden) = hidden.as_ref().filter(|_| text.len() <= 1 << 20) {
         for captures in hidden.captures_iter(text).take(32) {
             if let Some(inner) = captures.get(1) {
-                found.push((Cow::Borrowed(inner.as_str()), Concealment::Markup, "html-hidden"));
+                found.push(Inner::part(text, inner.as_str(), Concealment::Markup, "html-hidden"));
             }
         }
     }
@@ -199,7 +240,7 @@ fn far<'a>(text: &'a str, found: &mut Found<'a>) {
         at += after + FAR;
     }
     if let Some(inner) = rest.and_then(|at| text.get(at..)).filter(|t| t.len() >= MIN_TEXT && t.len() <= 4096) {
-        found.push((Cow::Borrowed(inner), Concealment::Markup, "far-whitespace"));
+        found.push(Inner::part(text, inner, Concealment::Markup, "far-whitespace"));
     }
 }
 
@@ -211,10 +252,10 @@ fn turned(text: &str, signs: Signs, found: &mut Found<'_>) {
             'A'..='Z' => ((c as u8 - b'A' + 13) % 26 + b'A') as char,
             c => c,
         });
-        found.push((Cow::Owned(moved.collect()), Concealment::Encoded, "rot13"));
+        found.push(Inner::made(moved.collect(), Concealment::Encoded, "rot13", (0, text.len())));
     }
     if signs.turned(1) {
-        found.push((Cow::Owned(text.chars().rev().collect()), Concealment::Encoded, "reverse"));
+        found.push(Inner::made(text.chars().rev().collect(), Concealment::Encoded, "reverse", (0, text.len())));
     }
 }
 
@@ -228,7 +269,7 @@ fn spaced(text: &str, found: &mut Found<'_>) {
     let mut between = None;
     let mut flush = |run: &mut String| {
         if run.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_TEXT {
-            found.push((Cow::Owned(std::mem::take(run)), Concealment::Encoded, "spaced"));
+            found.push(Inner::made(std::mem::take(run), Concealment::Encoded, "spaced", (0, text.len())));
         }
         run.clear();
     };
@@ -288,7 +329,7 @@ fn alternates(text: &[u8]) -> bool {
 fn encoded(text: &str, found: &mut Found<'_>) {
     let bytes = text.as_bytes();
     decode::each_run(bytes, MIN_RUN, in_run, |start, end| {
-        one_run(bytes.get(start..end).unwrap_or_default(), found);
+        one_run(bytes.get(start..end).unwrap_or_default(), (start, end), found);
         found.len() < MAX_LAYERS
     });
     let escapes = memchr::memchr_iter(b'%', bytes).take(MIN_TEXT).count();
@@ -297,7 +338,7 @@ fn encoded(text: &str, found: &mut Found<'_>) {
         && decode::percent(bytes, &mut plain)
         && let Some(text) = prose(&plain)
     {
-        found.push((Cow::Owned(text), Concealment::Encoded, "url"));
+        found.push(Inner::made(text, Concealment::Encoded, "url", (0, bytes.len())));
     }
 }
 
@@ -318,7 +359,7 @@ const IN_RUN: [bool; 256] = {
     table
 };
 
-fn one_run(run: &[u8], found: &mut Found<'_>) {
+fn one_run(run: &[u8], span: (usize, usize), found: &mut Found<'_>) {
     let head = run.get(..run.len().min(HEAD)).unwrap_or_default();
     let mut bytes = Vec::new();
     for (name, decoder) in [
@@ -336,11 +377,11 @@ fn one_run(run: &[u8], found: &mut Found<'_>) {
             continue;
         }
         if let Some(text) = prose(&bytes) {
-            found.push((Cow::Owned(text), Concealment::Encoded, name));
+            found.push(Inner::made(text, Concealment::Encoded, name, span));
             return;
         }
         if let Some(text) = inflated(&bytes).as_deref().and_then(prose) {
-            found.push((Cow::Owned(text), Concealment::Encoded, "base64+compressed"));
+            found.push(Inner::made(text, Concealment::Encoded, "base64+compressed", span));
             return;
         }
     }
