@@ -162,10 +162,12 @@ impl Credentials {
         let mut keywords = Vec::new();
         let mut owner = Vec::new();
         for (i, row) in rows.iter().enumerate() {
-            keywords.extend(row.keywords.iter());
+            // A regex without regard to case says so; of all others the keyword is a part as it stands.
+            let exact = !row.regex.contains("(?i");
+            keywords.extend(row.keywords.iter().map(|k| (k, exact)));
             owner.extend(row.keywords.iter().map(|_| i));
         }
-        let matcher = Keywords::new(keywords);
+        let matcher = Keywords::with_case(keywords);
         let rules = rows.into_iter().map(|row| Rule { row, regex: OnceLock::new() }).collect();
         let mut published = file.published;
         published.sort();

@@ -1,13 +1,17 @@
-//! Many words in one pass over a text, ASCII letters without regard to case.
+//! Many words in one pass over a text, ASCII letters without regard to case where the words ask for that.
 //!
-//! Of each word the three bytes that ordinary text has least go into a filter; only where three bytes of the text pass it
-//! are words compared. No step waits for the one before it, so that a byte costs about a third of what a step of an
-//! automaton does, and the time is linear: the words behind one place of the filter are few and short.
+//! Every second place of the text is looked at. Of each word of five bytes and more, two stretches of four bytes stand in a
+//! table, one byte apart, so that one of them begins at such a place wherever the word stands; of shorter words two bytes
+//! each. Only where the text passes a table are words compared. No step waits for the one before it, so that a byte costs
+//! a fraction of what a step of an automaton does, and the time is linear: the words behind one place of a table are few
+//! and short.
 
-/// log2 of the filter's bits: 8 KiB, a sixth of a processor's first cache.
-const BITS: u32 = 16;
-/// In [`Keywords::bytes`]: this byte alone is a word, or ends one of two bytes.
-const SHORT: u16 = 0x100;
+/// log2 of the places for four bytes: with the other table most of a processor's first cache.
+const BITS: u32 = 15;
+/// Bytes with the case of ASCII letters taken away; others fall together, too, which only costs a comparison.
+const FOLDED: u32 = 0x2020_2020;
+/// The stretch of a word that stands in the table begins within so many bytes.
+const MAX_OFFSET: usize = 100;
 
 /// A word in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,85 +22,144 @@ pub(crate) struct Met {
     pub(crate) end: usize,
 }
 
+/// A word that is looked for, as the place of a table knows it.
 struct Word {
-    /// In lower case.
     bytes: Box<[u8]>,
     number: usize,
-    /// Where the bytes that stand in the filter end.
-    anchor: usize,
+    /// Whether capitals count.
+    exact: bool,
+    /// Where it begins, from the place of the text that is looked at.
+    start: isize,
 }
 
 /// Words that are looked for together.
 pub(crate) struct Keywords {
-    /// Each byte in lower case, and [`SHORT`].
-    bytes: Box<[u16; 256]>,
-    filter: Box<[u64; 1 << (BITS - 6)]>,
-    /// By place in the filter.
-    words: Vec<Word>,
-    /// By place in the filter: its first word.
-    first: Vec<u32>,
-    /// Words of one or two bytes.
-    short: Vec<Word>,
+    /// By four bytes of the word.
+    long: Table<{ 1 << BITS }>,
+    /// Words of up to four bytes, by two: the second and the third of four bytes of the text.
+    short: Table<{ 1 << 16 }>,
+}
+
+/// Words by the bytes of the text that they are known by.
+struct Table<const PLACES: usize> {
+    /// Not zero where a word may be met.
+    filter: Box<[u8]>,
+    /// The first word of each place.
+    first: Box<[u32]>,
+    words: Box<[Word]>,
 }
 
 impl std::fmt::Debug for Keywords {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keywords").field("words", &(self.words.len() + self.short.len())).finish_non_exhaustive()
+        let places = self.long.words.len() + self.short.words.len();
+        f.debug_struct("Keywords").field("places", &places).finish_non_exhaustive()
+    }
+}
+
+impl<const PLACES: usize> Table<PLACES> {
+    /// The words of one place stand in the order in which they begin.
+    fn new(mut words: Vec<(usize, Word)>) -> Self {
+        words.sort_by_key(|(place, word)| (*place, word.start, word.number));
+        let mut filter = vec![0u8; PLACES];
+        let mut first = vec![0u32; PLACES + 1];
+        for (place, _) in &words {
+            if let (Some(filter), Some(after)) = (filter.get_mut(*place), first.get_mut(place + 1)) {
+                *filter = 1;
+                *after += 1;
+            }
+        }
+        let mut before = 0;
+        for count in &mut first {
+            before += *count;
+            *count = before;
+        }
+        let words = words.into_iter().map(|(_, word)| word).collect();
+        Self { filter: filter.into(), first: first.into(), words }
+    }
+
+    /// Not zero where a word may be met.
+    #[inline]
+    fn at(filter: &[u8; PLACES], place: usize) -> u8 {
+        filter.get(place).copied().unwrap_or_default()
+    }
+
+    /// The filter, of a size that a compiler knows.
+    fn filter(&self) -> Option<&[u8; PLACES]> {
+        self.filter.first_chunk()
+    }
+
+    fn words(&self, place: usize) -> &[Word] {
+        let range = (self.first.get(place), self.first.get(place + 1));
+        let (Some(from), Some(to)) = range else { return &[] };
+        self.words.get(*from as usize..*to as usize).unwrap_or_default()
     }
 }
 
 impl Keywords {
-    /// Empty words are never met.
+    /// Words for which capitals do not count. Empty words are never met.
     pub(crate) fn new<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> Self {
-        let mut bytes = Box::new([0u16; 256]);
-        for (b, lower) in (0u8..=255).zip(bytes.iter_mut()) {
-            *lower = u16::from(b.to_ascii_lowercase());
-        }
-        let mut filter = Box::new([0u64; 1 << (BITS - 6)]);
+        Self::with_case(words.into_iter().map(|word| (word, false)))
+    }
+
+    /// Words, and whether capitals count. Empty words are never met.
+    pub(crate) fn with_case<W: AsRef<str>>(words: impl IntoIterator<Item = (W, bool)>) -> Self {
         let (mut long, mut short) = (Vec::new(), Vec::new());
-        for (number, word) in words.into_iter().enumerate() {
-            let lower: Box<[u8]> = word.as_ref().to_ascii_lowercase().into_bytes().into();
-            if let Some(last) = lower.last().copied().filter(|_| lower.len() < 3) {
-                for b in [last, last.to_ascii_uppercase()] {
-                    if let Some(byte) = bytes.get_mut(usize::from(b)) {
-                        *byte |= SHORT;
+        for (number, (word, exact)) in words.into_iter().enumerate() {
+            let bytes = word.as_ref().as_bytes();
+            let make = |start: isize| Word { bytes: bytes.into(), number, exact, start };
+            if let Some(at) = rarest(bytes) {
+                for at in [at, at + 1] {
+                    let four = bytes.get(at..).and_then(|b| b.first_chunk::<4>()).copied().unwrap_or_default();
+                    long.push((slot(u32::from_le_bytes(four) | FOLDED), make(-(at as isize))));
+                }
+            } else {
+                for (two, start) in pairs(bytes) {
+                    for [a, b] in spellings(two, exact) {
+                        short.push((usize::from(u16::from_le_bytes([a, b])), make(start)));
                     }
                 }
-                short.push(Word { anchor: lower.len(), bytes: lower, number });
-            } else if let Some(at) = rarest(&lower) {
-                let key = lower.iter().skip(at).take(3).fold(0u32, |key, b| key << 8 | u32::from(*b));
-                if let Some(bits) = filter.get_mut(slot(key) >> 6) {
-                    *bits |= 1 << (slot(key) & 63);
-                }
-                long.push((slot(key), Word { anchor: at + 3, bytes: lower, number }));
             }
         }
-        long.sort_by_key(|(slot, word)| (*slot, word.number));
-        let first = (0..=1usize << BITS).map(|slot| long.partition_point(|(s, _)| *s < slot) as u32).collect();
-        Self { bytes, filter, words: long.into_iter().map(|(_, word)| word).collect(), first, short }
+        Self { long: Table::new(long), short: Table::new(short) }
     }
 
     /// Hands on every place of every word, also where they overlap, until `visit` returns false. The places of one word
     /// come in order.
     pub(crate) fn each(&self, text: &[u8], mut visit: impl FnMut(Met) -> bool) {
-        let mut key = 0u32;
-        for (at, b) in text.iter().enumerate() {
-            let byte = self.bytes.get(usize::from(*b)).copied().unwrap_or_default();
-            key = (key << 8 | u32::from(byte & 0xFF)) & 0xFF_FFFF;
-            let slot = slot(key);
-            let bits = self.filter.get(slot >> 6).copied().unwrap_or_default();
-            if bits >> (slot & 63) & 1 == 1 {
-                let range = (self.first.get(slot), self.first.get(slot + 1));
-                let (Some(from), Some(to)) = range else { continue };
-                let words = self.words.get(*from as usize..*to as usize).unwrap_or_default();
-                if !words.iter().all(|word| word.visit(text, at + 1, &mut visit)) {
-                    return;
-                }
+        let (Some(long), Some(short)) = (self.long.filter(), self.short.filter()) else { return };
+        // The place before the first, for words of one and two bytes.
+        if text.is_empty() || !self.look(text, -2, &mut visit) {
+            return;
+        }
+        // Three places at once: eight bytes of text hold the four bytes of each.
+        let mut at = 0;
+        while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+            let raw = u64::from_le_bytes(*eight);
+            let folded = raw | u64::from(FOLDED) << 32 | u64::from(FOLDED);
+            let mut met = 0;
+            for shift in [0, 16, 32] {
+                met |= Table::at(long, slot((folded >> shift) as u32));
+                met |= Table::at(short, usize::from((raw >> (shift + 8)) as u16));
             }
-            if byte & SHORT != 0 && !self.short.iter().all(|word| word.visit(text, at + 1, &mut visit)) {
+            if met != 0 && ![0, 2, 4].iter().all(|more| self.look(text, at as isize + more, &mut visit)) {
                 return;
             }
+            at += 6;
         }
+        while at < text.len() && self.look(text, at as isize, &mut visit) {
+            at += 2;
+        }
+    }
+
+    /// Visits the words at one place of the text, which may stand just before or near the end of it.
+    #[inline(never)]
+    fn look(&self, text: &[u8], at: isize, visit: &mut impl FnMut(Met) -> bool) -> bool {
+        let byte =
+            |more: isize| usize::try_from(at + more).ok().and_then(|at| text.get(at)).copied().unwrap_or_default();
+        let four = [byte(0), byte(1), byte(2), byte(3)];
+        let pair = u16::from_le_bytes([four[1], four[2]]);
+        self.long.words(slot(u32::from_le_bytes(four) | FOLDED)).iter().all(|word| word.visit(text, at, visit))
+            && self.short.words(usize::from(pair)).iter().all(|word| word.visit(text, at, visit))
     }
 }
 
@@ -107,16 +170,13 @@ pub(crate) fn fast_edges(regex: &str) -> String {
 }
 
 impl Word {
-    /// Visits the word if it stands where its anchor ends at `end`.
-    fn visit(&self, text: &[u8], end: usize, visit: &mut impl FnMut(Met) -> bool) -> bool {
-        let Some(start) = end.checked_sub(self.anchor) else { return true };
+    /// Visits the word if it stands where it must for this place.
+    fn visit(&self, text: &[u8], at: isize, visit: &mut impl FnMut(Met) -> bool) -> bool {
+        let Ok(start) = usize::try_from(at + self.start) else { return true };
         let end = start + self.bytes.len();
-        let edge = |a: Option<&u8>, b: Option<&u8>| a.map(u8::to_ascii_lowercase) == b.copied();
-        let is = text.get(start..end).is_some_and(|t| {
-            edge(t.first(), self.bytes.first())
-                && edge(t.last(), self.bytes.last())
-                && t.eq_ignore_ascii_case(&self.bytes)
-        });
+        let is = text
+            .get(start..end)
+            .is_some_and(|t| if self.exact { *t == *self.bytes } else { t.eq_ignore_ascii_case(&self.bytes) });
         !is || visit(Met { word: self.number, start, end })
     }
 }
@@ -127,10 +187,36 @@ fn slot(key: u32) -> usize {
     (key.wrapping_mul(0x9E37_79B1) >> (32 - BITS)) as usize
 }
 
-/// Where the three bytes stand that ordinary text has least.
+/// Where the five bytes stand that ordinary text has least; `None` for words that are shorter.
 fn rarest(word: &[u8]) -> Option<usize> {
-    let common = |w: &[u8]| w.iter().map(|b| commonness(*b)).sum::<u32>();
-    word.windows(3).enumerate().min_by_key(|(_, w)| common(w)).map(|(at, _)| at)
+    let common = |w: &[u8]| w.iter().map(|b| commonness(b.to_ascii_lowercase())).sum::<u32>();
+    word.windows(5).take(MAX_OFFSET).enumerate().min_by_key(|(_, w)| common(w)).map(|(at, _)| at)
+}
+
+/// By which two bytes a short word is known, after one byte of the text, and where it then begins: for words that begin at
+/// an even place, and at an odd one. `None` is any byte.
+fn pairs(word: &[u8]) -> Vec<([Option<u8>; 2], isize)> {
+    match *word {
+        [a] => vec![([Some(a), None], 1), ([None, Some(a)], 2)],
+        [a, b] => vec![([None, Some(a)], 2), ([Some(a), Some(b)], 1)],
+        [a, b, c] => vec![([Some(b), Some(c)], 0), ([Some(a), Some(b)], 1)],
+        [a, b, c, d] => {
+            let (first, last) = (commonness(a) + commonness(b), commonness(c) + commonness(d));
+            let odd = if first <= last { ([Some(a), Some(b)], 1) } else { ([Some(c), Some(d)], -1) };
+            vec![([Some(b), Some(c)], 0), odd]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// All ways to write two bytes.
+fn spellings(two: [Option<u8>; 2], exact: bool) -> Vec<[u8; 2]> {
+    let [first, second] = two.map(|byte| match byte {
+        None => (0..=255).collect(),
+        Some(b) if exact || !b.is_ascii_alphabetic() => vec![b],
+        Some(b) => vec![b.to_ascii_lowercase(), b.to_ascii_uppercase()],
+    });
+    first.into_iter().flat_map(|a| second.iter().map(move |b| [a, *b])).collect()
 }
 
 /// How common a byte is in English, code and JSON, roughly as a logarithm.
@@ -170,6 +256,17 @@ mod tests {
     }
 
     #[test]
+    fn capitals_count_where_they_do() {
+        let words = Keywords::with_case([("AKIA", true), ("ghp_", false), ("Secret", true), ("Token", false)]);
+        let mut out = Vec::new();
+        words.each(b"akia AKIA GHP_ secret Secret tOKEN", |m| {
+            out.push((m.word, m.start));
+            true
+        });
+        assert_eq!(out, [(0, 5), (1, 10), (2, 22), (3, 29)]);
+    }
+
+    #[test]
     fn a_visitor_can_stop() {
         let mut count = 0;
         Keywords::new(["aaa"]).each(b"aaaaaaaaa", |_| {
@@ -181,18 +278,28 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn as_one_by_one(words in proptest::collection::vec("[abC-é]{1,5}", 0..12), text in "[aBbcC-é]{0,60}") {
-            let plain: Vec<&str> = words.iter().map(String::as_str).collect();
+        fn as_one_by_one(
+            words in proptest::collection::vec(("[abC-é]{1,9}", proptest::bool::ANY), 0..12),
+            text in "[aBbcC-é]{0,60}",
+        ) {
             let mut want = Vec::new();
-            for (number, word) in words.iter().enumerate() {
+            for (number, (word, exact)) in words.iter().enumerate() {
                 for start in 0..text.len() {
                     let end = start + word.len();
-                    if text.as_bytes().get(start..end).is_some_and(|t| t.eq_ignore_ascii_case(word.as_bytes())) {
+                    let is = |t: &[u8]| if *exact { t == word.as_bytes() } else { t.eq_ignore_ascii_case(word.as_bytes()) };
+                    if text.as_bytes().get(start..end).is_some_and(is) {
                         want.push((number, start, end));
                     }
                 }
             }
-            proptest::prop_assert_eq!(met(&plain, &text), want);
+            let mut found = Vec::new();
+            Keywords::with_case(words.iter().map(|(w, e)| (w, *e))).each(text.as_bytes(), |m| {
+                found.push((m.word, m.start, m.end));
+                true
+            });
+            // The places of one word come in order.
+            found.sort_by_key(|(word, ..)| *word);
+            proptest::prop_assert_eq!(found, want);
         }
     }
 }
