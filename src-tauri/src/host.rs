@@ -2,8 +2,11 @@
 
 use std::{sync::mpsc, thread, time::Duration};
 
+use firedoor_clients::verify::{Apart, protect_apart};
 use firedoor_engine::EngineError;
-use firedoor_model::paths::Paths;
+use firedoor_model::{EntryId, paths::Paths};
+
+use crate::changes::sibling;
 
 /// How long an engine may take to listen: what shims and commands wait, too.
 const LIMIT: Duration = firedoor_ipc::endpoint::START_LIMIT;
@@ -33,7 +36,7 @@ pub fn start(paths: &Paths, ended: impl FnOnce() + Send + 'static) -> Result<(),
     thread::Builder::new().name("engine".into()).spawn(move || {
         let ready = say.clone();
         // Whoever waited may have given up waiting.
-        match firedoor_engine::run(paths, move || drop(ready.send(Ok(())))) {
+        match firedoor_engine::run(paths, protect, move || drop(ready.send(Ok(())))) {
             Ok(()) => ended(),
             Err(error) => drop(say.send(Err(error))),
         }
@@ -43,6 +46,11 @@ pub fn start(paths: &Paths, ended: impl FnOnce() + Send + 'static) -> Result<(),
         Err(mpsc::RecvTimeoutError::Timeout) => Err(HostError::Slow),
         Err(mpsc::RecvTimeoutError::Disconnected) => Err(HostError::Died),
     }
+}
+
+/// How the engine protects a server by itself.
+fn protect(entries: &[EntryId]) -> Result<Apart, String> {
+    protect_apart(&sibling("firedoor").map_err(|e| e.to_string())?, entries)
 }
 
 #[cfg(test)]

@@ -137,6 +137,45 @@ fn a_client_that_drops_firedoor_is_noticed_also_after_a_restart() {
 }
 
 #[test]
+fn where_the_user_wants_it_new_servers_are_protected_without_a_question_and_seen_to_answer() {
+    let project = "src/app/.mcp.json";
+    let watched = Watched::new(|home| {
+        home.write(".config/firedoor/config.toml", "[watch]\nprotect = true\n");
+        let app = home.directory("src/app").to_string_lossy().into_owned();
+        home.write(".claude.json", json!({"projects": {app: {}}}).to_string());
+    });
+    let home = &watched.home;
+    let file = home.cursor(watched.server("fs"));
+    let before = fs::read(&file).unwrap();
+    let said = |text: &str, times: usize| {
+        until(text, || (home.firedoor(&["log"]).stdout.matches(text).count() == times).then_some(()));
+    };
+    let answers = "protected without a question: cursor/user/fs: protected, answers through Firedoor (";
+    said(answers, 1);
+    let is_protected = || fs::read_to_string(&file).unwrap().contains("firedoor-shim");
+    let settled = || until("the offer is gone", || (is_protected() && watched.offers().is_empty()).then_some(()));
+    settled();
+    // What comes with a project is offered and not touched.
+    let shared = json!({"mcpServers": watched.server("p")}).to_string();
+    let shared = home.write(project, shared);
+    until("the offer", || (watched.offers().len() == 1).then_some(()));
+    assert!(!fs::read_to_string(&shared).unwrap().contains("firedoor-shim"));
+    fs::remove_file(shared).unwrap();
+    // A client that insists.
+    for times in 2..=3 {
+        settled();
+        fs::write(&file, &before).unwrap();
+        said(answers, times);
+    }
+    settled();
+    fs::write(&file, &before).unwrap();
+    said("it lost its protection 3 times", 1);
+    assert!(!is_protected());
+    // The process that saw the server answer counts as a client; whoever answers questions does not.
+    home.firedoor(&["ignore", "cursor/user/fs"]).expect_code(0);
+}
+
+#[test]
 fn a_thousand_projects_cost_a_bounded_number_of_watches() {
     let project = |n: usize| format!("src/p{n:04}");
     let watched = Watched::new(|home| {
@@ -180,8 +219,11 @@ fn a_file_that_is_written_all_the_time_does_not_flood() {
             servers["late"] = json!({"command": "true"});
         }
         let text = json!({"n": n, "mcpServers": servers});
-        fs::write(path, if n.is_multiple_of(2) { text.to_string() } else { serde_json::to_string_pretty(&text).unwrap() })
-            .unwrap();
+        fs::write(
+            path,
+            if n.is_multiple_of(2) { text.to_string() } else { serde_json::to_string_pretty(&text).unwrap() },
+        )
+        .unwrap();
     };
     for n in 0..50 {
         write(n, &file);

@@ -166,6 +166,9 @@ pub struct ProtectOptions {
     /// Do not start the servers to compare their tools
     #[arg(long)]
     pub no_verify: bool,
+    /// Start the servers through Firedoor only, to see that they answer; nothing is compared
+    #[arg(long, conflicts_with = "no_verify")]
+    pub confined: bool,
     /// Look for project configurations here, too
     #[arg(long = "project", value_name = "DIR")]
     pub projects: Vec<PathBuf>,

@@ -91,7 +91,8 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
         Vec::new()
     } else {
         let own = own_environment();
-        changed.iter().map(|entry| verify::entry(&clients, &env, entry, &own)).collect()
+        let check = if options.confined { verify::confined } else { verify::entry };
+        changed.iter().map(|entry| check(&clients, &env, entry, &own)).collect()
     };
     report(&plan, &results, Some(&outcomes), options.json)?;
     let ok = results.iter().all(|r| r.result.is_ok())

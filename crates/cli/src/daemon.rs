@@ -5,6 +5,8 @@ use std::{
     process::{Command, ExitCode, Stdio},
 };
 
+use firedoor_clients::verify::{Apart, protect_apart};
+use firedoor_model::EntryId;
 use nix::sys::signal::SigSet;
 
 use crate::{engine::paths, failure::Failure, output};
@@ -22,8 +24,13 @@ pub fn run(background: bool, child: bool) -> Result<ExitCode, Failure> {
             show_desktop();
         }
     };
-    firedoor_engine::run(paths()?, say)?;
+    firedoor_engine::run(paths()?, protect, say)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How the engine protects a server by itself.
+fn protect(entries: &[EntryId]) -> Result<Apart, String> {
+    protect_apart(&env::current_exe().map_err(|e| e.to_string())?, entries)
 }
 
 /// Starts the desktop app beside an engine that a shim started, where there is a screen to ask on. Without the app

@@ -13,7 +13,7 @@ use crate::{
     env::Env,
     findings::Packages,
     form::Form,
-    place::{Base, Places, expand, matched},
+    place::{Base, Places, Project, expand, matched},
 };
 
 /// File name and text of every client, listed by the build script.
@@ -224,11 +224,11 @@ impl Unsupported {
     }
 
     /// What exists of it outside of projects, or in one.
-    pub fn found(&self, env: &Env<'_>, project: Option<&Path>) -> Vec<PathBuf> {
+    pub fn found(&self, env: &Env<'_>, project: Option<&Project>) -> Vec<PathBuf> {
         let Some((base, file)) = self.places.on(env.system) else { return Vec::new() };
         let dir = match project {
             None => base.dir(env),
-            Some(project) => (base == Base::Project).then(|| project.to_owned()),
+            Some(project) => (base == Base::Project && project.may_hold(file)).then(|| project.dir.clone()),
         };
         let all = dir.map(|dir| expand(&dir, file)).unwrap_or_default();
         all.into_iter().map(|(path, _)| path).filter(|path| path.symlink_metadata().is_ok()).collect()
@@ -256,11 +256,14 @@ impl Location {
 
     /// The files of a project location in one project, and the path that names their scope: the project's, or with a
     /// `*` the file's.
-    pub fn project_files(&self, env: &Env<'_>, project: &Path) -> Vec<(PathBuf, PathBuf)> {
+    pub fn project_files(&self, env: &Env<'_>, project: &Project) -> Vec<(PathBuf, PathBuf)> {
         let Some((Base::Project, file)) = self.places.on(env.system) else { return Vec::new() };
-        expand(project, file)
+        if !project.may_hold(file) {
+            return Vec::new();
+        }
+        expand(&project.dir, file)
             .into_iter()
-            .map(|(file, star)| (file.clone(), if star.is_some() { file } else { project.to_owned() }))
+            .map(|(file, star)| (file.clone(), if star.is_some() { file } else { project.dir.clone() }))
             .collect()
     }
 

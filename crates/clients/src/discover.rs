@@ -14,7 +14,7 @@ use crate::{
     error::FileError,
     form::Form,
     journal::Journal,
-    place::Base,
+    place::{Base, Project},
     source::{Source, text_of},
 };
 
@@ -156,7 +156,7 @@ pub(crate) struct Shown<'c> {
     pub place: &'c Unsupported,
 }
 
-fn unsupported<'c>(client: &'c Client, env: &Env<'_>, projects: &BTreeSet<PathBuf>) -> Vec<Shown<'c>> {
+fn unsupported<'c>(client: &'c Client, env: &Env<'_>, projects: &[Project]) -> Vec<Shown<'c>> {
     let mut all = Vec::new();
     for place in &client.unsupported {
         let shown = |of: Option<&str>| {
@@ -165,7 +165,7 @@ fn unsupported<'c>(client: &'c Client, env: &Env<'_>, projects: &BTreeSet<PathBu
         };
         all.extend(place.found(env, None).into_iter().map(shown(None)));
         for project in projects {
-            all.extend(place.found(env, Some(project)).into_iter().map(shown(project.to_str())));
+            all.extend(place.found(env, Some(project)).into_iter().map(shown(project.dir.to_str())));
         }
     }
     let mut seen = BTreeSet::new();
@@ -173,8 +173,8 @@ fn unsupported<'c>(client: &'c Client, env: &Env<'_>, projects: &BTreeSet<PathBu
     all
 }
 
-fn project_files(client: &Client, env: &Env<'_>, project: &Path) -> Vec<ConfigFile> {
-    let Some(name) = project.to_str() else { return Vec::new() };
+fn project_files(client: &Client, env: &Env<'_>, project: &Project) -> Vec<ConfigFile> {
+    let Some(name) = project.dir.to_str() else { return Vec::new() };
     let files = client.locations.iter().flat_map(|l| l.project_files(env, project).into_iter().map(move |f| (f, l)));
     files
         .filter_map(|((path, of), location)| {
@@ -188,19 +188,19 @@ impl Clients {
     /// Every file that may exist, per client in the catalog's order.
     pub(crate) fn files(&self, env: &Env<'_>) -> Vec<Vec<ConfigFile>> {
         let journal = Journal::open(env);
-        let projects = self.projects(env, &journal);
+        let projects: Vec<Project> = self.projects(env, &journal).into_iter().map(Project::new).collect();
         self.files_in(env, &journal, &projects)
     }
 
     /// The same, and what exists of the places that are only shown: path, scope and place.
     pub(crate) fn files_and_unsupported(&self, env: &Env<'_>) -> Vec<(Vec<ConfigFile>, Vec<Shown<'_>>)> {
         let journal = Journal::open(env);
-        let projects = self.projects(env, &journal);
+        let projects: Vec<Project> = self.projects(env, &journal).into_iter().map(Project::new).collect();
         let shown = self.clients.iter().map(|client| unsupported(client, env, &projects));
         self.files_in(env, &journal, &projects).into_iter().zip(shown).collect()
     }
 
-    fn files_in(&self, env: &Env<'_>, journal: &Journal, projects: &BTreeSet<PathBuf>) -> Vec<Vec<ConfigFile>> {
+    fn files_in(&self, env: &Env<'_>, journal: &Journal, projects: &[Project]) -> Vec<Vec<ConfigFile>> {
         self.clients
             .iter()
             .map(|client| {
@@ -223,11 +223,10 @@ impl Clients {
         let Some(client) = self.client(id.client()) else { return Vec::new() };
         // What stands behind the colon is a project, a file in one, or neither.
         let of = id.scope().split_once(':').map(|(_, of)| Path::new(of)).filter(|of| of.is_absolute());
-        let mut files: Vec<ConfigFile> = of.map(|dir| project_files(client, env, dir)).unwrap_or_default();
         // A file stands a few directories below its project.
-        files.extend(
-            of.into_iter().flat_map(|f| f.ancestors().skip(1).take(4)).flat_map(|dir| project_files(client, env, dir)),
-        );
+        let dirs = of.into_iter().flat_map(|of| of.ancestors().take(5));
+        let projects = dirs.map(|dir| Project::new(dir.to_owned()));
+        let mut files: Vec<ConfigFile> = projects.flat_map(|project| project_files(client, env, &project)).collect();
         files.extend(home_files(client, env));
         files
     }

@@ -1,7 +1,8 @@
 //! Where files lie: directories that are elsewhere on every system, and names with a `*` in them.
 
 use std::{
-    ffi::OsStr,
+    collections::HashSet,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
 
@@ -121,6 +122,34 @@ pub(crate) fn expand(base: &Path, file: &Path) -> Vec<(PathBuf, Option<String>)>
     vec![(dir, None)]
 }
 
+/// The names in a directory; `None` when they cannot be listed, or are too many to go through.
+pub(crate) fn names_in(dir: &Path) -> Option<Vec<OsString>> {
+    const MOST: usize = 10_000;
+    let names: Vec<OsString> = std::fs::read_dir(dir).ok()?.flatten().map(|e| e.file_name()).take(MOST).collect();
+    (names.len() < MOST).then_some(names)
+}
+
+/// A project, and what lies in its own directory: listed once, because most files of most clients are not there, and
+/// looking for each by itself costs more than everything else.
+pub(crate) struct Project {
+    pub dir: PathBuf,
+    names: Option<HashSet<OsString>>,
+}
+
+impl Project {
+    pub fn new(dir: PathBuf) -> Self {
+        // Some file systems do not tell "a" from "A".
+        let names = names_in(&dir).map(|all| all.iter().map(|name| name.to_ascii_lowercase()).collect());
+        Self { dir, names }
+    }
+
+    /// Whether a file of this name may be there: not, when its first part is not.
+    pub fn may_hold(&self, file: &Path) -> bool {
+        let (Some(names), Some(first)) = (&self.names, file.iter().next()) else { return true };
+        first.as_encoded_bytes().starts_with(b"*") || names.contains(&first.to_ascii_lowercase())
+    }
+}
+
 /// What the `*` at the start of a pattern stands for; all of the name when the two are the same.
 pub(crate) fn matched(pattern: &OsStr, name: &OsStr) -> Option<String> {
     let (pattern, name) = (pattern.to_str()?, name.to_str()?);
@@ -134,6 +163,17 @@ pub(crate) fn matched(pattern: &OsStr, name: &OsStr) -> Option<String> {
 mod tests {
     use super::*;
     use firedoor_model::paths::Paths;
+
+    #[test]
+    fn what_a_project_may_hold() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(".Cursor")).unwrap();
+        let project = Project::new(dir.path().to_owned());
+        for (file, want) in [(".cursor/mcp.json", true), (".mcp.json", false), ("*.code-workspace", true)] {
+            assert_eq!(project.may_hold(Path::new(file)), want, "{file}");
+        }
+        assert!(Project::new(dir.path().join("none")).may_hold(Path::new("x")));
+    }
 
     #[test]
     fn every_system_has_its_own_directories() {

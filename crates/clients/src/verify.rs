@@ -1,10 +1,12 @@
 //! Proof that a server still answers: it is started as its client would start it, once directly and once through the
 //! shim, and what both list is compared.
 
+mod apart;
 mod entry;
 mod session;
 
-pub use entry::{Outcome, Verified, entry};
+pub use apart::{Apart, protect_apart};
+pub use entry::{Outcome, Verified, confined, entry};
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -175,29 +175,31 @@ impl Authority {
         if chain.first().map(|s| s.process) != Some(peer.process) {
             return Some("the process that asked has ended, so nobody can say who started it".to_owned());
         }
-        // The desktop app that holds this engine, or that this engine's program started.
-        if chain.iter().any(|stat| stat.process.pid == std::process::id()) {
-            return None;
+        let watched = self.watched.borrow();
+        // The desktop app that holds this engine, or that this engine's program started; but not a check of a server, and
+        // what that started.
+        match chain.iter().position(|stat| stat.process.pid == std::process::id()) {
+            Some(own) => started_by(chain.get(..own).unwrap_or_default(), &watched),
+            None => objection(&chain, &watched, self.headless, &System),
         }
-        objection(&chain, &self.watched.borrow(), self.headless, &System)
     }
+}
+
+/// The client or the server nearest above the asking process, as a reason.
+fn started_by(chain: &[Stat], watched: &HashMap<Process, Watched>) -> Option<String> {
+    chain.iter().find_map(|stat| match watched.get(&stat.process)? {
+        Watched::Client(_) => Some(format!(
+            "it was started by the AI client with process id {}; answer from a terminal outside that client",
+            stat.process.pid
+        )),
+        Watched::Server => Some(format!("it was started by the MCP server with process id {}", stat.process.pid)),
+    })
 }
 
 /// The pure part: `chain` is the asking process and its ancestors, nearest first.
 fn objection(chain: &[Stat], watched: &HashMap<Process, Watched>, headless: bool, look: &impl Look) -> Option<String> {
-    for stat in chain {
-        match watched.get(&stat.process) {
-            Some(Watched::Client(_)) => {
-                return Some(format!(
-                    "it was started by the AI client with process id {}; answer from a terminal outside that client",
-                    stat.process.pid
-                ));
-            }
-            Some(Watched::Server) => {
-                return Some(format!("it was started by the MCP server with process id {}", stat.process.pid));
-            }
-            None => {}
-        }
+    if let Some(reason) = started_by(chain, watched) {
+        return Some(reason);
     }
     // A double fork without setsid leaves the session of whoever started it, but no longer descends from its leader.
     let first = chain.first()?;
@@ -268,6 +270,23 @@ mod tests {
         let next = Authority::new(&paths);
         assert!(matches!(next.watched.borrow().get(&own), Some(Watched::Client(_))));
         assert!(!next.watched.borrow().contains_key(&gone));
+    }
+
+    #[test]
+    fn what_the_engines_own_process_started_may_unless_it_plays_a_client() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths::from_env(|name| (name == "HOME").then(|| root.path().into())).unwrap();
+        fs::create_dir_all(&paths.runtime).unwrap();
+        let authority = Authority::new(&paths);
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = process::stat(child.id()).unwrap().process;
+        let peer = Peer { process, uid: nix::unistd::getuid().as_raw() };
+        assert_eq!(authority.objection(&peer), None);
+        // A check that has started a shim.
+        authority.watch_client(process);
+        assert!(authority.objection(&peer).unwrap().contains("AI client"));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

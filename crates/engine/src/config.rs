@@ -26,6 +26,8 @@ pub struct Config {
 pub struct Watch {
     /// Projects to watch, besides those that clients list and those with protected servers. Absolute paths.
     pub projects: Vec<PathBuf>,
+    /// Whether servers that appear are protected without a question. Not those of projects: their files are shared.
+    pub protect: bool,
 }
 
 /// Bounds on what is accepted from clients and servers.

@@ -21,6 +21,7 @@ mod watching;
 
 use std::{io::Error as IoError, os::fd::AsFd, rc::Rc, sync::Arc, time::Duration};
 
+use firedoor_clients::verify::Apart;
 use firedoor_ipc::{
     Hello, PROTOCOL, Role,
     command::Reply,
@@ -29,7 +30,7 @@ use firedoor_ipc::{
     shim::ToShim,
 };
 use firedoor_launch::Profiles;
-use firedoor_model::{audit::What, paths::Paths};
+use firedoor_model::{EntryId, audit::What, paths::Paths};
 use firedoor_store::{Store, StoreError};
 use tokio::{
     net::{UnixListener, UnixStream},
@@ -70,8 +71,12 @@ pub enum EngineError {
     Random(#[from] getrandom::Error),
 }
 
-/// Runs the engine until SIGTERM or SIGINT. `ready` is called when it listens.
-pub fn run(paths: Paths, ready: impl FnOnce()) -> Result<(), EngineError> {
+/// Protects entries, and sees whether they answer, in a process of its own: the engine starts none.
+pub type Protect = fn(&[EntryId]) -> Result<Apart, String>;
+
+/// Runs the engine until SIGTERM or SIGINT. `protect` is called where the user wants new servers protected without being
+/// asked; `ready` when the engine listens.
+pub fn run(paths: Paths, protect: Protect, ready: impl FnOnce()) -> Result<(), EngineError> {
     let endpoint = Endpoint::bind(&paths)?;
     let opened = Store::open(&paths.database(), engine::now())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -80,13 +85,14 @@ pub fn run(paths: Paths, ready: impl FnOnce()) -> Result<(), EngineError> {
         .build()
         .map_err(|e| EngineError::System("start the event loop", e))?;
     let local = LocalSet::new();
-    local.block_on(&runtime, serve(paths, endpoint, opened, ready))
+    local.block_on(&runtime, serve(paths, endpoint, opened, protect, ready))
 }
 
 async fn serve(
     paths: Paths,
     mut endpoint: Endpoint,
     opened: firedoor_store::Opened,
+    protect: Protect,
     ready: impl FnOnce(),
 ) -> Result<(), EngineError> {
     let system = |what| move |e| EngineError::System(what, e);
@@ -118,7 +124,7 @@ async fn serve(
     }
     tokio::task::spawn_local(engine.clone().run_clocks());
     tokio::task::spawn_local(engine.clone().run_retention());
-    tokio::task::spawn_local(watching::run(engine.clone()));
+    tokio::task::spawn_local(watching::run(engine.clone(), protect));
     ready();
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {

@@ -1,5 +1,6 @@
 //! The watcher of configurations, as the engine hears it: rows in the log, and offers to protect what is not.
 
+mod auto;
 mod offers;
 
 use std::{env, rc::Rc};
@@ -15,8 +16,12 @@ use firedoor_model::{
 };
 use tokio::sync::mpsc;
 
-use crate::engine::{Engine, now};
+use crate::{
+    Protect,
+    engine::{Engine, now},
+};
 
+use auto::Auto;
 pub use offers::Offers;
 use offers::Ration;
 
@@ -24,10 +29,11 @@ use offers::Ration;
 const QUEUE: usize = 16;
 
 /// Watches until the engine ends.
-pub async fn run(engine: Rc<Engine>) {
+pub async fn run(engine: Rc<Engine>, protect: Protect) {
     let (say, mut hear) = mpsc::channel(QUEUE);
     let Some((_watch, clients)) = start(&engine, say) else { return };
     let mut ration = Ration::default();
+    let mut auto = engine.config.watch.protect.then(|| Auto::start(&engine, protect));
     while let Some(News { changes, watching }) = hear.recv().await {
         *engine.watching.borrow_mut() = Some(watching);
         for change in &changes {
@@ -38,6 +44,9 @@ pub async fn run(engine: Rc<Engine>) {
                 let reason = "configurations change so often that not every change is written down".into();
                 engine.recorder.record(engine.event(What::Failed { reason }));
             }
+        }
+        if let Some(auto) = &mut auto {
+            auto.take(&engine, &changes);
         }
         engine.changed();
     }

@@ -159,6 +159,10 @@ impl CheckedView {
     pub fn new(outcome: &Outcome, clients: &Clients) -> Self {
         let (result, tools, reason) = match &outcome.verified {
             Verified::Same { tools } => (ResultView::Same, Some(u32::try_from(*tools).unwrap_or(u32::MAX)), None),
+            // Not compared.
+            Verified::Answers { tools } => {
+                (ResultView::Unverified, Some(u32::try_from(*tools).unwrap_or(u32::MAX)), None)
+            }
             Verified::Unverified { reason } => (ResultView::Unverified, None, Some(reason)),
             Verified::RolledBack { reason } => (ResultView::RolledBack, None, Some(reason)),
             Verified::Stuck { reason } => (ResultView::Stuck, None, Some(reason)),

@@ -32,6 +32,11 @@ pub enum Verified {
         /// How many tools.
         tools: usize,
     },
+    /// It answers through Firedoor; it was not compared with a direct start.
+    Answers {
+        /// How many tools.
+        tools: usize,
+    },
     /// It cannot be compared; it stays protected.
     Unverified {
         /// Why not.
@@ -61,6 +66,7 @@ impl fmt::Display for Outcome {
         write!(f, "{}: ", Untrusted::new(self.entry.to_string()).visible(200))?;
         match &self.verified {
             Verified::Same { tools } => write!(f, "protected, answers as before ({tools} tools)"),
+            Verified::Answers { tools } => write!(f, "protected, answers through Firedoor ({tools} tools)"),
             Verified::Unverified { reason } => write!(f, "protected, not verified: {reason}"),
             Verified::RolledBack { reason } => write!(f, "given back: {reason}"),
             Verified::Stuck { reason } => write!(f, "protected, but {reason}"),
@@ -75,6 +81,22 @@ impl fmt::Display for Outcome {
 /// that later asks for what weakens protection.
 pub fn entry(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsString, OsString>) -> Outcome {
     Outcome { entry: id.clone(), verified: verified(clients, env, id, base) }
+}
+
+/// Starts the server through its entry only, confined, and sees whether it answers. The entry stays protected in any
+/// case: without a direct start nobody can say what a failure comes from. As for [`entry`], the calling process counts
+/// as an AI client from then on.
+pub fn confined(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsString, OsString>) -> Outcome {
+    let unverified = |e: String| Verified::Unverified { reason: e };
+    let verified = match clients.invocations(env, id, base).map(|both| both.through) {
+        Err(e) => unverified(e.to_string()),
+        Ok(None) => unverified("the entry changed meanwhile".into()),
+        Ok(Some(through)) => match list_tools(&through, THROUGH) {
+            Ok(seen) => Verified::Answers { tools: seen.tools.len() },
+            Err(e) => unverified(format!("through Firedoor, {e}")),
+        },
+    };
+    Outcome { entry: id.clone(), verified }
 }
 
 fn verified(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsString, OsString>) -> Verified {
@@ -128,6 +150,7 @@ mod tests {
         };
         let reason = || "x".to_owned();
         check(Verified::Same { tools: 3 }, false, "cursor/user/fs: protected, answers as before (3 tools)");
+        check(Verified::Answers { tools: 3 }, false, "cursor/user/fs: protected, answers through Firedoor (3 tools)");
         check(Verified::Unverified { reason: reason() }, false, "cursor/user/fs: protected, not verified: x");
         check(Verified::RolledBack { reason: reason() }, true, "cursor/user/fs: given back: x");
         check(Verified::Stuck { reason: reason() }, true, "cursor/user/fs: protected, but x");

@@ -107,6 +107,8 @@ fn to_entry(old: Option<&EntrySeen>, now: &EntrySeen) -> Option<Noticed> {
         (true, false) if now.ours => Some(Noticed::Dropped),
         (true, false) => Some(Noticed::Restored),
         (false, true) => Some(Noticed::Protected),
+        // It was protected and dropped between two looks.
+        (false, false) if now.ours && !old.ours => Some(Noticed::Dropped),
         _ if old.content != now.content => Some(Noticed::Changed),
         _ if old.found.state != now.found.state => Some(Noticed::Changed),
         _ => None,
@@ -186,6 +188,8 @@ mod tests {
         check(&[("a", "1", shut(), true)], &[("a", "1", open(), true)], &["Dropped a"]);
         check(&[("a", "1", shut(), true)], &[("a", "2", remote(), true)], &["Dropped a"]);
         check(&[("a", "1", shut(), true)], &[("a", "1", open(), false)], &["Restored a"]);
+        check(&[("a", "1", open(), false)], &[("a", "1", open(), true)], &["Dropped a"]);
+        check(&[("a", "1", open(), true)], &[("a", "1", open(), true)], &[]);
         check(&[("a", "1", elsewhere(), true)], &[("a", "1", open(), true)], &["Dropped a"]);
         check(&[("a", "1", shut(), true)], &[("a", "1", elsewhere(), true)], &["Changed a"]);
         check(&[("a", "1", shut(), true)], &[("a", "2", shut(), true)], &["Changed a"]);

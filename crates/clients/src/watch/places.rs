@@ -13,7 +13,7 @@ use std::{
 use crate::{
     catalog::Clients,
     env::Env,
-    place::{MAX_MATCHES, matched},
+    place::{MAX_MATCHES, Project, matched, names_in},
 };
 
 /// Most symbolic links on one way; the kernel's own bound (path_resolution(7)).
@@ -63,14 +63,13 @@ impl Places {
         projects.sort_by_cached_key(|dir| std::cmp::Reverse(changed(dir)));
         let files = clients.project_places(env);
         for project in projects {
-            // One look at the directory instead of one for each name: most names are not there.
-            let present = names_in(&project);
+            let project = Project::new(project);
             for file in &files {
-                let Some(first) = file.components().next() else { continue };
-                let first = first.as_os_str();
-                let name = Name::of(first);
-                let absent = present.as_ref().is_some_and(|all| !all.iter().any(|n| name.takes(n)));
-                if absent { places.add(&project, name) } else { places.way(&project, file) }
+                if project.may_hold(file) {
+                    places.way(&project.dir, file);
+                } else if let Some(first) = file.iter().next() {
+                    places.add(&project.dir, Name::of(first));
+                }
             }
         }
         places
@@ -153,13 +152,6 @@ fn nearest(path: &Path) -> Option<(PathBuf, VecDeque<Name>)> {
             return dir.is_dir().then_some((dir, parts));
         }
     }
-}
-
-/// The names in a directory; `None` when they cannot be listed, or are too many to go through.
-fn names_in(dir: &Path) -> Option<Vec<OsString>> {
-    const MOST: usize = 10_000;
-    let names: Vec<OsString> = std::fs::read_dir(dir).ok()?.flatten().map(|e| e.file_name()).take(MOST).collect();
-    (names.len() < MOST).then_some(names)
 }
 
 #[cfg(test)]
