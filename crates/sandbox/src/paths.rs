@@ -6,7 +6,7 @@
 
 use std::{
     ffi::{CString, OsString},
-    fs::{self, File},
+    fs,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::ffi::OsStringExt,
@@ -35,7 +35,9 @@ pub(crate) struct Resolved {
 /// A path as a caller wrote it, and where it begins.
 #[derive(Debug)]
 pub(crate) struct Named {
-    pub start: OwnedFd,
+    /// None for a path that begins at the root. Changing the root and entering namespaces are denied
+    /// (`profiles/seccomp/linux.toml`): the caller's root is ours.
+    pub start: Option<OwnedFd>,
     pub path: Vec<u8>,
     /// The file that the path names by the number of a descriptor (`/proc/self/fd/N`), which only its owner can resolve.
     pub own: Option<OwnedFd>,
@@ -50,16 +52,15 @@ impl Named {
     }
 
     /// Where a symbolic link leads that lies in `parent`.
-    pub fn through(target: OsString, parent: OwnedFd) -> nix::Result<Self> {
+    pub fn through(target: OsString, parent: OwnedFd) -> Self {
         let path = target.into_vec();
-        // Changing the root and entering namespaces are denied (profiles/seccomp/linux.toml): the caller's root is ours.
-        let start = if path.starts_with(b"/") { File::open("/").map_err(|_| Errno::EACCES)?.into() } else { parent };
-        Ok(Self { start, path, own: None })
+        let start = (!path.starts_with(b"/")).then_some(parent);
+        Self { start, path, own: None }
     }
 
     /// The existing file.
     pub fn resolve(&self, follow: bool) -> nix::Result<Resolved> {
-        match resolve_from(self.start.as_fd(), &self.path, follow) {
+        match resolve_from(self.start.as_ref().map(AsFd::as_fd), &self.path, follow) {
             // What our own /proc/self shows is another process's.
             Ok(found) if found.path.starts_with("/proc") => self.resolve_own(follow).ok_or(Errno::ELOOP),
             Err(Errno::ELOOP) => self.resolve_own(follow).ok_or(Errno::ELOOP),
@@ -79,34 +80,40 @@ impl Named {
 
 /// What a path names for a caller, for those who only look: what lies below `/proc` may be another process's.
 pub(crate) fn resolve(caller: &Caller<'_>, base: i32, path: &[u8], follow: bool) -> nix::Result<Resolved> {
-    resolve_from(start(caller, base, path)?.as_fd(), path, follow)
+    resolve_from(start(caller, base, path)?.as_ref().map(AsFd::as_fd), path, follow)
 }
 
 /// Where a path begins for a caller.
-fn start(caller: &Caller<'_>, base: i32, path: &[u8]) -> nix::Result<OwnedFd> {
-    if path.starts_with(b"/") || base == libc::AT_FDCWD {
-        start_of(caller.thread, path)
-    } else {
-        caller.descriptor(base)
+fn start(caller: &Caller<'_>, base: i32, path: &[u8]) -> nix::Result<Option<OwnedFd>> {
+    if path.starts_with(b"/") {
+        return Ok(None);
     }
+    if base != libc::AT_FDCWD {
+        return caller.descriptor(base).map(Some);
+    }
+    let start = start_of(caller.thread, path)?;
+    // The directory is the caller's only if it is still there.
+    caller.still_waits()?;
+    Ok(start)
 }
 
-/// Where a path begins for a thread: at its root or in its working directory.
-pub(crate) fn start_of(thread: Pid, path: &[u8]) -> nix::Result<OwnedFd> {
-    let from = if path.starts_with(b"/") { "root" } else { "cwd" };
+/// Where a path begins for a thread: in its working directory, or at the root.
+pub(crate) fn start_of(thread: Pid, path: &[u8]) -> nix::Result<Option<OwnedFd>> {
+    if path.starts_with(b"/") {
+        return Ok(None);
+    }
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    open(format!("/proc/{thread}/{from}").as_str(), flags, Mode::empty())
+    open(format!("/proc/{thread}/cwd").as_str(), flags, Mode::empty()).map(Some)
 }
 
-/// What a path names below a directory, its leading slashes left out; at the end of it a symbolic link is followed or not.
-pub(crate) fn resolve_from(start: BorrowedFd<'_>, path: &[u8], follow: bool) -> nix::Result<Resolved> {
+/// What a path names that begins in a directory, or without one at the root; at the end of it a symbolic link is followed or
+/// not.
+pub(crate) fn resolve_from(start: Option<BorrowedFd<'_>>, path: &[u8], follow: bool) -> nix::Result<Resolved> {
     if path.is_empty() {
         return Err(Errno::ENOENT);
     }
-    let skip = path.iter().take_while(|b| **b == b'/').count();
-    let rest = path.get(skip..).filter(|r| !r.is_empty()).unwrap_or(b".");
-    let rest = CString::new(rest).map_err(|_| Errno::EINVAL)?;
-    let fd = sys::open_resolved(start, &rest, follow)?;
+    let name = CString::new(path).map_err(|_| Errno::EINVAL)?;
+    let fd = sys::open_resolved(start, &name, follow)?;
     let path = path_of(fd.as_fd())?;
     Ok(Resolved { fd, path })
 }

@@ -1,6 +1,9 @@
 //! Reading processes from `/proc` (proc(5)).
 
-use std::fs;
+use std::{
+    fs::{self, File},
+    io::Read as _,
+};
 
 use nix::unistd::Pid;
 
@@ -99,7 +102,14 @@ impl Stat {
 
 /// The value of one line of `/proc/PID/status`, such as `Tgid`.
 pub(crate) fn status_field(pid: Pid, name: &str) -> Option<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    // Mostly that much is all there is, and the kernel gives it at once (seq_file.rst).
+    let mut bytes = [0; 4096];
+    let file = format!("/proc/{pid}/status");
+    let length = File::open(&file).ok()?.read(&mut bytes).ok()?;
+    let text = match bytes.get(..length).filter(|_| length < bytes.len()) {
+        Some(all) => String::from_utf8_lossy(all).into_owned(),
+        None => fs::read_to_string(&file).ok()?,
+    };
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     Some(value.trim().to_owned())
 }

@@ -360,7 +360,7 @@ pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: c_int) -> nix::Result<
 
 /// `openat2(2)` for a path only, without following magic links (`/proc/PID/fd/N`); at the end of the path a symbolic link
 /// is followed or opened itself.
-pub(crate) fn open_resolved(base: BorrowedFd<'_>, path: &CStr, follow: bool) -> nix::Result<OwnedFd> {
+pub(crate) fn open_resolved(base: Option<BorrowedFd<'_>>, path: &CStr, follow: bool) -> nix::Result<OwnedFd> {
     #[repr(C)]
     struct How {
         flags: u64,
@@ -371,10 +371,10 @@ pub(crate) fn open_resolved(base: BorrowedFd<'_>, path: &CStr, follow: bool) -> 
     let last = if follow { 0 } else { libc::O_NOFOLLOW };
     let flags = u64::from((libc::O_PATH | libc::O_CLOEXEC | last).unsigned_abs());
     let how = How { flags, mode: 0, resolve: RESOLVE_NO_MAGICLINKS };
+    // No descriptor: what is not absolute then begins nowhere (EBADF).
+    let base = base.map_or(-1, |base| base.as_raw_fd());
     // SAFETY: a C string and a structure of the layout and size of `struct open_how`, both only read.
-    owned(unsafe {
-        libc::syscall(libc::SYS_openat2, base.as_raw_fd(), path.as_ptr(), &raw const how, size_of::<How>())
-    })
+    owned(unsafe { libc::syscall(libc::SYS_openat2, base, path.as_ptr(), &raw const how, size_of::<How>()) })
 }
 
 /// When an open file came into being, in seconds and nanoseconds (`statx(2)`); `None` where the file system does not know.

@@ -1,6 +1,7 @@
 //! The thread whose call waits for our answer: its memory and its descriptors.
 
 use std::{
+    cell::OnceCell,
     io::{IoSlice, IoSliceMut},
     os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
 };
@@ -15,12 +16,13 @@ use nix::{
 
 use crate::{procfs, sys};
 
-/// A waiting thread. Its pidfd was opened while it waited, so it means that thread for good.
+/// A waiting thread.
 pub(crate) struct Caller<'a> {
     listener: BorrowedFd<'a>,
     id: u64,
     pub thread: Pid,
-    pidfd: OwnedFd,
+    /// Opened when it is needed first, while the thread waits, so it means that thread for good.
+    pidfd: OnceCell<OwnedFd>,
 }
 
 /// A socket of the caller's, in our process.
@@ -59,22 +61,31 @@ impl Kind {
 impl<'a> Caller<'a> {
     pub fn of(listener: BorrowedFd<'a>, call: &libc::seccomp_notif) -> nix::Result<Self> {
         let thread = Pid::from_raw(i32::try_from(call.pid).map_err(|_| Errno::ESRCH)?);
-        let pidfd = match sys::pidfd_open_thread(thread) {
-            // Before Linux 6.9 a pidfd names the whole process. Its threads share one table: the filter denies the
-            // others.
-            Err(Errno::EINVAL) => {
-                let process = procfs::status_field(thread, "Tgid").and_then(|t| t.parse().ok()).ok_or(Errno::ESRCH)?;
-                sys::pidfd_open(Pid::from_raw(process))?
-            }
-            other => other?,
-        };
-        let caller = Self { listener, id: call.id, thread, pidfd };
-        // Still the caller's thread id, so the pidfd is the caller's.
+        let caller = Self { listener, id: call.id, thread, pidfd: OnceCell::new() };
         caller.still_waits()?;
         Ok(caller)
     }
 
-    fn still_waits(&self) -> nix::Result<()> {
+    fn pidfd(&self) -> nix::Result<&OwnedFd> {
+        if let Some(open) = self.pidfd.get() {
+            return Ok(open);
+        }
+        let open = match sys::pidfd_open_thread(self.thread) {
+            // Before Linux 6.9 a pidfd names the whole process. Its threads share one table: the filter denies the
+            // others.
+            Err(Errno::EINVAL) => {
+                let process = procfs::status_field(self.thread, "Tgid").and_then(|t| t.parse().ok());
+                sys::pidfd_open(Pid::from_raw(process.ok_or(Errno::ESRCH)?))?
+            }
+            other => other?,
+        };
+        // Still the caller's thread id, so the pidfd is the caller's.
+        self.still_waits()?;
+        Ok(self.pidfd.get_or_init(|| open))
+    }
+
+    /// What was looked up by the thread's number is the caller's only if it is still there.
+    pub fn still_waits(&self) -> nix::Result<()> {
         sys::still_waits(self.listener, self.id)
     }
 
@@ -147,7 +158,7 @@ impl<'a> Caller<'a> {
 
     /// A duplicate of one of the caller's descriptors.
     pub fn descriptor(&self, fd: RawFd) -> nix::Result<OwnedFd> {
-        sys::pidfd_getfd(self.pidfd.as_fd(), fd)
+        sys::pidfd_getfd(self.pidfd()?.as_fd(), fd)
     }
 
     /// A duplicate of one of the caller's sockets.
@@ -161,8 +172,9 @@ impl<'a> Caller<'a> {
     }
 
     /// For what goes on after this look at the call.
-    pub fn into_pidfd(self) -> OwnedFd {
-        self.pidfd
+    pub fn into_pidfd(self) -> nix::Result<OwnedFd> {
+        self.pidfd()?;
+        self.pidfd.into_inner().ok_or(Errno::ESRCH)
     }
 }
 

@@ -130,7 +130,7 @@ impl Judge {
         let data = caller.read_blocks(&[(data, length)], limit(&socket))?;
         let parts = Parts { name, data, control: Vec::new(), flags };
         let mut outgoing = self.judged(&caller, socket, parts)?;
-        outgoing.sigpipe = outgoing.sigpipe_of(caller, flags);
+        outgoing.sigpipe = outgoing.sigpipe_of(caller, flags)?;
         outgoing.perform()
     }
 
@@ -138,7 +138,7 @@ impl Judge {
         let socket = caller.socket(fd)?;
         let parts = parts(&caller, &socket, at, flags)?;
         let mut outgoing = self.judged(&caller, socket, parts)?;
-        outgoing.sigpipe = outgoing.sigpipe_of(caller, flags);
+        outgoing.sigpipe = outgoing.sigpipe_of(caller, flags)?;
         outgoing.perform()
     }
 
@@ -256,8 +256,8 @@ impl Judge {
 
 impl Outgoing {
     /// Whom SIGPIPE is for, if anybody: streams only (send(2)).
-    fn sigpipe_of(&self, caller: Caller<'_>, flags: i32) -> Option<OwnedFd> {
-        (self.socket.stream && flags & libc::MSG_NOSIGNAL == 0).then(|| caller.into_pidfd())
+    fn sigpipe_of(&self, caller: Caller<'_>, flags: i32) -> nix::Result<Option<OwnedFd>> {
+        (self.socket.stream && flags & libc::MSG_NOSIGNAL == 0).then(|| caller.into_pidfd()).transpose()
     }
 }
 

@@ -74,7 +74,7 @@ impl Resolved {
 /// Resolves a path as a thread would.
 fn resolve(thread: Pid, path: &[u8]) -> nix::Result<Resolved> {
     let base = paths::start_of(thread, path)?;
-    let paths::Resolved { fd, path } = paths::resolve_from(base.as_fd(), path, true)?;
+    let paths::Resolved { fd, path } = paths::resolve_from(base.as_ref().map(AsFd::as_fd), path, true)?;
     let stat = fstat(&fd)?;
     Ok(Resolved { fd, path, stat })
 }

@@ -16,11 +16,6 @@ use super::{
 };
 use crate::paths::{self, Named};
 
-/// What the kernel would say about a name that is there already, or is not, it says before Landlock has a say.
-fn refused(spot: Spot, when_there: bool) -> Answer {
-    if spot.kind(false).is_ok() == when_there { Answer::Protected(spot.path) } else { Answer::Kernel }
-}
-
 /// `mkdir(2)`.
 pub(super) fn make_directory(
     trees: &Trees,
@@ -31,7 +26,7 @@ pub(super) fn make_directory(
     let Ok(spot) = Spot::of(at) else { return Ok(Answer::Kernel) };
     match trees.judge_name(&spot.path, Kind::Directory) {
         Verdict::Outside => Ok(Answer::Kernel),
-        Verdict::Protected => Ok(refused(spot, false)),
+        Verdict::Protected => Ok(spot.refused(false)),
         Verdict::Open => {
             let mode = Mode::from_bits_truncate(mode);
             masked(mask()?, || mkdirat(&spot.parent, spot.last.as_os_str(), mode)).map(|()| Answer::Done)
@@ -55,7 +50,7 @@ pub(super) fn make_node(
     let Ok(spot) = Spot::of(at) else { return Ok(Answer::Kernel) };
     match trees.judge_name(&spot.path, Kind::File) {
         Verdict::Outside => Ok(Answer::Kernel),
-        Verdict::Protected => Ok(refused(spot, false)),
+        Verdict::Protected => Ok(spot.refused(false)),
         Verdict::Open => {
             let mode = Mode::from_bits_truncate(mode);
             masked(mask()?, || mknodat(&spot.parent, spot.last.as_os_str(), kind, mode, 0)).map(|()| Answer::Done)
@@ -72,7 +67,7 @@ pub(super) fn remove(trees: &Trees, at: &Named, directory: bool) -> nix::Result<
     };
     match trees.judge_name(&spot.path, kind) {
         Verdict::Outside => Ok(Answer::Kernel),
-        Verdict::Protected => Ok(refused(spot, true)),
+        Verdict::Protected => Ok(spot.refused(true)),
         Verdict::Open => unlinkat(&spot.parent, spot.last.as_os_str(), flags).map(|()| Answer::Done),
     }
 }
@@ -82,7 +77,7 @@ pub(super) fn symlink(trees: &Trees, target: &[u8], at: &Named) -> nix::Result<A
     let Ok(spot) = Spot::of(at) else { return Ok(Answer::Kernel) };
     match trees.judge_name(&spot.path, Kind::Symlink) {
         Verdict::Outside => Ok(Answer::Kernel),
-        Verdict::Protected => Ok(refused(spot, false)),
+        Verdict::Protected => Ok(spot.refused(false)),
         Verdict::Open => {
             symlinkat(OsStr::from_bytes(target), &spot.parent, spot.last.as_os_str()).map(|()| Answer::Done)
         }
@@ -135,7 +130,7 @@ pub(super) fn link(trees: &Trees, from: &Named, to: &Named, follow: bool) -> nix
         (Verdict::Outside, Verdict::Outside) => Ok(Answer::Kernel),
         (_, Verdict::Outside) if stat.st_nlink == 0 => Ok(Answer::Kernel),
         (Verdict::Protected, _) => Ok(Answer::Protected(from.path)),
-        (_, Verdict::Protected) => Ok(refused(to, false)),
+        (_, Verdict::Protected) => Ok(to.refused(false)),
         (Verdict::Open, Verdict::Open) => {
             let own = paths::own(from.fd.as_fd());
             // Of a symbolic link this path leads to the link itself.

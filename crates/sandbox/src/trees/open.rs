@@ -25,6 +25,10 @@ pub(super) fn open(
     mode: u32,
     mask: impl Fn() -> nix::Result<Mode>,
 ) -> nix::Result<Answer> {
+    // What every shell opens. It lies in no tree, and a tree in its place is no reason to ask: Landlock decides.
+    if file.path == b"/dev/null" {
+        return Ok(Answer::Kernel);
+    }
     let wanted = Wanted { flags: OFlag::from_bits_truncate(flags), mode: Mode::from_bits_truncate(mode) };
     if wanted.flags.contains(OFlag::O_TMPFILE) {
         return nameless(trees, &file, wanted, mask);
@@ -36,8 +40,8 @@ pub(super) fn open(
     let exclusive = creates && wanted.flags.contains(OFlag::O_EXCL);
     let follow = !exclusive && !wanted.flags.contains(OFlag::O_NOFOLLOW);
     for _ in 0..MAX_LINKS {
-        match file.resolve(follow) {
-            Ok(_) if exclusive => return Ok(Answer::Kernel),
+        // What is to be new is looked for by making it.
+        match if exclusive { Err(Errno::ENOENT) } else { file.resolve(follow) } {
             Ok(found) => return existing(trees, &found, wanted),
             Err(Errno::ENOENT) if creates => {}
             Err(_) => return Ok(Answer::Kernel),
@@ -47,6 +51,7 @@ pub(super) fn open(
             return Ok(Answer::Kernel);
         }
         let made = match trees.judge_name(&spot.path, Kind::File) {
+            Verdict::Protected if exclusive => return Ok(spot.refused(false)),
             Verdict::Protected => return Ok(Answer::Protected(spot.path)),
             // A link without a target may still lead into a tree.
             Verdict::Outside => Err(Errno::EEXIST),
@@ -59,7 +64,7 @@ pub(super) fn open(
             made => return made.map(|file| wanted.answer(file)),
         }
         match readlinkat(&spot.parent, spot.last.as_os_str()) {
-            Ok(target) => file = Named::through(target, spot.parent)?,
+            Ok(target) => file = Named::through(target, spot.parent),
             // Created meanwhile: look again.
             Err(Errno::EINVAL) => {}
             Err(_) => return Ok(Answer::Kernel),
@@ -113,9 +118,9 @@ fn existing(trees: &Trees, found: &Resolved, wanted: Wanted) -> nix::Result<Answ
 
 /// Makes a file where there was none.
 fn create(spot: &Spot, wanted: Wanted, mask: Mode) -> nix::Result<OwnedFd> {
-    let flags = wanted.ours() | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
-    let file = masked(mask, || openat(&spot.parent, spot.last.as_os_str(), flags, wanted.mode))?;
-    wanted.waiting_again(file)
+    // Nobody else has it yet, so opening it does not wait.
+    let flags = wanted.flags | OFlag::O_CLOEXEC | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
+    masked(mask, || openat(&spot.parent, spot.last.as_os_str(), flags, wanted.mode))
 }
 
 /// A file without a name, which may get one later.

@@ -16,7 +16,7 @@ use nix::{
     sys::stat::{FileStat, SFlag, fstat, fstatat},
 };
 
-use super::Kind;
+use super::{Answer, Kind};
 use crate::paths::{self, Named};
 
 /// A name in a directory that is open.
@@ -39,7 +39,7 @@ impl Spot {
             return Err(Errno::EINVAL);
         }
         let above = named.path.get(..cut).filter(|p| !p.is_empty()).unwrap_or(b".");
-        let parent = paths::resolve_from(named.start.as_fd(), above, true)?;
+        let parent = paths::resolve_from(named.start.as_ref().map(AsFd::as_fd), above, true)?;
         let path = parent.path.join(OsStr::from_bytes(name));
         let last = OsStr::from_bytes(named.path.get(cut..).unwrap_or_default()).to_owned();
         Ok(Self { parent: parent.fd, last, path })
@@ -48,6 +48,12 @@ impl Spot {
     /// Whether slashes follow the name.
     pub fn means_directory(&self) -> bool {
         self.last.as_bytes().ends_with(b"/")
+    }
+
+    /// The refusal of a call that needs the name to be there, or not to be. What is wrong with that the kernel says before
+    /// Landlock has a say.
+    pub fn refused(self, when_there: bool) -> Answer {
+        if self.kind(false).is_ok() == when_there { Answer::Protected(self.path) } else { Answer::Kernel }
     }
 
     /// What stands there now.

@@ -52,7 +52,7 @@ fn tree() -> Tree {
 impl Tree {
     fn named(&self, path: &str) -> Named {
         let path = if path.starts_with('/') { PathBuf::from(path) } else { self.root.join(path) };
-        Named { start: File::open("/").unwrap().into(), path: path.as_os_str().as_bytes().to_vec(), own: None }
+        Named { start: None, path: path.as_os_str().as_bytes().to_vec(), own: None }
     }
 
     fn perform(&self, call: Call) -> String {
