@@ -32,7 +32,7 @@ struct Marks {
 
 #[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
 static MARKS: LazyLock<Marks> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../../profiles/sandbox/environment.toml")).expect("environment.toml parses")
+    serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/environment.json"))).expect("environment.toml parses")
 });
 
 /// Whether a variable is withheld from a server that did not ask for it.

@@ -24,8 +24,9 @@ struct Base {
 }
 
 #[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
-static BASE: LazyLock<Base> =
-    LazyLock::new(|| toml::from_str(include_str!("../../../profiles/sandbox/base.toml")).expect("base.toml parses"));
+static BASE: LazyLock<Base> = LazyLock::new(|| {
+    serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/base.json"))).expect("base.toml parses")
+});
 
 /// What every server may use up, unless its profile says otherwise.
 pub(crate) fn base_limits() -> Limits {

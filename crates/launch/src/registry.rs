@@ -49,7 +49,7 @@ struct Files {
 
 #[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
 static DEFAULTS: LazyLock<Defaults> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../../profiles/sandbox/registries.toml")).expect("registries.toml parses")
+    serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/registries.json"))).expect("registries.toml parses")
 });
 
 /// What an install may reach, and the variables that make the tool use it.
