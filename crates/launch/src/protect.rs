@@ -35,7 +35,7 @@ struct Places {
 
 #[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
 static PLACES: LazyLock<Places> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../../profiles/sandbox/protected.toml")).expect("protected.toml parses")
+    serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/protected.json"))).expect("protected.toml parses")
 });
 
 /// Names that stay closed in every tree that may be written.
@@ -499,12 +499,16 @@ mod tests {
         for file in fs::read_dir(clients).unwrap() {
             let client: toml::Table = toml::from_str(&fs::read_to_string(file.unwrap().path()).unwrap()).unwrap();
             for location in client.get("location").and_then(toml::Value::as_array).into_iter().flatten() {
+                let systems = location.get("systems").and_then(toml::Value::as_array);
+                if systems.is_some_and(|all| !all.iter().any(|s| s.as_str() == Some("linux"))) {
+                    continue;
+                }
                 let text = |key: &str| location.get(key).and_then(toml::Value::as_str).unwrap_or_default();
                 // What a `*` at the start stands for is any name, which cannot be closed.
                 let file = text("file");
                 let place = match text("base") {
                     "project" => Path::new("/w").join(file),
-                    "config" => Path::new("~/.config").join(file),
+                    "config" | "dot_config" => Path::new("~/.config").join(file),
                     _ => Path::new("~").join(file),
                 };
                 let listed = |all: &[String]| all.iter().any(|p| place.starts_with(p));
