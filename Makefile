@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
-BINARIES := -p firedoor-cli -p firedoor-shim -p firedoor-remote
+BINARIES := -p firedoor-cli -p firedoor-shim -p firedoor-remote -p firedoor-wasm
 
 # The newest cargo-deny whose rust-version allows our toolchain. Kept by version, so that a new one is built once.
 DENY_VERSION := 0.20.2
@@ -31,7 +31,7 @@ ui: ## the desktop app's windows, in ui/dist
 
 build: setup ## release binaries in target/release
 	cargo build --release --locked $(BINARIES)
-	@echo "built firedoor, firedoor-shim and firedoor-remote in $(TARGET)/release"
+	@echo "built firedoor, firedoor-shim, firedoor-remote and firedoor-wasm in $(TARGET)/release"
 
 demo: build ## the main job, end to end, in a scratch home
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/demo/demo.py

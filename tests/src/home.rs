@@ -91,7 +91,7 @@ impl Home {
         fs::set_permissions(home.root.path(), fs::Permissions::from_mode(0o755))
             .expect("mode of the scratch directory");
         // Not where they were built: another user may not be able to go there.
-        for program in programs::PROGRAMS {
+        for program in programs::PROGRAMS.into_iter().chain(programs::built_wasm()) {
             let (from, to) = (programs::built().join(program), at("bin").join(program));
             fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)).expect("our programs");
         }

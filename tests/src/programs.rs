@@ -9,6 +9,11 @@ use std::{
 /// The programs, which must lie in one directory.
 pub const PROGRAMS: [&str; 3] = ["firedoor", "firedoor-shim", "firedoor-remote"];
 
+/// The runtime of WebAssembly tools, if it was built: only its own tests need it, and it takes long.
+pub fn built_wasm() -> Option<&'static str> {
+    Some("firedoor-wasm").filter(|name| built().join(name).is_file())
+}
+
 /// The directory with our programs: `FIREDOOR_BIN_DIR`, else the one of the build that this test belongs to.
 pub fn built() -> PathBuf {
     let named = env::var_os("FIREDOOR_BIN_DIR").map(PathBuf::from);

@@ -17,6 +17,7 @@ mod sarif;
 mod scan;
 mod settings;
 mod status;
+mod toolscan;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,8 @@ fn main() -> ExitCode {
         Command::Stop { entry } => settings::stop(entry),
         Command::Observe { entry, what, projects, json } => observe::run(entry, what, projects, json),
         Command::Sandbox { command } => sandbox::run(command),
+        Command::Wasm { command: arguments::WasmCommand::Scan(options) } => toolscan::wasm(options),
+        Command::ScanTool(options) => toolscan::native(options),
         Command::Inspect => inspect::run(),
     };
     match outcome {

@@ -6,12 +6,15 @@ use firedoor_clients::{Code, Finding};
 use firedoor_model::Severity;
 use serde_json::{Value, json};
 
+/// The schema of these documents.
+pub const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
 /// The whole document. Files below `root` are named relative to it, as code scanning wants them.
 pub fn document(findings: &[Finding], root: &Path) -> Value {
     let rules: Vec<Value> = Code::ALL.iter().map(|code| rule(*code)).collect();
     let results: Vec<Value> = findings.iter().map(|finding| result(finding, root)).collect();
     json!({
-        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+        "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [{
             "tool": {"driver": {"name": "firedoor", "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": rules}},
@@ -73,7 +76,7 @@ fn address(path: &Path) -> String {
 }
 
 /// A path in a URI (RFC 3986): everything but unreserved characters and slashes is escaped.
-fn encoded(path: &Path) -> String {
+pub fn encoded(path: &Path) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
     let bytes = path.as_os_str().as_encoded_bytes().iter();
     bytes.map(|b| if plain(*b) { char::from(*b).to_string() } else { format!("%{b:02X}") }).collect()

@@ -30,7 +30,7 @@ const MIN_PART: usize = 8;
 const MAX_DEPTH: usize = 2;
 
 /// One string that leaves.
-struct Outgoing<'a> {
+pub(crate) struct Outgoing<'a> {
     text: Cow<'a, str>,
     /// Offset in the arguments; `None` for the subject.
     offset: Option<usize>,
@@ -38,15 +38,23 @@ struct Outgoing<'a> {
 }
 
 /// A run of remembered text in what leaves.
-struct Match {
-    item: u32,
+pub(crate) struct Match {
+    pub(crate) item: u32,
     /// In the item's folded text.
-    start: usize,
-    end: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
     /// Which outgoing string, and where in it.
-    leaf: usize,
+    pub(crate) leaf: usize,
     seen: Seen,
-    transform: Option<Cow<'static, str>>,
+    pub(crate) transform: Option<Cow<'static, str>>,
+}
+
+/// What of the remembered leaves with one call.
+pub(crate) struct Leaving<'a> {
+    leaves: Vec<Outgoing<'a>>,
+    pub(crate) best: Vec<Best>,
+    /// Not all encoded parts could be looked at.
+    pub(crate) unchecked: bool,
 }
 
 /// Where in an outgoing string something was seen.
@@ -73,8 +81,24 @@ impl Seen {
 
 /// Findings of one call.
 pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
+    let Leaving { leaves, best, unchecked } = leaving(memory, call);
+    let mut out: Vec<Finding> = best.iter().filter_map(|b| finding(memory, call, &leaves, b)).collect();
+    if unchecked {
+        out.push(Finding {
+            detector: "flow/unchecked".into(),
+            severity: Severity::Medium,
+            confidence: Confidence::Likely,
+            summary: "The arguments hold more encoded parts than can be checked.".into(),
+            evidence: Vec::new(),
+        });
+    }
+    out
+}
+
+/// What of the remembered leaves with this call.
+pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>) -> Leaving<'a> {
     if memory.is_empty() {
-        return Vec::new();
+        return Leaving { leaves: Vec::new(), best: Vec::new(), unchecked: false };
     }
     let leaves = outgoing(call);
     let size: usize = leaves.iter().map(|l| l.text.len()).sum();
@@ -108,17 +132,8 @@ pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
         encoded(memory, leaf.text.as_bytes(), (i, None), &mut chain, &mut budget, &mut matches);
     }
     split::each(memory, call, &leaves, &mut matches);
-    let mut out = judge(memory, call, &leaves, matches);
-    if budget.exhausted {
-        out.push(Finding {
-            detector: "flow/unchecked".into(),
-            severity: Severity::Medium,
-            confidence: Confidence::Likely,
-            summary: "The arguments hold more encoded parts than can be checked.".into(),
-            evidence: Vec::new(),
-        });
-    }
-    out
+    let best = judge(memory, call, &leaves, matches);
+    Leaving { leaves, best, unchecked: budget.exhausted }
 }
 
 fn outgoing<'a>(call: &Call<'a>) -> Vec<Outgoing<'a>> {
@@ -240,13 +255,13 @@ fn reach(item: &Item, call: &Call<'_>) -> Option<Confidence> {
 }
 
 /// What is found about one remembered text, the best of its matches.
-struct Best {
-    matched: Match,
-    confidence: Confidence,
-    whole: bool,
+pub(crate) struct Best {
+    pub(crate) matched: Match,
+    pub(crate) confidence: Confidence,
+    pub(crate) whole: bool,
 }
 
-fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches: Vec<Match>) -> Vec<Finding> {
+fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches: Vec<Match>) -> Vec<Best> {
     let mut best: Vec<Best> = Vec::new();
     for matched in matches {
         let Some(item) = memory.item(matched.item) else { continue };
@@ -299,7 +314,7 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
     let label = |b: &Best| memory.item(b.matched.item).map(|i| i.label);
     let worse = best.iter().any(|b| label(b) != Some(Label::Ordinary));
     best.retain(|b| !worse || label(b) != Some(Label::Ordinary));
-    best.iter().filter_map(|b| finding(memory, call, leaves, b)).collect()
+    best
 }
 
 fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Best) -> Option<Finding> {

@@ -12,6 +12,7 @@ mod credentials;
 mod decode;
 mod definitions;
 mod denied;
+mod exposure;
 mod flow;
 mod fold;
 mod index;
@@ -40,6 +41,7 @@ pub use definitions::{
     Definition, DefinitionKind, Definitions, DefinitionsError, MAX_DEFINITIONS, MAX_FIELDS, MAX_NAME, definitions, diff,
 };
 pub use denied::{Denied, denied};
+pub use exposure::Exposure;
 pub use likeness::{Neighbour, Neighbourhood, Sketch};
 pub use memory::{Label, Limits, Memory};
 pub use schema::Schema;

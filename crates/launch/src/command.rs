@@ -1,14 +1,17 @@
-//! The command lines of npx, npm exec, uvx and uv, read as those tools read them. An option that is not known here is
+//! The command lines of npx, npm exec, uvx, uv and wasmtime, read as those tools read them. An option that is not known here is
 //! refused: whether it takes a value decides which word is the package.
 //!
 //! Sources: npm 11 `bin/npx-cli.js` and `npm exec --help`; uv 0.13 `uvx --help`.
 
 mod npx;
 mod uv;
+mod wasm;
 
 use std::{ffi::OsString, path::PathBuf};
 
 use crate::{error::PlanError, identity::Ecosystem};
+
+pub(crate) use wasm::WasmCommand;
 
 /// A package named on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +67,7 @@ pub(crate) struct UvRun {
 pub(crate) enum Command {
     Package(PackageCommand),
     UvRun(UvRun),
+    Wasm(WasmCommand),
     /// Anything else.
     Plain,
 }
@@ -80,6 +84,9 @@ pub(crate) fn classify(program: &str, args: &[OsString]) -> Result<Command, Plan
     let word = |n: usize| args.get(n).and_then(|a| a.to_str()).unwrap_or_default();
     let from = |n: usize| args.get(n..).unwrap_or_default();
     match (program, word(0), word(1)) {
+        ("wasmtime", ..) => wasm::run("wasmtime", args).map(Command::Wasm),
+        ("firedoor-wasm", ..) => wasm::run("firedoor-wasm", args).map(Command::Wasm),
+        _ if wasm::is_module(program) => Ok(Command::Wasm(wasm::module(args))),
         ("npx", ..) => npx::npx("npx", args).map(Command::Package),
         ("npm", "exec" | "x", _) => npx::npx("npm exec", from(1)).map(Command::Package),
         ("uvx", ..) => uv::uvx("uvx", args).map(Command::Package),
@@ -160,6 +167,12 @@ mod tests {
         let args: Vec<OsString> = words.map(Into::into).collect();
         match classify(program, &args) {
             Ok(Command::Plain) => "plain".into(),
+            Ok(Command::Wasm(w)) => {
+                let module = w.module.unwrap_or_default();
+                let limits: Vec<_> = w.limits.iter().map(|(n, v)| format!("{n}={v}")).collect();
+                let lists = [w.write, w.read, w.env, limits].map(|l| l.join(" ")).join(" | ");
+                format!("{} | {lists} | {} {:?}", module.display(), w.inherits, w.rest)
+            }
             Ok(Command::UvRun(r)) => format!("{:?} {:?}", r.directory, r.rest),
             Ok(Command::Package(p)) => {
                 let packages: Vec<String> = p
@@ -201,6 +214,18 @@ mod tests {
             ("uvx -q --with a,b>=2 --python 3.12 c@latest", "c@ a b@ |  |  | --with a --with b>=2 --python 3.12"),
             ("uv tool run a@1.2", "a!@ |  |  | "),
             ("uv run --directory /p --frozen srv --x", r#"Some("/p") ["srv", "--x"]"#),
+            (
+                "wasmtime run --dir /d::/data --dir=. m.wasm -x y",
+                r#"m.wasm | /d::/data . |  |  |  | false ["-x", "y"]"#,
+            ),
+            ("wasmtime m.wasm run", r#"m.wasm |  |  |  |  | false ["run"]"#),
+            (
+                "wasmtime run -W fuel=9,timeout=2s -Wmax-memory-size=5 -S inherit-env=y,http -O opt-level=2 -- m.wasm",
+                "m.wasm |  |  |  | --fuel=9 --timeout=2000 --memory=5 | true []",
+            ),
+            ("wasmtime --env A=1 run run", "run |  |  | A=1 |  | false []"),
+            ("firedoor-wasm run --dir-ro /d --env B m.wasm", "m.wasm |  | /d | B |  | false []"),
+            ("tool.wasm --x", r#" |  |  |  |  | true ["--x"]"#),
             ("uv run -- python s.py", r#"None ["python", "s.py"]"#),
         ] {
             assert_eq!(shown(line), want, "{line}");
@@ -240,6 +265,12 @@ mod tests {
             ("uv run --with a x", "uv add"),
             ("uv run", "no command"),
             ("uv sync", "only `uv run`"),
+            ("wasmtime", "no module is named"),
+            ("wasmtime serve m.wasm", "only `wasmtime run`"),
+            ("wasmtime run --invoke f m.wasm", "--invoke is not known"),
+            ("wasmtime run -W timeout=x m.wasm", "does not read"),
+            ("wasmtime run --dir", "--dir has no value"),
+            ("firedoor-wasm run --net m.wasm", "--net is not known"),
             ("bunx a", "npx and uvx only"),
             ("pnpm dlx a", "npx and uvx only"),
             ("pipx run a", "npx and uvx only"),

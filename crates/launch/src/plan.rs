@@ -2,6 +2,7 @@
 
 mod container;
 mod package;
+mod wasm;
 
 use std::{
     collections::BTreeSet,
@@ -105,9 +106,12 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
     let env: Vec<_> = request.env.iter().filter(|(n, _)| !n.is_empty()).cloned().collect();
     let path = env.iter().rev().find(|(n, _)| n == "PATH").map(|(_, v)| v.as_os_str());
     let at = Lookup { path, cwd: &request.cwd, home: &context.paths.home, env: &request.env };
-    let program = at.resolve(&request.program)?;
     let name = Path::new(&request.program).file_name().unwrap_or(&request.program).to_string_lossy().into_owned();
     let command = command::classify(&name, &request.args)?;
+    let program = match &command {
+        Command::Wasm(_) => wasm::host(&at, &request.program)?,
+        _ => at.resolve(&request.program)?,
+    };
 
     let subject = match &command {
         Command::Package(p) => p.packages.first().map(|spec| match p.ecosystem {
@@ -115,6 +119,13 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
             Ecosystem::Pypi => Subject::Pypi(&spec.name),
         }),
         Command::UvRun(_) => None,
+        Command::Wasm(w) => w
+            .module
+            .as_deref()
+            .map(Path::new)
+            .or(Some(Path::new(&request.program)))
+            .and_then(file_name)
+            .map(Subject::Executable),
         Command::Plain => Some(Subject::Executable(&name)),
     };
     let known = subject.map(|s| (s.kind(), s.name().to_owned()));
@@ -167,8 +178,13 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
     match command {
         Command::Package(p) => planner.package(&p),
         Command::UvRun(r) => planner.uv_run(&name, &r),
+        Command::Wasm(w) => planner.wasm(w),
         Command::Plain => planner.plain(&name),
     }
+}
+
+fn file_name(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
 }
 
 /// What a server gets for which there is no profile at all.
@@ -182,6 +198,7 @@ fn kind(name: &str, command: &Command, program: &Program) -> Kind {
         Command::Package(p) if p.ecosystem == Ecosystem::Npm => Kind::Npx,
         Command::Package(_) => Kind::Uvx,
         Command::UvRun(_) => Kind::Python,
+        Command::Wasm(_) => Kind::Wasm,
         Command::Plain => {
             // A script is of its interpreter's kind.
             let interpreter = program.interpreter.as_deref().and_then(Path::file_name).and_then(OsStr::to_str);

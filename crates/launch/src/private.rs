@@ -30,6 +30,21 @@ const NAME: usize = 24;
 /// Hex digits in the short name of a temporary directory.
 const SHORT: usize = 12;
 
+/// Removes the private directories of an entry that will not run again, and what is in them.
+pub fn forget(paths: &Paths, entry: &EntryId) -> Result<(), PlanError> {
+    let private = Private::of(paths, entry);
+    let link = private.short_link(&paths.runtime);
+    for (path, gone) in [(&link, fs::remove_file(&link)), (&private.base, fs::remove_dir_all(&private.base))] {
+        match gone {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(PlanError::io(path, "remove the server's private directory", e));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// The private directories of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Private {
@@ -59,11 +74,9 @@ impl Private {
     /// temporary directory, and a socket's path has at most 107 bytes (unix(7)).
     pub(crate) fn short_tmp(&self, runtime: &Path) -> Result<PathBuf, PlanError> {
         let target = self.tmp();
-        let dir = runtime.join("tmp");
-        let name = self.base.file_name().and_then(|n| n.to_str()).and_then(|n| n.get(..SHORT)).unwrap_or_default();
-        let link = dir.join(name);
+        let link = self.short_link(runtime);
         let failed = |e| PlanError::io(&link, "link the server's temporary directory", e);
-        private_dir(&dir).map_err(failed)?;
+        private_dir(link.parent().unwrap_or(runtime)).map_err(failed)?;
         let right = || fs::read_link(&link).is_ok_and(|there| there == target);
         if right() {
             return Ok(link);
@@ -78,6 +91,11 @@ impl Private {
             Err(e) => Err(failed(e)),
             Ok(()) => Ok(link),
         }
+    }
+
+    fn short_link(&self, runtime: &Path) -> PathBuf {
+        let name = self.base.file_name().and_then(|n| n.to_str()).and_then(|n| n.get(..SHORT)).unwrap_or_default();
+        runtime.join("tmp").join(name)
     }
 
     /// Generations of installed packages; only single generations are granted.

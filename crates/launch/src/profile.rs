@@ -47,6 +47,8 @@ pub enum Kind {
     Bun,
     /// A container, through docker or podman.
     Docker,
+    /// A WebAssembly module.
+    Wasm,
     /// Any other program.
     Native,
 }

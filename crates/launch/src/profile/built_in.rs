@@ -112,4 +112,5 @@ pub(super) const BUILT_IN: &[(&str, &str)] = &[
     ("terraform", include_str!("../../../../profiles/sandbox/terraform.toml")),
     ("time", include_str!("../../../../profiles/sandbox/time.toml")),
     ("uvx", include_str!("../../../../profiles/sandbox/uvx.toml")),
+    ("wasm", include_str!("../../../../profiles/sandbox/wasm.toml")),
 ];

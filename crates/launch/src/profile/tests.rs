@@ -87,7 +87,8 @@ fn servers_are_found_by_name_and_kind() {
     assert_eq!(found(Subject::Pypi("@modelcontextprotocol/server-filesystem")), None);
     assert_eq!(profiles.find(&[]), Found::Nothing);
     assert_eq!(profiles.named("filesystem").unwrap().args, Some(ArgumentAccess::Write));
-    let kinds = [Kind::Npx, Kind::Uvx, Kind::Node, Kind::Python, Kind::Deno, Kind::Bun, Kind::Docker, Kind::Native];
+    let kinds =
+        [Kind::Npx, Kind::Uvx, Kind::Node, Kind::Python, Kind::Deno, Kind::Bun, Kind::Docker, Kind::Wasm, Kind::Native];
     for kind in kinds {
         assert!(profiles.of_kind(kind).is_some(), "{kind:?}");
     }

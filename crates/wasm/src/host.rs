@@ -1,0 +1,175 @@
+//! One run of one module.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use wasmtime::{
+    Config, Engine, Linker, Module, ResourceLimiter, Store, StoreLimits, Trap,
+    component::{self, Component, ResourceTable},
+};
+use wasmtime_wasi::{
+    FsPerms, I32Exit, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView,
+    p1::{self, WasiP1Ctx},
+    p2::{self, bindings::sync::Command},
+};
+
+use crate::{
+    arguments::RunOptions,
+    cache::{self, Code},
+    error::RunError,
+    limits::{self, Output, Stream},
+};
+
+/// Most handles that a preview 2 program may hold.
+const MAX_HANDLES: usize = 100_000;
+
+/// Runs the module to its end; what it returned.
+pub fn run(options: &RunOptions) -> Result<u8, RunError> {
+    limits::open_files(options.files)?;
+    let path = PathBuf::from(options.module.first().cloned().unwrap_or_default());
+    let engine = engine(options)?;
+    let code = cache::load(&engine, &path, options.cache.as_deref())?;
+    let context = context(options)?;
+    if let Some(limit) = options.timeout {
+        limits::watch(engine.clone(), limit)?;
+    }
+    let limits = limits::store(options.memory);
+    let ended = match code {
+        Code::Module(module) => {
+            let mut context = context;
+            let state = State { wasi: context.build_p1(), limits };
+            preview1(&module, store(&engine, state, options)?)
+        }
+        Code::Component(component) => {
+            let mut context = context;
+            let mut table = ResourceTable::new();
+            table.set_max_capacity(MAX_HANDLES);
+            let state = State { wasi: Preview2 { context: context.build(), table }, limits };
+            preview2(&component, store(&engine, state, options)?)
+        }
+    };
+    match ended {
+        Ok(()) => Ok(0),
+        Err(Ended::NotStarted(e)) => Err(RunError::Instantiate { path, reason: format!("{e:#}") }),
+        Err(Ended::Failed(e)) => outcome(&e, options),
+    }
+}
+
+fn engine(options: &RunOptions) -> Result<Engine, RunError> {
+    let mut config = Config::new();
+    config.epoch_interruption(options.timeout.is_some());
+    config.consume_fuel(options.fuel.is_some());
+    Engine::new(&config).map_err(|e| RunError::Runtime(format!("{e:#}")))
+}
+
+/// What the module is given: its arguments, the named variables, the named directories, our standard streams.
+fn context(options: &RunOptions) -> Result<WasiCtxBuilder, RunError> {
+    let mut context = WasiCtxBuilder::new();
+    // There is one module and one thread: handing each file operation to another thread only costs time.
+    context.allow_blocking_current_thread(true);
+    context.inherit_stdin();
+    context.stdout(Output::new(Stream::Out, options.output));
+    context.stderr(Output::new(Stream::Err, options.output));
+    let mut words = options.module.iter();
+    let file = words.next().map(PathBuf::from).unwrap_or_default();
+    let own = options.argv0.clone().unwrap_or_else(|| text(file.file_name().unwrap_or_default().to_owned()));
+    context.arg(own);
+    for word in words {
+        context.arg(text(word.clone()));
+    }
+    for variable in &options.env {
+        if let Some((name, value)) = variable.split_once('=') {
+            context.env(name, value);
+        } else if let Some(value) = std::env::var_os(variable) {
+            context.env(variable, text(value));
+        }
+    }
+    let writable = options.write.iter().map(|d| (d, FsPerms::ReadWrite));
+    for (directory, access) in writable.chain(options.read.iter().map(|d| (d, FsPerms::ReadOnly))) {
+        context.preopened_dir(&directory.host, &directory.guest, access).map_err(|e| RunError::Io {
+            path: directory.host.clone(),
+            what: "open the directory",
+            source: std::io::Error::other(format!("{e:#}")),
+        })?;
+    }
+    if options.net {
+        context.inherit_network().allow_ip_name_lookup(true);
+    } else {
+        context.allow_tcp(false).allow_udp(false);
+    }
+    Ok(context)
+}
+
+/// Arguments and variables of WASI are Unicode.
+fn text(raw: OsString) -> String {
+    raw.to_string_lossy().into_owned()
+}
+
+struct State<W> {
+    wasi: W,
+    limits: StoreLimits,
+}
+
+struct Preview2 {
+    context: WasiCtx,
+    table: ResourceTable,
+}
+
+impl WasiView for State<Preview2> {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi.context, table: &mut self.wasi.table }
+    }
+}
+
+fn store<W: 'static>(engine: &Engine, state: State<W>, options: &RunOptions) -> Result<Store<State<W>>, RunError> {
+    let mut store = Store::new(engine, state);
+    store.limiter(|state| -> &mut dyn ResourceLimiter { &mut state.limits });
+    if options.timeout.is_some() {
+        store.set_epoch_deadline(1);
+    }
+    if let Some(fuel) = options.fuel {
+        store.set_fuel(fuel).map_err(|e| RunError::Runtime(format!("{e:#}")))?;
+    }
+    Ok(store)
+}
+
+/// Why a module did not come to its end by itself.
+enum Ended {
+    NotStarted(wasmtime::Error),
+    Failed(wasmtime::Error),
+}
+
+fn preview1(module: &Module, mut store: Store<State<WasiP1Ctx>>) -> Result<(), Ended> {
+    let mut linker = Linker::new(store.engine());
+    p1::add_to_linker_sync(&mut linker, |state: &mut State<WasiP1Ctx>| &mut state.wasi).map_err(Ended::NotStarted)?;
+    let linked = linker.instantiate_pre(module).map_err(Ended::NotStarted)?;
+    // From here on its own code may run: a start function.
+    let instance = linked.instantiate(&mut store).map_err(Ended::Failed)?;
+    let start = instance.get_typed_func::<(), ()>(&mut store, "_start").map_err(Ended::NotStarted)?;
+    start.call(&mut store, ()).map_err(Ended::Failed)
+}
+
+fn preview2(component: &Component, mut store: Store<State<Preview2>>) -> Result<(), Ended> {
+    let mut linker = component::Linker::new(store.engine());
+    p2::add_to_linker_sync(&mut linker).map_err(Ended::NotStarted)?;
+    linker.instantiate_pre(component).map_err(Ended::NotStarted)?;
+    let command = Command::instantiate(&mut store, component, &linker).map_err(Ended::Failed)?;
+    match command.wasi_cli_run().call_run(&mut store) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(())) => Err(Ended::Failed(I32Exit(1).into())),
+        Err(e) => Err(Ended::Failed(e)),
+    }
+}
+
+/// What an error of the runtime means: the module's own exit, a limit, or a fault of its own.
+fn outcome(error: &wasmtime::Error, options: &RunOptions) -> Result<u8, RunError> {
+    if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
+        // Exit codes have eight bits (_exit(2)).
+        return Ok((code & 0xff) as u8);
+    }
+    Err(match (error.downcast_ref::<Trap>(), options.timeout) {
+        (Some(Trap::Interrupt), Some(limit)) => RunError::Timeout(limit),
+        (Some(Trap::OutOfFuel), _) => RunError::Stopped("it used up its fuel".into()),
+        (Some(Trap::StackOverflow), _) => RunError::Stopped("it called itself too deep: its stack is full".into()),
+        _ => RunError::Stopped(format!("{:#}", error.root_cause())),
+    })
+}
