@@ -42,7 +42,7 @@ pub(crate) struct Keywords {
 
 /// Words by the bytes of the text that they are known by.
 struct Table<const PLACES: usize> {
-    /// Not zero where a word may be met.
+    /// Not zero where a word may be met: a bit for the three lowest bits of a byte beside those that it is known by.
     filter: Box<[u8]>,
     /// The first word of each place.
     first: Box<[u32]>,
@@ -57,14 +57,14 @@ impl std::fmt::Debug for Keywords {
 }
 
 impl<const PLACES: usize> Table<PLACES> {
-    /// The words of one place stand in the order in which they begin.
-    fn new(mut words: Vec<(usize, Word)>) -> Self {
-        words.sort_by_key(|(place, word)| (*place, word.start, word.number));
+    /// From places, bits of the filter, and words. The words of one place stand in the order in which they begin.
+    fn new(mut words: Vec<(usize, u8, Word)>) -> Self {
+        words.sort_by_key(|(place, _, word)| (*place, word.start, word.number));
         let mut filter = vec![0u8; PLACES];
         let mut first = vec![0u32; PLACES + 1];
-        for (place, _) in &words {
+        for (place, bits, _) in &words {
             if let (Some(filter), Some(after)) = (filter.get_mut(*place), first.get_mut(place + 1)) {
-                *filter = 1;
+                *filter |= bits;
                 *after += 1;
             }
         }
@@ -73,7 +73,7 @@ impl<const PLACES: usize> Table<PLACES> {
             before += *count;
             *count = before;
         }
-        let words = words.into_iter().map(|(_, word)| word).collect();
+        let words = words.into_iter().map(|(_, _, word)| word).collect();
         Self { filter: filter.into(), first: first.into(), words }
     }
 
@@ -110,12 +110,15 @@ impl Keywords {
             if let Some(at) = rarest(bytes) {
                 for at in [at, at + 1] {
                     let four = bytes.get(at..).and_then(|b| b.first_chunk::<4>()).copied().unwrap_or_default();
-                    long.push((slot(u32::from_le_bytes(four) | FOLDED), make(-(at as isize))));
+                    long.push((slot(u32::from_le_bytes(four) | FOLDED), u8::MAX, make(-(at as isize))));
                 }
             } else {
                 for (two, start) in pairs(bytes) {
+                    // The byte before the two or the one after them belongs to the word, if it is long enough.
+                    let beside = [-start, 3 - start].into_iter().find_map(|at| bytes.get(usize::try_from(at).ok()?));
+                    let bits = beside.map_or(u8::MAX, |b| bit(u32::from(*b)));
                     for [a, b] in spellings(two, exact) {
-                        short.push((usize::from(u16::from_le_bytes([a, b])), make(start)));
+                        short.push((usize::from(u16::from_le_bytes([a, b])), bits, make(start)));
                     }
                 }
             }
@@ -128,7 +131,7 @@ impl Keywords {
     pub(crate) fn each(&self, text: &[u8], mut visit: impl FnMut(Met) -> bool) {
         let (Some(long), Some(short)) = (self.long.filter(), self.short.filter()) else { return };
         // The place before the first, for words of one and two bytes.
-        if text.is_empty() || !self.look(text, -2, &mut visit) {
+        if text.is_empty() || !self.look(text, -2, four(text, -2), &mut visit) {
             return;
         }
         // Three places at once: eight bytes of text hold the four bytes of each.
@@ -139,27 +142,29 @@ impl Keywords {
             let mut met = 0;
             for shift in [0, 16, 32] {
                 met |= Table::at(long, slot((folded >> shift) as u32));
-                met |= Table::at(short, usize::from((raw >> (shift + 8)) as u16));
+                met |= Table::at(short, pair((raw >> shift) as u32));
             }
-            if met != 0 && ![0, 2, 4].iter().all(|more| self.look(text, at as isize + more, &mut visit)) {
-                return;
+            if met != 0 {
+                for more in [0, 2, 4] {
+                    let four = (raw >> (8 * more)) as u32;
+                    let beside = bit(four) | bit(four >> 24);
+                    let may = Table::at(long, slot(four | FOLDED)) | Table::at(short, pair(four)) & beside;
+                    if may != 0 && !self.look(text, (at + more) as isize, four, &mut visit) {
+                        return;
+                    }
+                }
             }
             at += 6;
         }
-        while at < text.len() && self.look(text, at as isize, &mut visit) {
+        while at < text.len() && self.look(text, at as isize, four(text, at as isize), &mut visit) {
             at += 2;
         }
     }
 
-    /// Visits the words at one place of the text, which may stand just before or near the end of it.
-    #[inline(never)]
-    fn look(&self, text: &[u8], at: isize, visit: &mut impl FnMut(Met) -> bool) -> bool {
-        let byte =
-            |more: isize| usize::try_from(at + more).ok().and_then(|at| text.get(at)).copied().unwrap_or_default();
-        let four = [byte(0), byte(1), byte(2), byte(3)];
-        let pair = u16::from_le_bytes([four[1], four[2]]);
-        self.long.words(slot(u32::from_le_bytes(four) | FOLDED)).iter().all(|word| word.visit(text, at, visit))
-            && self.short.words(usize::from(pair)).iter().all(|word| word.visit(text, at, visit))
+    /// Visits the words at one place of the text, which has these four bytes.
+    fn look(&self, text: &[u8], at: isize, four: u32, visit: &mut impl FnMut(Met) -> bool) -> bool {
+        self.long.words(slot(four | FOLDED)).iter().all(|word| word.visit(text, at, visit))
+            && self.short.words(pair(four)).iter().all(|word| word.visit(text, at, visit))
     }
 }
 
@@ -179,6 +184,24 @@ impl Word {
             .is_some_and(|t| if self.exact { *t == *self.bytes } else { t.eq_ignore_ascii_case(&self.bytes) });
         !is || visit(Met { word: self.number, start, end })
     }
+}
+
+/// Four bytes at a place that may stand just before the text or near its end.
+fn four(text: &[u8], at: isize) -> u32 {
+    let byte = |more: isize| usize::try_from(at + more).ok().and_then(|at| text.get(at)).copied().unwrap_or_default();
+    u32::from_le_bytes([byte(0), byte(1), byte(2), byte(3)])
+}
+
+/// The second and the third of four bytes.
+#[inline]
+fn pair(four: u32) -> usize {
+    usize::from((four >> 8) as u16)
+}
+
+/// The bit of the filter for the lowest of these bytes: the same for small letters and capitals.
+#[inline]
+fn bit(bytes: u32) -> u8 {
+    1 << (bytes & 7)
 }
 
 /// Multiplicative hashing (Knuth, TAOCP 6.4).

@@ -156,6 +156,9 @@ impl Model {
     /// characters is looked at, then another, and each time only windows that come near the floor go on (`ROUGH`).
     pub fn best_from(&self, text: &str, floor: f32) -> Best {
         let text = text.as_bytes();
+        if text.len() <= BLOCK {
+            return self.only(text, floor);
+        }
         let spans: Vec<(usize, usize)> = blocks(text).collect();
         let mut close = vec![true; spans.len()];
         if floor > f32::NEG_INFINITY {
@@ -191,6 +194,30 @@ impl Model {
         best
     }
 
+    /// As [`Model::best_from`], of a text that is one block. Most strings are.
+    fn only(&self, text: &[u8], floor: f32) -> Best {
+        let nothing = Best { score: f32::NEG_INFINITY, span: (0, 0) };
+        if text.is_empty() {
+            return nothing;
+        }
+        let mut seen = (0, 0);
+        for (first, within) in ROUGH.into_iter().filter(|_| floor > f32::NEG_INFINITY) {
+            let (sum, count) = self.rough(text.get(first..).unwrap_or_default());
+            seen = (seen.0 + sum, seen.1 + count);
+            if !self.comes_near(seen, text.len(), floor - within) {
+                return nothing;
+            }
+        }
+        let (sum, count) = self.sum(text);
+        Best { score: self.bias + self.scale * sum as f32 / (count.max(1) as f32).sqrt(), span: (0, text.len()) }
+    }
+
+    /// Whether a window of so many bytes comes to `floor`, by the sum and number of the weights that were seen of it.
+    fn comes_near(&self, (sum, count): (i32, u32), bytes: usize, floor: f32) -> bool {
+        let all = (bytes as f32 * PER_BYTE).sqrt();
+        count == 0 || self.bias + self.scale * sum as f32 / count as f32 * all >= floor
+    }
+
     /// Which blocks belong to a window that reaches `floor` by what was seen of it. Windows with a block that was given up
     /// are given up.
     fn near(&self, spans: &[(usize, usize)], seen: &[(i32, u32)], open: &[bool], floor: f32) -> Vec<bool> {
@@ -200,10 +227,9 @@ impl Model {
                 continue;
             }
             let window = seen.get(first..after).unwrap_or_default();
-            let (sum, count) = window.iter().fold((0, 0), |(s, c), w| (s + w.0, c + w.1));
+            let seen = window.iter().fold((0, 0), |(s, c), w| (s + w.0, c + w.1));
             let bytes = spans.get(after - 1).map_or(0, |s| s.1) - spans.get(first).map_or(0, |s| s.0);
-            let all = (bytes as f32 * PER_BYTE).sqrt();
-            if count == 0 || self.bias + self.scale * sum as f32 / count as f32 * all >= floor {
+            if self.comes_near(seen, bytes, floor) {
                 out.get_mut(first..after).unwrap_or_default().fill(true);
             }
         }
