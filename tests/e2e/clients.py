@@ -128,7 +128,70 @@ class Codex:
         raise Unusable(f"it ended before it answered {method}")
 
 
-ALL = (ClaudeCode(), GeminiCli(), Codex())
+class Opencode:
+    """`opencode mcp list` connects to every server. A command is an array. It adds $schema to a file that has none."""
+
+    id, package, program = "opencode", "opencode-ai@1.18.33", "opencode"
+    file, rewritten = ".config/opencode/opencode.jsonc", False
+    keeps_from_servers = ()
+    env = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
+
+    def config(self, servers):
+        """With comments and trailing commas."""
+        entries = "".join(
+            f'    "{name}": {{ "type": "local", "command": {json.dumps(line)}, }}, // {name}\n'
+            for name, line in servers.items()
+        )
+        return f'{{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {{\n{entries}  }},\n}}\n'
+
+    def see(self, scratch, program):
+        """Server -> what the client says about it."""
+        done = scratch.run(program, "mcp", "list", timeout=120)
+        return statuses(done.stdout + done.stderr, r"^\W*([\w-]+) +(connected|disabled|failed.*)$")
+
+
+class FactoryDroid:
+    """`droid mcp list` connects to every server."""
+
+    id, package, program = "factory-droid", "droid@0.215.0", "droid"
+    file, rewritten = ".factory/mcp.json", False
+    keeps_from_servers = ()
+    env = {}
+
+    def config(self, servers):
+        """With a comment, which it reads."""
+        entries = {name: {"type": "stdio", "command": line[0], "args": line[1:]} for name, line in servers.items()}
+        return "// by hand\n" + json.dumps({"mcpServers": entries}, indent="\t") + "\n"
+
+    def see(self, scratch, program):
+        """Server -> what the client says about it."""
+        done = scratch.run(program, "mcp", "list", timeout=120)
+        return statuses(done.stdout, r"^ *([\w-]+) +stdio +(\w+)")
+
+
+class QwenCode:
+    """`qwen mcp list` connects to every server. It adds $version to its file and indents it anew."""
+
+    id, package, program = "qwen-code", "@qwen-code/qwen-code@0.15.10", "qwen"
+    file, rewritten = ".qwen/settings.json", True
+    keeps_from_servers = ()
+    env = {}
+
+    def config(self, servers):
+        """In one line, as it never writes it."""
+        return json.dumps({"mcpServers": {name: {"command": line[0], "args": line[1:]} for name, line in servers.items()}})
+
+    def servers(self, text):
+        """What the file says, whatever its form."""
+        return json.loads(text)["mcpServers"]
+
+    def see(self, scratch, program):
+        """Server -> what the client says about it."""
+        done = scratch.run(program, "mcp", "list", timeout=120)
+        return statuses(done.stdout + done.stderr, r"^\W*([\w-]+): .* \(stdio\) - (.+)$")
+
+
+ALL = (ClaudeCode(), GeminiCli(), Codex(), Opencode(), FactoryDroid(), QwenCode())
 # These must run for the test to pass.
 NEEDED = ("claude-code", "gemini-cli")
 

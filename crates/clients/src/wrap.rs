@@ -121,7 +121,11 @@ pub(crate) fn new_member(text: &str, layout: Layout, member: &Member, key: &str)
     let before = slice(text, start..member.key.start);
     match layout {
         Layout::Object => format!(",{}\"{key}\"{}", gap(text, member.key.start), sign(":", ":")),
-        Layout::Inline => format!(",{}{key}{}", gap(text, member.key.start), sign("=", " = ")),
+        Layout::Inline => {
+            // With the dotted path in front of the key.
+            let path = slice(text, member.key.clone()).rsplit_once('.').map_or(String::new(), |(p, _)| format!("{p}."));
+            format!(",{}{path}{key}{}", gap(text, member.key.start), sign("=", " = "))
+        }
         Layout::Flow => format!(",{}{key}: ", gap(text, member.key.start)),
         // As far in as the first, which may stand behind the dash of a list.
         Layout::Block => line(": ", &before.replace('-', " ")),
@@ -289,4 +293,62 @@ pub(crate) fn splice(text: &str, mut edits: Vec<Edit>) -> String {
     }
     out.push_str(slice(text, at..text.len()));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        catalog::Syntax,
+        document::{self, Shape},
+        form::Form,
+    };
+
+    /// The text with its first server behind the shim; taken out again it is what it was.
+    fn check(syntax: Syntax, before: &str, want: &str) {
+        let first = |text: &str| {
+            let all = document::servers(text, syntax, &["s".to_owned()], &Form::default()).unwrap();
+            match all.into_iter().next().map(|server| server.shape) {
+                Some(Shape::Stdio(stdio)) => *stdio,
+                other => panic!("{text}: {other:?}"),
+            }
+        };
+        let after = splice(before, wrap(before, &first(before), &"c/u/a".parse().unwrap(), "/firedoor-shim"));
+        assert_eq!(after, want);
+        let stdio = first(&after);
+        assert_eq!(splice(&after, unwrap(&after, &stdio, &wrapped(&stdio).unwrap())), before);
+    }
+
+    #[test]
+    fn json5() {
+        check(
+            Syntax::Json5,
+            "// c\n{s: {a: {command: 'it\\'s', timeout: +.5, nope: NaN, hex: 0xFF,},},}",
+            "// c\n{s: {a: {command: \"/firedoor-shim\",\"args\": [\"--entry\",\"c/u/a\",\"--no-args\",\"--\",'it\\'s'], timeout: +.5, nope: NaN, hex: 0xFF,},},}",
+        );
+        check(
+            Syntax::Json5,
+            "{'s': {$a: {command: \"x\", args: ['\\x41', /* c */],}}}",
+            "{'s': {$a: {command: \"/firedoor-shim\", args: [\"--entry\",\"c/u/a\",\"--\",\"x\",'\\x41', /* c */],}}}",
+        );
+    }
+
+    #[test]
+    fn dotted_keys_between_braces() {
+        check(
+            Syntax::Toml,
+            "s = { a.command = 'x', b.command = 'y', a.env.K = 'v' }",
+            "s = { a.command = \"/firedoor-shim\", a.args = [\"--entry\",\"c/u/a\",\"--no-args\",\"--\",'x'], b.command = 'y', a.env.K = 'v' }",
+        );
+        check(
+            Syntax::Toml,
+            "s.a = { env.K = 'v', command = 'x' }",
+            "s.a = { env.K = 'v', command = \"/firedoor-shim\", args = [\"--entry\",\"c/u/a\",\"--no-args\",\"--\",'x'] }",
+        );
+        check(
+            Syntax::Toml,
+            "s = {\"a\" . args=['1'],\"a\" . command='x'}",
+            "s = {\"a\" . args=[\"--entry\",\"c/u/a\",\"--\",'x','1'],\"a\" . command=\"/firedoor-shim\"}",
+        );
+    }
 }

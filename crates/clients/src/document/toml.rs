@@ -19,12 +19,12 @@ pub(super) fn servers(text: &str, path: &[String], form: &Form) -> Result<Vec<Se
     let server = |name, shape| Server { project: None, name, shape };
     let mut all: Vec<Server> = match (place.as_table_like(), &form.name) {
         (Some(table), _) => {
-            members(table).take(MAX_SERVERS + 1).map(|(key, item)| server(string(key), of(item, form))).collect()
+            members(table).take(MAX_SERVERS + 1).map(|(key, item)| server(string(key), of(text, item, form))).collect()
         }
         (None, Some(key)) => listed(place)
             .into_iter()
             .enumerate()
-            .map(|(at, (table, layout))| server(name_of(table, key, at), shape(table, layout, form)))
+            .map(|(at, (table, layout))| server(name_of(table, key, at), shape(text, table, layout, form)))
             .collect(),
         (None, None) => Vec::new(),
     };
@@ -99,18 +99,28 @@ fn string(key: &Key) -> Str {
     Str { span: span(key.span()), value: key.get().to_owned() }
 }
 
-fn of(item: &Item, form: &Form) -> Shape {
+fn of(text: &str, item: &Item, form: &Form) -> Shape {
     let Some(table) = item.as_table_like() else { return Shape::Odd("it is not a table".into()) };
-    shape(table, if item.is_value() { Layout::Inline } else { Layout::Lines }, form)
+    shape(text, table, if item.is_value() { Layout::Inline } else { Layout::Lines }, form)
 }
 
-fn shape(table: &dyn TableLike, layout: Layout, form: &Form) -> Shape {
-    // Between braces the parts of a dotted table can stand apart, with commas that are not its own.
-    let dotted = |item: &Item| item.as_table_like().is_some_and(TableLike::is_dotted);
-    if layout == Layout::Inline && (table.is_dotted() || table.iter().any(|(_, item)| dotted(item))) {
-        return Shape::Odd("it is written with dotted keys between braces: give it a table of its own".into());
+fn shape(text: &str, table: &dyn TableLike, layout: Layout, form: &Form) -> Shape {
+    let mut fields = fields(table);
+    if layout == Layout::Inline && table.is_dotted() {
+        // Between braces the path in front of a key belongs to the key: other tables' keys may stand around it.
+        for field in &mut fields {
+            field.key.span.start = path_start(text, field.key.span.start);
+        }
     }
-    entry::shape(layout, &fields(table), form)
+    entry::shape(layout, &fields, form)
+}
+
+/// Where the dotted path in front of a key between braces begins.
+fn path_start(text: &str, key: usize) -> usize {
+    let before = text.get(..key).unwrap_or_default();
+    let path = before.rfind([',', '{']).map_or("", |at| before[at + 1..].trim_start());
+    // After a comment it is not looked for; an edit that needs it is then refused.
+    if path.contains(['#', '\n']) { key } else { key - path.len() }
 }
 
 fn fields(table: &dyn TableLike) -> Vec<Field> {

@@ -140,7 +140,6 @@ const FILES: &[(&str, &str, &str, Form)] = &[
     ("librechat", "project", "work/librechat.yaml", YAML_MAP),
     ("mistral-vibe", "project", "work/.vibe/config.toml", ARRAY_OF_TABLES),
     ("mistral-vibe", "user", "home/.vibe/config.toml", ARRAY_OF_TABLES),
-    ("mcp-inspector", "project", "work/mcp.json", STRICT),
     ("open-webui-mcpo", "project", "work/mcpo.json", STRICT),
     ("zed", "user", "home/.config/zed/settings.json", ZED),
 ];
@@ -178,6 +177,7 @@ const SHOWN: &[(&str, &str, &str, &str)] = &[
     ("crush", "project-script", "work/crushrc", "script"),
     ("crush", "project-dot-script", "work/.crushrc", "script"),
     ("jetbrains-ai", "user", "home/.config/JetBrains/IdeaIC2026.1/options/llm.mcpServers.xml", "XML"),
+    ("mcp-inspector", "project", "work/mcp.json", "--"),
     ("msty", "user", "home/.config/MstyStudio/data.db", "database"),
 ];
 
