@@ -231,6 +231,14 @@ pub enum ObserveArgument {
 
 #[derive(Subcommand)]
 pub enum LogCommand {
+    /// Show for how many days the log is kept, or set it (7 to 3650)
+    Keep {
+        /// Days
+        days: Option<u32>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
     /// Check that no row was changed, removed or inserted (exit code 1 when one was)
     Verify {
         /// One JSON document
@@ -266,6 +274,27 @@ pub enum RulesCommand {
         /// Ends after this time: 90s, 10m, 2h, 3d
         #[arg(long)]
         expires: Option<String>,
+    },
+    /// Add a rule about what a row of the log tells: allow marks what was found there as wrong, block blocks the tool
+    From {
+        /// The row's number, as `firedoor log --json` shows it (`seq`)
+        row: u64,
+        /// What it does
+        effect: ChoiceArgument,
+    },
+    /// Show rules that would have answered earlier questions as you did, or add one of them
+    Suggest {
+        /// Add the one of this name
+        #[arg(long, value_name = "NAME")]
+        accept: Option<firedoor_model::Digest>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a rule back that was removed since the engine was started
+    Restore {
+        /// The number that it had
+        id: i64,
     },
     /// Remove a rule
     Remove {

@@ -42,6 +42,9 @@ fn main() -> ExitCode {
         Command::Log { json, command: Some(arguments::LogCommand::Verify { json: too }), .. } => {
             log::verify(json || too)
         }
+        Command::Log { json, command: Some(arguments::LogCommand::Keep { days, json: too }), .. } => {
+            settings::keep(days, json || too)
+        }
         Command::Log { json, follow, server, since, details, command: None } => {
             log::show(log::Form::of(json, details), follow, server, since.as_deref())
         }

@@ -1,6 +1,6 @@
 //! `firedoor mode`, `rules`, `pins` and `grants`.
 
-use std::{env, fs, path::PathBuf, process::ExitCode};
+use std::{collections::BTreeMap, env, fs, path::PathBuf, process::ExitCode};
 
 use firedoor_clients::{Clients, Selection, select};
 use firedoor_ipc::command::{Pin, Reply, Request};
@@ -9,7 +9,7 @@ use firedoor_model::{
     EntryId, Millis, Mode, Untrusted,
     launch::{Access, Grant},
     question::Choice,
-    rule::{Match, Rule},
+    rule::{Match, Rule, Use},
 };
 
 use crate::{
@@ -41,17 +41,21 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
     let mut engine = Engine::running_or_started()?;
     match command {
         RulesCommand::List { json } => {
-            let rules = all_rules(&mut engine)?;
+            let (rules, uses) = all_rules(&mut engine)?;
+            let uses: BTreeMap<i64, Use> = uses.into_iter().collect();
             if json {
-                output::json(&serde_json::json!({ "rules": rules }))?;
+                output::json(&serde_json::json!({ "rules": rules, "uses": uses }))?;
             } else if rules.is_empty() {
                 output::line("No rules.");
             } else {
-                rules.iter().for_each(|rule| output::line(&format!("{:>4}  {rule}", rule.id)));
+                for rule in &rules {
+                    let hits = uses.get(&rule.id).map_or(0, |used| used.hits);
+                    output::line(&format!("{:>4}  {rule} (used {hits} times)", rule.id));
+                }
             }
         }
         RulesCommand::Export => {
-            for rule in all_rules(&mut engine)? {
+            for rule in all_rules(&mut engine)?.0 {
                 output::json(&rule)?;
             }
         }
@@ -68,6 +72,26 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
             }
             return settled(&mut engine, &Request::AddRule { effect, matches, expires });
         }
+        RulesCommand::From { row, effect } => {
+            return settled(&mut engine, &Request::RuleFromRow { seq: row, effect: effect.into() });
+        }
+        RulesCommand::Suggest { accept: Some(id), .. } => {
+            return settled(&mut engine, &Request::AcceptSuggestion { id });
+        }
+        RulesCommand::Suggest { accept: None, json } => {
+            let Reply::Suggestions { suggestions, questions } = engine.ask(&Request::Suggestions)? else {
+                return Err(unexpected());
+            };
+            if json {
+                output::json(&serde_json::json!({ "suggestions": suggestions, "questions": questions }))?;
+            } else if suggestions.is_empty() {
+                output::line("No rules are suggested: it takes a week, and the same answer three times.");
+            }
+            for s in suggestions.iter().filter(|_| !json) {
+                output::line(&format!("{}  {} (would have answered {} of {questions})", s.id, s.rule, s.questions));
+            }
+        }
+        RulesCommand::Restore { id } => return settled(&mut engine, &Request::RestoreRule { id }),
         RulesCommand::Remove { id } => return settled(&mut engine, &Request::RemoveRule { id }),
         RulesCommand::Import { file } => {
             for rule in rules_in(&file)? {
@@ -79,9 +103,12 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn all_rules(engine: &mut Engine) -> Result<Vec<Rule>, Failure> {
+/// How often a rule was used, by its number.
+type Uses = Vec<(i64, Use)>;
+
+fn all_rules(engine: &mut Engine) -> Result<(Vec<Rule>, Uses), Failure> {
     match engine.ask(&Request::Rules)? {
-        Reply::Rules { rules } => Ok(rules),
+        Reply::Rules { rules, uses } => Ok((rules, uses)),
         _ => Err(unexpected()),
     }
 }
@@ -155,6 +182,20 @@ fn changed(pin: &Pin) -> String {
     } else {
         format!("changed, waits to be accepted: {}", pin.changed.join(", "))
     }
+}
+
+/// For how long the log is kept.
+pub fn keep(days: Option<u32>, json: bool) -> Result<ExitCode, Failure> {
+    let Reply::Settings(settings) = Engine::running_or_started()?.ask(&Request::Settings { log_days: days })? else {
+        return Err(unexpected());
+    };
+    if json {
+        output::json(&settings)?;
+    } else {
+        let mib = settings.log_bytes.div_ceil(1 << 20);
+        output::line(&format!("The log is kept for {} days; it takes {mib} MiB now.", settings.log_days));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Ends an entry's servers.

@@ -1,7 +1,9 @@
 //! Commands from the CLI.
 
 mod answer;
+mod history;
 mod observing;
+mod rules;
 mod server;
 mod settings;
 
@@ -53,7 +55,7 @@ pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgo
 
 /// Why a request may not be made by this peer, if so. The attempt is recorded.
 async fn refusal(engine: &Rc<Engine>, peer: &Peer, request: &Request) -> Option<Reply> {
-    let action = weakens(request, engine.mode.get())?;
+    let action = weakens(request, engine.mode.get(), engine.log_days.get())?;
     let reason = engine.authority.objection(peer)?;
     let name = process::executable(peer.process.pid).and_then(|p| Some(p.file_name()?.to_string_lossy().into_owned()));
     let by = format!("{} ({})", name.unwrap_or_default(), peer.process.pid);
@@ -63,12 +65,18 @@ async fn refusal(engine: &Rc<Engine>, peer: &Peer, request: &Request) -> Option<
 }
 
 /// What a request does, in words, if it weakens protection.
-fn weakens(request: &Request, mode: firedoor_model::Mode) -> Option<String> {
+fn weakens(request: &Request, mode: firedoor_model::Mode, log_days: u32) -> Option<String> {
     use firedoor_model::Mode::{Balanced, Strict, Watch};
     match request {
         Request::Answer { id, choice: Choice::Allow, .. } => Some(format!("answering {id} with allow")),
         Request::AddRule { effect: Choice::Allow, .. } => Some("adding an allow rule".into()),
         Request::RemoveRule { id } => Some(format!("removing rule {id}")),
+        Request::RestoreRule { id } => Some(format!("putting rule {id} back")),
+        Request::RuleFromRow { seq, effect: Choice::Allow } => Some(format!("marking row {seq} as wrong")),
+        Request::AcceptSuggestion { .. } => Some("adding a suggested rule".into()),
+        Request::Settings { log_days: Some(days) } if *days < log_days => {
+            Some(format!("keeping the log for {days} days"))
+        }
         Request::AcceptPins { entry, .. } => Some(format!("accepting changed definitions of {entry}")),
         Request::AddGrants { entry, .. } => Some(format!("granting more to {entry}")),
         Request::Mode { set: Some(new) } => match (mode, new) {
@@ -87,6 +95,11 @@ fn weakens(request: &Request, mode: firedoor_model::Mode) -> Option<String> {
         | Request::Quit
         | Request::VerifyLog
         | Request::Rules
+        | Request::RuleFromRow { effect: Choice::Block, .. }
+        | Request::Suggestions
+        | Request::Page(_)
+        | Request::Counts { .. }
+        | Request::Settings { .. }
         | Request::Pins { .. }
         | Request::Grants { .. }
         | Request::Observe { .. }
@@ -107,9 +120,16 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::Pending => Ok(pending(engine)),
         Request::Answer { id, choice, duration } => answer::answer(engine, &id, choice, duration).await,
         Request::VerifyLog => settings::verify(engine).await,
-        Request::Rules => Ok(Reply::Rules { rules: engine.rules.borrow().clone() }),
-        Request::AddRule { effect, matches, expires } => settings::add_rule(engine, effect, matches, expires).await,
-        Request::RemoveRule { id } => settings::remove_rule(engine, id).await,
+        Request::Rules => rules::list(engine).await,
+        Request::AddRule { effect, matches, expires } => rules::add(engine, effect, matches, expires).await,
+        Request::RemoveRule { id } => rules::remove(engine, id).await,
+        Request::RestoreRule { id } => rules::restore(engine, id).await,
+        Request::RuleFromRow { seq, effect } => rules::from_row(engine, seq, effect).await,
+        Request::Suggestions => rules::suggestions(engine).await,
+        Request::AcceptSuggestion { id } => rules::accept(engine, id).await,
+        Request::Page(query) => history::page(engine, query).await,
+        Request::Counts { since, step } => history::counts(engine, since, step).await,
+        Request::Settings { log_days } => history::settings(engine, log_days).await,
         Request::Pins { entry } => settings::pins(engine, entry).await,
         Request::AcceptPins { entry, tool, seen } => settings::accept_pins(engine, entry, tool, seen).await,
         Request::Grants { entry } => settings::grants(engine, entry).await,
@@ -253,7 +273,7 @@ mod tests {
     #[test]
     fn what_weakens() {
         let check = |request: Request, mode: Mode, want: bool| {
-            assert_eq!(weakens(&request, mode).is_some(), want, "{request:?} in {mode}");
+            assert_eq!(weakens(&request, mode, 90).is_some(), want, "{request:?} in {mode}");
         };
         let to = |mode| Request::Mode { set: Some(mode) };
         check(to(Mode::Watch), Mode::Balanced, true);
@@ -271,5 +291,11 @@ mod tests {
         check(Request::Authorize { action: "restore".into() }, Mode::Watch, true);
         check(Request::Ignore { entry: "cursor/user/fs".parse().unwrap() }, Mode::Watch, true);
         check(Request::Status, Mode::Strict, false);
+        check(Request::RestoreRule { id: 1 }, Mode::Watch, true);
+        check(Request::RuleFromRow { seq: 1, effect: Choice::Allow }, Mode::Watch, true);
+        check(Request::RuleFromRow { seq: 1, effect: Choice::Block }, Mode::Watch, false);
+        for (days, want) in [(Some(30), true), (Some(90), false), (Some(365), false), (None, false)] {
+            check(Request::Settings { log_days: days }, Mode::Watch, want);
+        }
     }
 }

@@ -17,9 +17,9 @@ use firedoor_model::{
     audit::{Event, What},
     paths::Paths,
     question::Ref,
-    rule::Rule,
+    rule::{Rule, Use},
 };
-use firedoor_policy::{Desk, Event as DeskEvent, HeldId, Refusal, SessionId, refusal};
+use firedoor_policy::{Desk, Event as DeskEvent, HeldId, Reason, Refusal, SessionId, refusal};
 use tokio::sync::{Notify, watch};
 
 use crate::{
@@ -27,6 +27,7 @@ use crate::{
     authority::Authority,
     config::Config,
     egress::Egress,
+    managed::Managed,
     recorder::Recorder,
     session::{Session, connections::HeldConnection, held::HeldLine},
     watching::{self, Offers},
@@ -34,6 +35,9 @@ use crate::{
 
 /// Questions of agents that have died are looked for this often.
 const ROUND: Duration = Duration::from_secs(30);
+
+/// Uses of rules are written down this often.
+const USES: Duration = Duration::from_secs(60);
 
 /// Entries whose last start is remembered.
 const MAX_STARTS: usize = 512;
@@ -59,7 +63,18 @@ pub struct Engine {
     pub egress: Rc<Egress>,
     pub authority: Authority,
     pub desk: RefCell<Desk>,
+    /// Every rule in force, those of the administrator first.
     pub rules: RefCell<Vec<Rule>>,
+    /// Rules that the user removed in this run, and may put back.
+    pub removed: RefCell<Vec<Rule>>,
+    /// Uses of rules that are not written down yet.
+    uses: RefCell<BTreeMap<i64, Use>>,
+    /// What an administrator has settled.
+    pub managed: Managed,
+    /// For how many days audit rows are kept.
+    pub log_days: Cell<u32>,
+    /// That has changed.
+    pub retain: Notify,
     pub mode: Cell<Mode>,
     pub sessions: RefCell<BTreeMap<u64, Rc<Session>>>,
     pub agents: RefCell<HashMap<Process, Rc<Agent>>>,
@@ -91,6 +106,8 @@ pub struct Parts {
     pub seed: [u8; 32],
     pub rules: Vec<Rule>,
     pub mode: Mode,
+    pub managed: Managed,
+    pub log_days: Option<u32>,
     pub problems: Vec<String>,
 }
 
@@ -98,6 +115,7 @@ impl Engine {
     pub fn new(parts: Parts) -> Rc<Self> {
         Rc::new(Self {
             authority: Authority::new(&parts.paths),
+            log_days: Cell::new(parts.log_days.unwrap_or(parts.config.limits.log_days)),
             paths: parts.paths,
             config: parts.config,
             profiles: parts.profiles,
@@ -105,8 +123,12 @@ impl Engine {
             recorder: parts.recorder,
             egress: parts.egress,
             desk: RefCell::new(Desk::new(parts.seed)),
-            rules: RefCell::new(parts.rules),
-            mode: Cell::new(parts.mode),
+            rules: RefCell::new(parts.managed.rules.iter().cloned().chain(parts.rules).collect()),
+            removed: RefCell::default(),
+            uses: RefCell::default(),
+            mode: Cell::new(parts.managed.at_least(parts.mode)),
+            managed: parts.managed,
+            retain: Notify::new(),
             sessions: RefCell::default(),
             agents: RefCell::default(),
             starts: RefCell::default(),
@@ -277,12 +299,42 @@ impl Engine {
     /// Shortens the log to what the settings keep, now and once a day.
     pub async fn run_retention(self: Rc<Self>) {
         loop {
-            let keep = u64::from(self.config.limits.log_days) * 86_400_000;
+            let keep = u64::from(self.log_days.get()) * 86_400_000;
             let before = Millis(now().0.saturating_sub(keep));
             if let Err(e) = self.recorder.with(move |store| store.prune(before, None)).await {
                 self.problem(format!("the audit log cannot be shortened: {e}"));
             }
-            tokio::time::sleep(Duration::from_secs(86_400)).await;
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_secs(86_400)) => {}
+                () = self.retain.notified() => {}
+            }
+        }
+    }
+
+    /// Counts the use of the rule that settled a decision, if one did.
+    pub fn settled_by(&self, reason: &Reason) {
+        let Reason::Rule { id, .. } = reason else { return };
+        let mut uses = self.uses.borrow_mut();
+        let seen = uses.entry(*id).or_insert(Use { hits: 0, last: now() });
+        *seen = Use { hits: seen.hits.saturating_add(1), last: now() };
+    }
+
+    /// Writes down the uses of rules since the last time.
+    pub async fn write_uses(&self) {
+        let uses = self.uses.take();
+        if uses.is_empty() {
+            return;
+        }
+        if let Err(e) = self.recorder.with(move |store| store.count_uses(&uses)).await {
+            self.problem(format!("the uses of rules cannot be counted: {e}"));
+        }
+    }
+
+    /// Writes the uses of rules down now and then: not with every call.
+    pub async fn run_uses(self: Rc<Self>) {
+        loop {
+            tokio::time::sleep(USES).await;
+            self.write_uses().await;
         }
     }
 

@@ -15,11 +15,12 @@ mod egress;
 mod engine;
 mod io;
 mod launches;
+mod managed;
 mod recorder;
 mod session;
 mod watching;
 
-use std::{io::Error as IoError, os::fd::AsFd, rc::Rc, sync::Arc, time::Duration};
+use std::{io::Error as IoError, os::fd::AsFd, path::Path, rc::Rc, sync::Arc, time::Duration};
 
 use firedoor_clients::verify::Apart;
 use firedoor_ipc::{
@@ -45,6 +46,7 @@ use crate::{
     config::Config,
     egress::Egress,
     engine::{Engine, Parts},
+    managed::Managed,
     recorder::Recorder,
 };
 
@@ -66,6 +68,9 @@ pub enum EngineError {
     /// Something of the operating system.
     #[error("cannot {0}: {1}")]
     System(&'static str, #[source] IoError),
+    /// The administrator's policy.
+    #[error(transparent)]
+    Managed(#[from] managed::ManagedError),
     /// No random numbers.
     #[error("the system gives no random numbers: {0}")]
     Random(#[from] getrandom::Error),
@@ -107,7 +112,9 @@ async fn serve(
             aside.display()
         ));
     }
-    let (rules, mode) = (opened.store.rules()?, opened.store.mode()?);
+    let (rules, mode, log_days) = (opened.store.rules()?, opened.store.mode()?, opened.store.log_days()?);
+    // Root's, so that no program of the user's can write it.
+    let managed = Managed::load(Path::new(managed::FILE), 0, engine::now())?;
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)?;
     let recorder = Recorder::start(opened.store).map_err(system("start the database's thread"))?;
@@ -118,13 +125,15 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate()).map_err(system("wait for signals"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("wait for signals"))?;
 
-    let engine = Engine::new(Parts { paths, config, profiles, recorder, egress, seed, rules, mode, problems });
+    let parts = Parts { paths, config, profiles, recorder, egress, seed, rules, mode, managed, log_days, problems };
+    let engine = Engine::new(parts);
     for problem in engine.problems() {
         engine.recorder.record(engine.event(What::Failed { reason: problem }));
     }
     tokio::task::spawn_local(engine.clone().run_clocks());
     tokio::task::spawn_local(engine.clone().run_retention());
     tokio::task::spawn_local(watching::run(engine.clone(), protect));
+    tokio::task::spawn_local(engine.clone().run_uses());
     ready();
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
@@ -153,6 +162,7 @@ async fn serve(
     drop(listener);
     endpoint.hide();
     engine.say_off().await;
+    engine.write_uses().await;
     // Whatever waits is written. What cannot be written now is lost with us, and `Recorder::problem` has said so.
     let _ = engine.recorder.with(|_| Ok(())).await;
     Ok(())

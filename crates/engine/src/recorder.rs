@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    path::PathBuf,
     rc::Rc,
     sync::{
         Arc, Mutex, PoisonError,
@@ -17,7 +18,7 @@ use firedoor_model::{
     Untrusted,
     audit::{Event, What},
 };
-use firedoor_store::{MAX_EVENT, Store, StoreError, StoredEvent};
+use firedoor_store::{MAX_EVENT, ReadOnly, Store, StoreError, StoredEvent};
 use tokio::sync::{broadcast, oneshot};
 
 /// Ordinary rows wait at most this long.
@@ -37,6 +38,10 @@ type Job = Box<dyn FnOnce(&mut Store) + Send>;
 
 /// Writes the audit log and everything else that lasts.
 pub struct Recorder {
+    /// The database's file.
+    file: PathBuf,
+    /// A second connection for long reading, which must not keep rows from being written. Opened when it is first needed.
+    reader: Arc<Mutex<Option<Store<ReadOnly>>>>,
     jobs: mpsc::Sender<Job>,
     waiting: RefCell<Vec<Event>>,
     timer: Cell<bool>,
@@ -66,6 +71,7 @@ impl Recorder {
     /// Starts the thread.
     pub fn start(mut store: Store) -> std::io::Result<Rc<Self>> {
         let (jobs, queue) = mpsc::channel::<Job>();
+        let file = store.path().to_owned();
         thread::Builder::new().name("store".into()).spawn(move || {
             while let Ok(job) = queue.recv() {
                 job(&mut store);
@@ -73,7 +79,15 @@ impl Recorder {
         })?;
         let shared =
             Shared { rows: broadcast::Sender::new(FOLLOW), on_the_way: AtomicUsize::default(), kept: Mutex::default() };
-        Ok(Rc::new(Self { jobs, waiting: RefCell::default(), timer: Cell::new(false), shared: Arc::new(shared) }))
+        let reader = Arc::default();
+        Ok(Rc::new(Self {
+            file,
+            reader,
+            jobs,
+            waiting: RefCell::default(),
+            timer: Cell::new(false),
+            shared: Arc::new(shared),
+        }))
     }
 
     /// Does something with the store, after every row recorded so far.
@@ -90,6 +104,24 @@ impl Recorder {
             }))
             .map_err(|_| RecorderError::Thread)?;
         Ok(result.await.map_err(|_| RecorderError::Thread)??)
+    }
+
+    /// Reads, as it stands after every row recorded so far, without keeping anybody from writing meanwhile.
+    pub async fn read<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store<ReadOnly>) -> Result<R, StoreError> + Send + 'static,
+    ) -> Result<R, RecorderError> {
+        self.with(|_| Ok(())).await?;
+        let (reader, file) = (self.reader.clone(), self.file.clone());
+        let read = move || {
+            let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
+            let store = match reader.take() {
+                Some(store) => store,
+                None => Store::open_read_only(&file)?,
+            };
+            work(reader.insert(store))
+        };
+        Ok(tokio::task::spawn_blocking(read).await.map_err(|_| RecorderError::Thread)??)
     }
 
     /// Writes a row before anything else happens: for questions, blocks and answers.

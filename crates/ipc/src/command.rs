@@ -9,7 +9,7 @@ use firedoor_model::{
     notice::Noticed,
     observation::{Basis, Record},
     question::{Choice, Duration, Question, Ref},
-    rule::{Match, Rule},
+    rule::{Match, Rule, Use},
 };
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,40 @@ pub enum Request {
     RemoveRule {
         /// Its number.
         id: i64,
+    },
+    /// Put a rule back that was removed in this run of the engine.
+    RestoreRule {
+        /// The number that it had.
+        id: i64,
+    },
+    /// Add a rule about what a row of the log tells: its tool, and what was found. An allow rule says that this was
+    /// found by mistake, and weakens protection.
+    RuleFromRow {
+        /// The row's number.
+        seq: u64,
+        /// Allow or block.
+        effect: Choice,
+    },
+    /// Rules that would have answered earlier questions as the user did. Answered by [`Reply::Suggestions`].
+    Suggestions,
+    /// Add a rule that was suggested.
+    AcceptSuggestion {
+        /// Which.
+        id: firedoor_model::Digest,
+    },
+    /// Rows of the log, newest first, a bounded piece at a time. Answered by [`Reply::Page`].
+    Page(PageQuery),
+    /// Tool calls by server and time. Answered by [`Reply::Counts`].
+    Counts {
+        /// From this time on.
+        since: Millis,
+        /// Length of one span of time, in milliseconds.
+        step: u64,
+    },
+    /// Settings, with a new one or not. Answered by [`Reply::Settings`].
+    Settings {
+        /// For how many days the log is kept. Fewer weakens protection.
+        log_days: Option<u32>,
     },
     /// Pinned definitions. Answered by [`Reply::Pins`].
     Pins {
@@ -156,6 +190,20 @@ pub struct LogQuery {
     pub follow: bool,
 }
 
+/// Which piece of the log.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PageQuery {
+    /// Which rows.
+    pub filter: audit::Filter,
+    /// Below this number; the newest when absent.
+    pub before: Option<u64>,
+    /// Above this number.
+    pub after: u64,
+    /// At most so many.
+    pub limit: u32,
+}
+
 /// An answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
@@ -193,9 +241,33 @@ pub enum Reply {
     },
     /// See [`Request::Rules`].
     Rules {
-        /// In order of creation.
+        /// In order of creation, managed ones first.
         rules: Vec<Rule>,
+        /// How often each was used, by number.
+        #[serde(default)]
+        uses: Vec<(i64, Use)>,
     },
+    /// See [`Request::Suggestions`].
+    Suggestions {
+        /// The most useful first.
+        suggestions: Vec<Suggestion>,
+        /// Questions that were answered in the time looked at.
+        questions: u32,
+    },
+    /// See [`Request::Page`].
+    Page {
+        /// Newest first.
+        rows: Vec<Row>,
+        /// Where the next piece begins; absent at the log's beginning.
+        next: Option<u64>,
+    },
+    /// See [`Request::Counts`].
+    Counts {
+        /// By time.
+        counts: Vec<Count>,
+    },
+    /// See [`Request::Settings`].
+    Settings(Settings),
     /// See [`Request::Pins`].
     Pins {
         /// By entry and name.
@@ -215,6 +287,56 @@ pub enum Reply {
         /// The mode in force.
         mode: Mode,
     },
+}
+
+/// A rule that is suggested.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Suggestion {
+    /// What accepting it names.
+    pub id: firedoor_model::Digest,
+    /// The rule, with number 0.
+    pub rule: Rule,
+    /// Questions that it would have answered.
+    pub questions: u32,
+}
+
+/// Tool calls of one server in one span of time that went the same way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Count {
+    /// The beginning of the span.
+    pub at: Millis,
+    /// The server.
+    pub entry: EntryId,
+    /// Which way.
+    pub outcome: audit::Outcome,
+    /// How many.
+    pub calls: u64,
+}
+
+/// Settings, and what an administrator has settled.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    /// The mode in force.
+    pub mode: Mode,
+    /// For how many days the log is kept.
+    pub log_days: u32,
+    /// Size of the database, in bytes.
+    pub log_bytes: u64,
+    /// The oldest row that is kept.
+    pub oldest: Option<Millis>,
+    /// The administrator's file, if there is one.
+    pub managed: Option<Managed>,
+}
+
+/// What an administrator has settled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Managed {
+    /// The file.
+    pub file: PathBuf,
+    /// The mode is at least this strict.
+    pub mode: Option<Mode>,
+    /// Rules that it adds.
+    pub rules: usize,
 }
 
 /// What the engine is doing.

@@ -134,3 +134,161 @@ pub enum What {
         reason: String,
     },
 }
+
+/// What became of something, in few kinds: for filtering and for counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It passed, and nothing was found.
+    Allowed,
+    /// It passed, and what was found is on record.
+    Recorded,
+    /// The user was asked.
+    Asked,
+    /// It did not pass.
+    Blocked,
+    /// The user answered.
+    Answered,
+    /// A server came or went.
+    Server,
+    /// Definitions, settings, rules or grants changed.
+    Changed,
+    /// Something failed.
+    Failed,
+}
+
+impl What {
+    /// Its kind.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::Started { .. } | Self::Resumed | Self::Ended { .. } => Outcome::Server,
+            Self::Judged { verdict: Verdict::Block, .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
+                Outcome::Blocked
+            }
+            Self::Judged { verdict: Verdict::Ask, .. } => Outcome::Asked,
+            Self::Judged { findings, .. } if findings.is_empty() => Outcome::Allowed,
+            Self::Judged { .. } => Outcome::Recorded,
+            Self::Answered { .. } | Self::Withdrawn { .. } | Self::Expired { .. } => Outcome::Answered,
+            Self::Pinned { .. } | Self::Command { .. } | Self::Noticed(_) => Outcome::Changed,
+            Self::Denied { .. } => Outcome::Blocked,
+            Self::Noise { .. } | Self::Failed { .. } => Outcome::Failed,
+        }
+    }
+
+    /// Everything in it that a person may look for.
+    fn words(&self) -> Vec<&str> {
+        match self {
+            Self::Started { level: text, .. }
+            | Self::Ended { status: text }
+            | Self::Refused { reason: text }
+            | Self::Command { text }
+            | Self::Failed { reason: text } => vec![text],
+            Self::Denied { text, by, reason } => vec![text, by.raw(), reason],
+            Self::Judged { method, subject, reference, findings, .. } => {
+                let found = findings.iter().flat_map(|f| {
+                    let places = f.evidence.iter().map(|e| e.excerpt.raw());
+                    [f.detector.as_ref(), f.summary.as_str()].into_iter().chain(places)
+                });
+                let subject = subject.iter().map(Untrusted::raw);
+                let reference = reference.iter().map(|r| r.0.as_str());
+                std::iter::once(method.raw()).chain(subject).chain(reference).chain(found).collect()
+            }
+            Self::Answered { reference, .. }
+            | Self::Unanswered { reference }
+            | Self::Withdrawn { reference }
+            | Self::Expired { reference } => vec![&reference.0],
+            Self::Pinned { subject, changed } => {
+                std::iter::once(subject.raw()).chain(changed.iter().map(String::as_str)).collect()
+            }
+            Self::Noticed(notice) => {
+                [&notice.client, notice.path.raw()].into_iter().chain(notice.detail.iter().map(Untrusted::raw)).collect()
+            }
+            Self::Resumed | Self::Noise { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Which events. Everything that is given must be so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Filter {
+    /// About a server of this name, in any client.
+    pub server: Option<String>,
+    /// About a server of this client, by the client's id.
+    pub client: Option<String>,
+    /// Of this client process.
+    pub process: Option<u32>,
+    /// That went this way.
+    pub outcome: Option<Outcome>,
+    /// In which this text stands, in any case.
+    pub text: Option<String>,
+    /// At this time or later.
+    pub since: Option<Millis>,
+    /// Before this time.
+    pub until: Option<Millis>,
+}
+
+impl Filter {
+    /// Whether an event passes.
+    pub fn passes(&self, event: &Event) -> bool {
+        let Self { server, client, process, outcome, text, since, until } = self;
+        let entry = event.entry.as_ref();
+        server.as_ref().is_none_or(|s| entry.is_some_and(|e| e.server() == s))
+            && client.as_ref().is_none_or(|c| entry.is_some_and(|e| e.client() == c))
+            && process.is_none_or(|pid| event.client.as_ref().is_some_and(|c| c.pid == pid))
+            && outcome.is_none_or(|o| event.what.outcome() == o)
+            && since.is_none_or(|t| event.at >= t)
+            && until.is_none_or(|t| event.at < t)
+            && text.as_ref().is_none_or(|t| mentions(event, t))
+    }
+}
+
+fn mentions(event: &Event, text: &str) -> bool {
+    let wanted = text.to_lowercase();
+    let has = |of: &str| of.to_lowercase().contains(&wanted);
+    event.entry.as_ref().is_some_and(|e| has(e.server()) || has(e.client()))
+        || event.client.as_ref().is_some_and(|c| has(c.name().raw()))
+        || event.what.words().into_iter().any(has)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters() {
+        let event = Event {
+            at: Millis(100),
+            entry: "cursor/user/Files".parse().ok(),
+            session: None,
+            client: Some(ClientProcess {
+                pid: 7,
+                executable: "/usr/bin/node".into(),
+                script: None,
+                ancestry: Vec::new(),
+            }),
+            what: What::Judged {
+                method: "tools/call".into(),
+                subject: Some("read_file".into()),
+                verdict: Verdict::Block,
+                reference: Some(Ref("7F3A".into())),
+                findings: Vec::new(),
+            },
+        };
+        let check = |filter: Filter, want: bool| assert_eq!(filter.passes(&event), want, "{filter:?}");
+        let none = Filter::default;
+        check(none(), true);
+        check(Filter { server: Some("Files".into()), ..none() }, true);
+        check(Filter { server: Some("files".into()), ..none() }, false);
+        check(Filter { client: Some("cursor".into()), process: Some(7), ..none() }, true);
+        check(Filter { process: Some(8), ..none() }, false);
+        check(Filter { outcome: Some(Outcome::Blocked), ..none() }, true);
+        check(Filter { outcome: Some(Outcome::Allowed), ..none() }, false);
+        for (text, want) in [("READ_", true), ("7f3a", true), ("files", true), ("node (7)", true), ("write", false)] {
+            check(Filter { text: Some(text.into()), ..none() }, want);
+        }
+        check(Filter { since: Some(Millis(100)), until: Some(Millis(101)), ..none() }, true);
+        check(Filter { since: Some(Millis(101)), ..none() }, false);
+        check(Filter { until: Some(Millis(100)), ..none() }, false);
+    }
+}

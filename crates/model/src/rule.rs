@@ -14,6 +14,10 @@ pub enum Origin {
     User,
     /// An answer with `--for always`.
     Answer,
+    /// A row of the log: what was found there was marked as wrong, or is to be blocked from now on.
+    Log,
+    /// Proposed from what the user had answered, and accepted.
+    Suggestion,
     /// An administrator's file.
     Managed,
 }
@@ -61,6 +65,15 @@ pub struct Rule {
     /// When it ends, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Millis>,
+}
+
+/// How often a rule settled something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Use {
+    /// How often.
+    pub hits: u64,
+    /// When last.
+    pub last: Millis,
 }
 
 /// A rule that has no row yet: what an answer or a command asks the store to keep.

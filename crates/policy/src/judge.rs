@@ -21,7 +21,7 @@ use crate::{
 /// 5. the findings that are left, by mode.
 ///
 /// 1 and 2 hold in every mode. An answer was given on what could be asked about, so what it allows (a rule of origin
-/// Answer, a session rule) silences no finding that blocks by itself; a rule that somebody wrote does.
+/// Answer or Suggestion, a session rule) silences no finding that blocks by itself; a rule that somebody wrote does.
 pub fn judge(input: &Input<'_>, session: &SessionRules) -> Decision {
     let Input { findings, subject, now, .. } = *input;
     if let Some(rule) = blocking_rule(input.rules, subject, findings, now) {
@@ -118,7 +118,7 @@ fn allowing(input: &Input<'_>, session: &SessionRules, demand: Verdict, finding:
     let answers_count = demand != Verdict::Block;
     let rule = input.rules.iter().find(|rule| {
         rule.effect == Choice::Allow
-            && (answers_count || rule.origin != Origin::Answer)
+            && (answers_count || !matches!(rule.origin, Origin::Answer | Origin::Suggestion))
             && in_force(rule, input.now)
             && covers(&rule.matches, input.subject)
             // A rule about calls is no grant: one that opens the network says so.

@@ -15,6 +15,7 @@ mod judge;
 mod refs;
 mod refusal;
 mod session;
+mod suggest;
 mod thresholds;
 
 pub use call::call_digest;
@@ -27,4 +28,5 @@ pub use judge::{judge, verdict_for_record};
 pub use refs::Refs;
 pub use refusal::{Refusal, as_error, as_tool_result, refusal};
 pub use session::{Intent, Permit, SessionId, SessionRules};
+pub use suggest::{Bindings, LEARNING_MS, Suggestion, suggest};
 pub use thresholds::{HOST, Threshold, threshold};

@@ -8,11 +8,13 @@ mod error;
 mod files;
 mod grants;
 mod observations;
+mod page;
 mod pins;
 mod row;
 mod rules;
 mod schema;
 mod settings;
+mod uses;
 mod verify;
 
 use std::{
@@ -28,8 +30,10 @@ pub use audit::{MAX_EVENT, MAX_EVENTS, Query, StoredEvent};
 pub use error::StoreError;
 pub use grants::EntryGrants;
 pub use observations::Observation;
+pub use page::{Count, Page};
 pub use pins::{Accepted, Definition, Observed, Pin, PinKey, PinKind, PinState};
 pub use rules::MAX_RULES;
+pub use settings::{MAX_LOG_DAYS, MIN_LOG_DAYS};
 pub use verify::{Bad, Head, Verified, Why};
 
 /// Reading and writing, as the one engine of this user. Holds the lock until it is dropped.

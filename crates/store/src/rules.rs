@@ -48,8 +48,9 @@ impl Store {
     pub fn remove_rule(&mut self, id: i64) -> Result<bool, StoreError> {
         const DOING: &str = "remove a rule";
         self.write(DOING, |tx, path| {
-            let removed = tx.execute("DELETE FROM rule WHERE id = ?1", [id]);
-            removed.map(|n| n > 0).map_err(|e| StoreError::sqlite(path, DOING, e))
+            let failed = |e| StoreError::sqlite(path, DOING, e);
+            tx.execute("DELETE FROM rule_use WHERE rule = ?1", [id]).map_err(failed)?;
+            tx.execute("DELETE FROM rule WHERE id = ?1", [id]).map(|n| n > 0).map_err(failed)
         })
     }
 }

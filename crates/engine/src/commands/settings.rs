@@ -1,14 +1,9 @@
-//! Rules, pins, grants, the mode, and the check of the log.
+//! Pins, grants, the mode, and the check of the log.
 
 use std::rc::Rc;
 
 use firedoor_ipc::command::{self, Reply};
-use firedoor_model::{
-    Digest, EntryId, Millis, Mode, Untrusted,
-    audit::What,
-    question::Choice,
-    rule::{Draft, Match, Origin},
-};
+use firedoor_model::{Digest, EntryId, Mode, Untrusted, audit::What};
 use firedoor_store::{Accepted, EntryGrants, PinKind, PinState};
 
 use crate::engine::Engine;
@@ -28,26 +23,6 @@ pub(super) async fn note(engine: &Rc<Engine>, entry: Option<&EntryId>, what: Str
 pub async fn verify(engine: &Rc<Engine>) -> Outcome {
     let verified = engine.recorder.with(|store| store.verify()).await.map_err(text)?;
     Ok(Reply::Verified { rows: verified.rows, bad: verified.first_bad.map(|bad| (bad.seq, bad.why.to_string())) })
-}
-
-pub async fn add_rule(engine: &Rc<Engine>, effect: Choice, matches: Match, expires: Option<Millis>) -> Outcome {
-    let draft = Draft { effect, matches, origin: Origin::User, created: engine.now(), expires };
-    note(engine, draft.matches.entry.as_ref(), format!("rule added: {}", draft.clone().numbered(0))).await?;
-    let rule = engine.recorder.with(move |store| store.add_rule(&draft)).await.map_err(text)?;
-    engine.rules.borrow_mut().push(rule.clone());
-    Ok(Reply::Done { text: format!("rule {}: {rule}", rule.id) })
-}
-
-pub async fn remove_rule(engine: &Rc<Engine>, id: i64) -> Outcome {
-    let rule = engine.rules.borrow().iter().find(|r| r.id == id).cloned();
-    let rule = rule.ok_or_else(|| format!("there is no rule {id}: list them with `firedoor rules list`"))?;
-    if rule.origin == Origin::Managed {
-        return Err(format!("rule {id} was set by an administrator and cannot be removed"));
-    }
-    note(engine, rule.matches.entry.as_ref(), format!("rule removed: {rule}")).await?;
-    engine.recorder.with(move |store| store.remove_rule(id)).await.map_err(text)?;
-    engine.rules.borrow_mut().retain(|r| r.id != id);
-    Ok(Reply::Done { text: format!("removed rule {id}: {rule}") })
 }
 
 pub async fn pins(engine: &Rc<Engine>, entry: Option<EntryId>) -> Outcome {
@@ -163,6 +138,10 @@ pub async fn ignore(engine: &Rc<Engine>, entry: EntryId) -> Outcome {
 
 pub async fn mode(engine: &Rc<Engine>, set: Option<Mode>) -> Outcome {
     if let Some(mode) = set {
+        if engine.managed.at_least(mode) != mode {
+            let floor = engine.managed.at_least(mode);
+            return Err(format!("an administrator asks for mode {floor} at least"));
+        }
         note(engine, None, format!("mode {mode}")).await?;
         engine.recorder.with(move |store| store.set_mode(mode)).await.map_err(text)?;
         engine.mode.set(mode);

@@ -87,6 +87,7 @@ impl Session {
             };
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };
+        engine.settled_by(&reason);
         let judged = |verdict, reference: Ref, findings| {
             let (method, subject, reference) = (Untrusted::new(METHOD), Some(on_record.clone()), Some(reference));
             self.event(engine.now(), What::Judged { method, subject, verdict, reference, findings })

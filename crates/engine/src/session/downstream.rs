@@ -223,6 +223,7 @@ impl Session {
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };
         // A result is never held: what asks about a call only records a result.
+        engine.settled_by(&decision.reason);
         let withheld = decision.verdict == Verdict::Block;
         let reference = withheld.then(|| engine.reference());
         let what = audit::What::Judged {

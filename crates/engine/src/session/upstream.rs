@@ -378,6 +378,7 @@ impl Session {
             };
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };
+        engine.settled_by(&reason);
         let judged = |verdict, reference, findings| {
             let subject = (!subject.is_empty()).then(|| recordable(engine, subject));
             let method = Untrusted::new(method);

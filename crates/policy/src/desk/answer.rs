@@ -187,7 +187,9 @@ impl Desk {
         if let Some(rule) = blocking_rule(standing.rules, &open.subject, &open.question.findings, standing.now) {
             return Err(match rule.origin {
                 Origin::Managed => AnswerError::Managed { rule: rule.id },
-                Origin::User | Origin::Answer => AnswerError::BlockedByRule { rule: rule.id },
+                Origin::User | Origin::Answer | Origin::Log | Origin::Suggestion => {
+                    AnswerError::BlockedByRule { rule: rule.id }
+                }
             });
         }
         if let Some(denial) = self.rules_of(open.session).denial(&open.subject, &open.question.findings) {
