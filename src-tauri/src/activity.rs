@@ -1,70 +1,61 @@
-//! The latest rows of the audit log, read from the engine's stream.
+//! The audit log as the app needs it: what is new is heard as it is written, everything else is asked for in pieces.
 
 use std::{
-    collections::VecDeque,
     thread,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use firedoor_ipc::command::{LogQuery, Reply, Request};
-use firedoor_model::Millis;
+use firedoor_ipc::command::{LogQuery, PageQuery, Reply, Request};
+use firedoor_model::{
+    Millis,
+    audit::{Filter, Outcome},
+};
 
 use crate::{
     known::{Known, lock},
     link::{Link, LinkError, Retries},
-    view::{ActivityView, Offer, RowView},
+    view::{Offer, RowView},
 };
 
-/// Rows kept. The rest is in the log.
-const KEPT: usize = 2000;
-/// Rows given at once.
-const PAGE: usize = 500;
-/// How far back the list begins.
+/// How far back the last block is looked for.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// News are told at most this often.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// The latest rows, oldest first.
+/// What is kept of the log.
 #[derive(Debug, Default)]
 pub struct Activity {
-    rows: VecDeque<RowView>,
-    cut: bool,
+    newest: Option<(u64, Millis)>,
     block: Option<RowView>,
 }
 
 impl Activity {
-    fn push(&mut self, row: RowView) {
+    /// Takes a row in; false when it came before.
+    fn take(&mut self, row: RowView) -> bool {
         // After a reconnection the stream begins a little earlier.
-        if self.rows.back().is_some_and(|last| last.seq >= row.seq) {
-            return;
+        if self.newest.is_some_and(|(seq, _)| seq >= row.seq) {
+            return false;
         }
-        if self.rows.len() == KEPT {
-            self.rows.pop_front();
-            self.cut = true;
-        }
+        self.newest = Some((row.seq, Millis(row.at)));
         if row.blocked() {
-            self.block = Some(row.clone());
+            self.block = Some(row);
         }
-        self.rows.push_back(row);
-    }
-
-    /// Rows after that number; the newest page of them.
-    pub fn after(&self, seq: u64) -> ActivityView {
-        let from = self.rows.partition_point(|row| row.seq <= seq);
-        let count = self.rows.len() - from;
-        let rows = self.rows.iter().skip(from.max(self.rows.len().saturating_sub(PAGE))).cloned().collect();
-        ActivityView { rows, cut: self.cut || count > PAGE }
-    }
-
-    /// The folder that a row offers to grant.
-    pub fn offer(&self, seq: u64) -> Option<Offer> {
-        let at = self.rows.binary_search_by_key(&seq, |row| row.seq).ok()?;
-        self.rows.get(at)?.offer.clone()
+        true
     }
 
     /// The newest refused call.
     pub fn last_block(&self) -> Option<&RowView> {
         self.block.as_ref()
+    }
+}
+
+/// The folder that a row of the log offers to grant.
+pub fn offer(known: &Known, seq: u64) -> Result<Option<Offer>, LinkError> {
+    let query =
+        PageQuery { before: seq.checked_add(1), after: seq.saturating_sub(1), limit: 1, ..PageQuery::default() };
+    match Link::ask(&known.paths, &Request::Page(query))? {
+        Reply::Page { rows, .. } => Ok(rows.first().and_then(|row| RowView::new(row, &known.clients).offer)),
+        _ => Err(LinkError::Unexpected),
     }
 }
 
@@ -79,17 +70,36 @@ pub fn run(known: &Known, tell: impl Fn()) {
     }
 }
 
+/// The newest row of the last day that says that a call was blocked.
+fn look_back(known: &Known) -> Result<(), LinkError> {
+    let since = Some(Millis(now().saturating_sub(DAY_MS)));
+    let filter = Filter { outcome: Some(Outcome::Blocked), since, ..Filter::default() };
+    let query = PageQuery { filter, limit: 20, ..PageQuery::default() };
+    let Reply::Page { rows, .. } = Link::ask(&known.paths, &Request::Page(query))? else {
+        return Err(LinkError::Unexpected);
+    };
+    let mut blocks = rows.iter().map(|row| RowView::new(row, &known.clients));
+    lock(&known.activity).block = blocks.find(RowView::blocked);
+    Ok(())
+}
+
 fn follow(known: &Known, tell: &impl Fn()) -> Result<(), LinkError> {
+    let newest = lock(&known.activity).newest;
+    if newest.is_none() {
+        look_back(known)?;
+    }
+    let since = newest.map_or(Millis(now()), |(_, at)| at);
     let mut link = Link::open(&known.paths)?;
-    let since = lock(&known.activity).rows.back().map_or(Millis(now().saturating_sub(DAY_MS)), |row| Millis(row.at));
     link.send(&Request::Log(LogQuery { server: None, since: Some(since), follow: true }))?;
+    tell();
     let mut untold: Option<Instant> = None;
     loop {
         let wait = untold.map(|since| PAUSE.saturating_sub(since.elapsed()));
         match link.next(wait)? {
             Some(Reply::Event(row)) => {
-                lock(&known.activity).push(RowView::new(&row, &known.clients));
-                untold.get_or_insert_with(Instant::now);
+                if lock(&known.activity).take(RowView::new(&row, &known.clients)) {
+                    untold.get_or_insert_with(Instant::now);
+                }
             }
             Some(Reply::Done { .. }) => return Ok(()),
             Some(_) => return Err(LinkError::Unexpected),
@@ -131,24 +141,16 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_rows_are_kept_once_each() {
+    fn rows_come_once_and_the_last_block_stays() {
         let clients = Clients::load().unwrap();
         let mut activity = Activity::default();
-        for seq in [1, 2, 2, 1, 3] {
-            activity.push(row(&clients, seq, Verdict::Allow));
+        let mut take = |seq, verdict| activity.take(row(&clients, seq, verdict));
+        let taken =
+            [take(1, Verdict::Allow), take(5, Verdict::Block), take(5, Verdict::Block), take(2, Verdict::Block)];
+        assert_eq!(taken, [true, true, false, false]);
+        for seq in 6..5000 {
+            take(seq, Verdict::Ask);
         }
-        let seqs = |view: ActivityView| view.rows.iter().map(|r| r.seq).collect::<Vec<_>>();
-        assert_eq!(seqs(activity.after(0)), [1, 2, 3]);
-        assert_eq!(seqs(activity.after(2)), [3]);
-        assert_eq!(seqs(activity.after(9)), [0; 0]);
-        assert!(!activity.after(0).cut && activity.last_block().is_none());
-        for seq in 4..=KEPT as u64 + 4 {
-            activity.push(row(&clients, seq, if seq == 5 { Verdict::Block } else { Verdict::Ask }));
-        }
-        let page = activity.after(0);
-        assert!(page.cut && page.rows.len() == PAGE);
-        assert_eq!(page.rows.last().map(|r| r.seq), Some(KEPT as u64 + 4));
-        // Also after its row has left the list.
         assert_eq!(activity.last_block().map(|r| r.seq), Some(5));
     }
 }

@@ -10,9 +10,11 @@ use crate::{
     changes::ChangeError,
     known::{Known, lock},
     link::Link,
+    settings::NewRule,
     view::{
-        ActionView, ActivityView, ChoiceView, DurationView, FoundClientView, GrantKind, GrantView, OverviewView,
-        PlanView, ProgressView, QuestionView, ServerView, WholeArgumentsView,
+        AboutView, ActionView, ActivityView, ChoiceView, CountsView, DurationView, ExportView, FoundClientView,
+        GrantKind, GrantView, ModeView, OverviewView, PlanView, ProgressView, QuestionView, RowsQuery, RulesView,
+        ServerView, SettingsView, VerifiedView, WholeArgumentsView,
     },
     windows,
 };
@@ -123,16 +125,88 @@ pub fn carry_out(app: AppHandle, nonce: &str, files: Vec<u32>, progress: Channel
     done.map_err(|e: ChangeError| e.to_string())
 }
 
-/// Rows of the log after that number.
+/// A piece of the log.
 #[tauri::command(async)]
-pub fn activity(known: State<'_, Known>, after: u64) -> ActivityView {
-    lock(&known.activity).after(after)
+pub fn log(known: State<'_, Known>, query: RowsQuery) -> Told<ActivityView> {
+    known.log(query).map_err(told)
+}
+
+/// Tool calls of the last days.
+#[tauri::command(async)]
+pub fn counts(known: State<'_, Known>, days: u32) -> Told<CountsView> {
+    known.counts(days).map_err(told)
+}
+
+/// Rules, and what could become one.
+#[tauri::command(async)]
+pub fn rules(known: State<'_, Known>) -> Told<RulesView> {
+    known.rules().map_err(told)
+}
+
+/// Adds a rule.
+#[tauri::command(async)]
+pub fn add_rule(known: State<'_, Known>, rule: NewRule) -> Told<String> {
+    known.add_rule(rule).map_err(told)
+}
+
+/// Removes a rule.
+#[tauri::command(async)]
+pub fn remove_rule(known: State<'_, Known>, id: i64) -> Told<String> {
+    Link::settle(&known.paths, &Request::RemoveRule { id }).map_err(told)
+}
+
+/// Puts a removed rule back.
+#[tauri::command(async)]
+pub fn restore_rule(known: State<'_, Known>, id: i64) -> Told<String> {
+    Link::settle(&known.paths, &Request::RestoreRule { id }).map_err(told)
+}
+
+/// Makes a rule of a row: allow marks what was found there as wrong, block blocks the tool.
+#[tauri::command(async)]
+pub fn rule_from_row(known: State<'_, Known>, seq: u64, effect: ChoiceView) -> Told<String> {
+    Link::settle(&known.paths, &Request::RuleFromRow { seq, effect: effect.into() }).map_err(told)
+}
+
+/// Adds a rule that was suggested.
+#[tauri::command(async)]
+pub fn accept_suggestion(known: State<'_, Known>, id: &str) -> Told<String> {
+    known.accept_suggestion(id).map_err(told)
+}
+
+/// Settings, one of them perhaps new.
+#[tauri::command(async)]
+pub fn settings(known: State<'_, Known>, log_days: Option<u32>) -> Told<SettingsView> {
+    known.settings(log_days).map_err(told)
+}
+
+/// Another mode.
+#[tauri::command(async)]
+pub fn set_mode(known: State<'_, Known>, mode: ModeView) -> Told<()> {
+    known.set_mode(mode).map_err(told)
+}
+
+/// Checks the log.
+#[tauri::command(async)]
+pub fn verify_log(known: State<'_, Known>) -> Told<VerifiedView> {
+    known.verify_log().map_err(told)
+}
+
+/// Writes the log or the rules to a file of the user's. Returns where.
+#[tauri::command(async)]
+pub fn export(known: State<'_, Known>, what: ExportView) -> Told<String> {
+    known.export(what).map(|file| crate::settings::shown(&file, &known)).map_err(told)
+}
+
+/// Version and licences.
+#[tauri::command(async)]
+pub fn about() -> AboutView {
+    crate::settings::about()
 }
 
 /// Grants the folder that a row of the log offers. The page names the row only; what it opens is what the engine found.
 #[tauri::command(async)]
 pub fn allow_folder(known: State<'_, Known>, seq: u64, write: bool) -> Told<String> {
-    let offer = lock(&known.activity).offer(seq).ok_or(NO_OFFER)?;
+    let offer = crate::activity::offer(&known, seq).map_err(told)?.ok_or(NO_OFFER)?;
     let said = Link::settle(&known.paths, &offer.grant(write)).map_err(told)?;
     Ok(format!("{said}: restart its client"))
 }
@@ -140,7 +214,7 @@ pub fn allow_folder(known: State<'_, Known>, seq: u64, write: bool) -> Told<Stri
 /// Takes that grant back.
 #[tauri::command(async)]
 pub fn close_folder(known: State<'_, Known>, seq: u64) -> Told<String> {
-    let offer = lock(&known.activity).offer(seq).ok_or(NO_OFFER)?;
+    let offer = crate::activity::offer(&known, seq).map_err(told)?.ok_or(NO_OFFER)?;
     Link::settle(&known.paths, &offer.take_back()).map_err(told)
 }
 

@@ -15,6 +15,7 @@ mod known;
 mod link;
 mod notice;
 mod servers;
+mod settings;
 mod single;
 mod ticket;
 mod tray;

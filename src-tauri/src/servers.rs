@@ -1,6 +1,6 @@
 //! What the window may ask about one server, and change of it.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use firedoor_ipc::command::{EntryGrants, Pin, Reply, Request, Status};
 use firedoor_launch::propose;
@@ -12,7 +12,7 @@ use firedoor_model::{
 use crate::{
     known::{Engine, Known, lock},
     link::{Link, LinkError},
-    view::{GrantKind, GrantView, ServerParts, ServerView, granted, shown_entry},
+    view::{GrantKind, GrantView, ServerParts, ServerView, granted, shown_entry, shown_name},
 };
 
 /// Longest text that is taken from the window.
@@ -36,6 +36,9 @@ pub enum ServerError {
     /// What was typed is no host.
     #[error(transparent)]
     Host(#[from] firedoor_model::network::HostError),
+    /// A rule that would switch everything off.
+    #[error("say what to allow: a server, a tool or a detector. To be asked about nothing for a while, use mode Watch")]
+    Everything,
     /// Nothing was typed, or far too much.
     #[error("write what is to be granted, in at most {MOST} characters")]
     Text,
@@ -43,20 +46,28 @@ pub enum ServerError {
 
 impl Known {
     /// The entry that is shown so. An entry is named in the window by its visible form, which two entries could share.
-    fn entry(&self, shown: &str) -> Result<EntryId, ServerError> {
-        let scan = self.clients.scan(&self.env());
-        let found = scan.clients.iter().flat_map(|c| &c.files).flat_map(|f| &f.entries).map(|e| e.id.clone());
-        let running = match &lock(&self.heard).engine {
-            Engine::Up(Status { sessions, .. }) => sessions.iter().map(|s| s.entry.clone()).collect(),
-            Engine::Starting | Engine::Down(_) => Vec::new(),
-        };
-        let mut meant: Vec<EntryId> = found.chain(running).filter(|id| shown_entry(id) == shown).collect();
-        meant.sort();
-        meant.dedup();
+    pub(crate) fn entry(&self, shown: &str) -> Result<EntryId, ServerError> {
+        let meant: Vec<_> = self.entries().into_iter().filter(|id| shown_entry(id) == shown).collect();
         match <[EntryId; 1]>::try_from(meant) {
             Ok([entry]) => Ok(entry),
             Err(_) => Err(ServerError::Unknown),
         }
+    }
+
+    /// The name of the server that is shown so, if one is.
+    pub(crate) fn server_name(&self, shown: &str) -> Option<String> {
+        self.entries().iter().find(|id| shown_name(id.server()) == shown).map(|id| id.server().to_owned())
+    }
+
+    /// Entries that are configured or run.
+    fn entries(&self) -> BTreeSet<EntryId> {
+        let scan = self.clients.scan(&self.env());
+        let found = scan.clients.iter().flat_map(|c| &c.files).flat_map(|f| &f.entries).map(|e| e.id.clone());
+        let running: Vec<_> = match &lock(&self.heard).engine {
+            Engine::Up(Status { sessions, .. }) => sessions.iter().map(|s| s.entry.clone()).collect(),
+            Engine::Starting | Engine::Down(_) => Vec::new(),
+        };
+        found.chain(running).collect()
     }
 
     /// Everything about one server.
@@ -131,7 +142,7 @@ impl Known {
         Ok(Link::settle(&self.paths, &Request::Stop { entry })?)
     }
 
-    fn ask(&self, request: &Request) -> Result<Reply, LinkError> {
+    pub(crate) fn ask(&self, request: &Request) -> Result<Reply, LinkError> {
         Link::ask(&self.paths, request)
     }
 

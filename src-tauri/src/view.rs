@@ -7,14 +7,18 @@ mod changes;
 mod finding;
 mod overview;
 mod question;
+mod rules;
 mod server;
+mod settings;
 
-pub use activity::{ActivityView, Offer, RowView};
+pub use activity::{ActivityView, CountsView, Offer, RowView, RowsQuery};
 pub use changes::{ActionView, CheckedView, FileDoneView, PlanView, ProgressView};
 pub use finding::FindingView;
 pub use overview::{FoundClientView, OverviewView};
 pub use question::{ChoiceView, DurationView, QuestionView, WholeArgumentsView};
+pub use rules::RulesView;
 pub use server::{GrantKind, GrantView, Parts as ServerParts, ServerView, granted};
+pub use settings::{AboutView, ExportView, ModeView, SettingsView, VerifiedView};
 
 use std::path::Path;
 
@@ -35,7 +39,7 @@ fn sentence(text: &str) -> String {
 }
 
 /// A path, with the user's home written as people write it.
-fn path(path: &Path, home: &Path) -> String {
+pub fn path(path: &Path, home: &Path) -> String {
     match path.strip_prefix(home) {
         Ok(below) => sentence(&format!("~/{}", below.display())),
         Err(_) => sentence(&path.display().to_string()),
@@ -51,6 +55,11 @@ fn app_name(clients: &Clients, entry: &EntryId) -> String {
 /// An entry's id, as the window names it.
 pub fn shown_entry(entry: &EntryId) -> String {
     sentence(&entry.to_string())
+}
+
+/// A server's name, as the window names it.
+pub fn shown_name(server: &str) -> String {
+    name(server)
 }
 
 /// Text with line breaks kept as such and everything else that hides made visible.

@@ -1,16 +1,18 @@
 // Written from src-tauri/src/view by its test `bindings`. Do not edit.
 
+export type AboutView = { version: string, parts: Array<PartView>, };
+
 export type ActionView = "protect" | "restore";
 
 export type ActivityView = { 
 /**
- * Oldest first.
+ * Newest first.
  */
 rows: Array<RowView>, 
 /**
- * Whether older rows of the last day were left out.
+ * Where the next, older piece begins; absent at the log's beginning.
  */
-cut: boolean, };
+next: number | null, };
 
 export type ArgumentView = { 
 /**
@@ -41,6 +43,14 @@ tools: number | null, reason: string | null, };
 export type ChoiceView = "allow" | "block";
 
 export type ConfidenceView = "possible" | "likely" | "certain";
+
+export type CountView = { at: number, app: string, server: string, outcome: OutcomeView, calls: number, };
+
+export type CountsView = { since: number, 
+/**
+ * Length of one span, in milliseconds.
+ */
+step: number, counts: Array<CountView>, };
 
 export type DurationView = "once" | "session" | "always";
 
@@ -83,6 +93,8 @@ transform: string | null,
  * How long ago the source was seen, in seconds.
  */
 age_s: number | null, };
+
+export type ExportView = "log" | "rules";
 
 export type FieldView = { name: string, 
 /**
@@ -150,11 +162,29 @@ export type LimitKind = "memory" | "processes" | "files" | "file_size" | "cpu";
 
 export type LimitView = { what: LimitKind, most: string, };
 
+export type ManagedView = { file: string, mode: ModeView | null, rules: number, };
+
+export type ModeView = "watch" | "balanced" | "strict";
+
+export type NewRule = { effect: ChoiceView, 
+/**
+ * As it is shown.
+ */
+entry: string | null, tool: string | null, detector: string | null, 
+/**
+ * For so many days.
+ */
+days: number | null, };
+
 export type ObservationView = { at: number, running: boolean, read: number, written: number, started: number, connected: Array<string>, refused: Array<string>, 
 /**
  * The file's name, without its ending.
  */
 name: string, profile: string, warnings: Array<string>, };
+
+export type OriginView = "user" | "answer" | "log" | "suggestion" | "managed";
+
+export type OutcomeView = "allowed" | "recorded" | "asked" | "blocked" | "answered" | "server" | "changed" | "failed";
 
 export type OverviewView = { 
 /**
@@ -169,6 +199,12 @@ questions: Array<SummaryView>,
  * The last call that was refused.
  */
 last_block: RowView | null, };
+
+export type PartView = { name: string, version: string, 
+/**
+ * An SPDX expression.
+ */
+licence: string, };
 
 export type PinView = { 
 /**
@@ -310,6 +346,14 @@ server: string | null,
  */
 process: string | null, 
 /**
+ * Its number.
+ */
+pid: number | null, 
+/**
+ * The client's id.
+ */
+client: string | null, 
+/**
  * What happened.
  */
 what: WhatView, 
@@ -317,6 +361,52 @@ what: WhatView,
  * The folder that could be granted so that what was refused works.
  */
 folder: string | null, };
+
+export type RowsQuery = { 
+/**
+ * Below this number.
+ */
+before?: number, 
+/**
+ * Above this number.
+ */
+after?: number, 
+/**
+ * The server's name, as it is shown.
+ */
+server?: string, 
+/**
+ * The client's id.
+ */
+client?: string, 
+/**
+ * The client's process.
+ */
+process?: number, outcome?: OutcomeView, text?: string, since?: number, until?: number, };
+
+export type RuleView = { id: number, effect: ChoiceView, 
+/**
+ * The client's name, when it is about one entry.
+ */
+app: string | null, server: string | null, 
+/**
+ * The client's executable or script.
+ */
+client: string | null, tool: string | null, detector: string | null, 
+/**
+ * One exact call only.
+ */
+exact: boolean, 
+/**
+ * Only while the server is what it was.
+ */
+bound: boolean, origin: OriginView, created: number, expires: number | null, hits: number, last: number | null, };
+
+export type RulesView = { rules: Array<RuleView>, suggestions: Array<SuggestionView>, 
+/**
+ * Questions that were answered in the time that suggestions come from.
+ */
+questions: number, };
 
 export type ServerView = { 
 /**
@@ -350,6 +440,12 @@ observation: ObservationView | null, };
 
 export type SessionView = { entry: string, app: string, server: string, client: string, level: string, profile: string, pid: number, since: number, calls: number, };
 
+export type SettingsView = { mode: ModeView, log_days: number, log_bytes: number, 
+/**
+ * The oldest row of the log.
+ */
+oldest: number | null, managed: ManagedView | null, };
+
 export type SeverityView = "low" | "medium" | "high" | "critical";
 
 export type StartView = { at: number, 
@@ -376,9 +472,29 @@ launch: string, reach: ReachView, };
 
 export type StateView = "unprotected" | "protected" | "misrouted" | "not_yet" | "wrapped_by_other";
 
+export type SuggestionView = { 
+/**
+ * What accepting it names.
+ */
+id: string, rule: RuleView, 
+/**
+ * Questions that it would have answered.
+ */
+questions: number, };
+
 export type SummaryView = { reference: string, app: string, server: string, tool: string, findings: Array<FindingView>, held_until: number, open_until: number, };
 
 export type VerdictView = "allow" | "ask" | "block";
+
+export type VerifiedView = { rows: number, 
+/**
+ * The first row that is wrong.
+ */
+bad: number | null, 
+/**
+ * What is wrong with it.
+ */
+why: string | null, };
 
 export type View = "home" | "activity" | "restore";
 

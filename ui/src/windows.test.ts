@@ -161,11 +161,13 @@ test("a refused file's folder is granted by its row, and taken back", async () =
     app: "Cursor",
     server: "files",
     process: null,
+    pid: null,
+    client: "cursor",
     what: { kind: "judged", method: "read", subject: "~/notes/a.md", verdict: "block", reference: null, findings: [] },
     folder,
   });
-  const rows = [row(7, "/home/u/notes"), row(8, null)];
-  open = mount(Activity, { target: document.body, props: { backend, rows, cut: false } });
+  backend.rows = [row(8, null), row(7, "/home/u/notes")];
+  open = mount(Activity, { target: document.body, props: { backend, clients: [], news: 0, now: Date.now() } });
   await settle(1);
   const press = async (name: string): Promise<void> => {
     [...document.querySelectorAll("button")].find((b) => b.textContent === name)?.click();
@@ -179,7 +181,7 @@ test("a refused file's folder is granted by its row, and taken back", async () =
   await settle(1);
   expect($("[aria-label='Allow this folder']").textContent).toContain("/home/u/notes");
   await press("Allow reading");
-  expect($("[aria-label='Allow this folder'] [role=status]").textContent).toContain("restart");
+  expect($("aside [role=status]").textContent).toContain("restart");
   await press("Take it back");
   await press("Allow reading and writing");
   expect(backend.granted).toEqual(["7 ro", "7 closed", "7 rw"]);

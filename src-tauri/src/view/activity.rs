@@ -3,26 +3,144 @@
 use std::path::PathBuf;
 
 use firedoor_clients::Clients;
-use firedoor_ipc::command::{Request, Row};
+use firedoor_ipc::command::{Count, Request, Row};
 use firedoor_model::{
-    EntryId, Finding, Verdict,
-    audit::What,
+    EntryId, Finding, Millis, Verdict,
+    audit::{Outcome, What},
     launch::{Access, Grant},
     notice::Noticed,
     question::{Choice, Duration},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{FindingView, app_name, name, sentence};
 
-/// New rows.
+/// A piece of the log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ActivityView {
-    /// Oldest first.
+    /// Newest first.
     pub rows: Vec<RowView>,
-    /// Whether older rows of the last day were left out.
-    pub cut: bool,
+    /// Where the next, older piece begins; absent at the log's beginning.
+    #[cfg_attr(test, ts(type = "number | null"))]
+    pub next: Option<u64>,
+}
+
+/// Which rows. What is absent does not matter.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, ts(optional_fields))]
+pub struct RowsQuery {
+    /// Below this number.
+    #[cfg_attr(test, ts(optional, type = "number"))]
+    pub before: Option<u64>,
+    /// Above this number.
+    #[cfg_attr(test, ts(optional, type = "number"))]
+    pub after: Option<u64>,
+    /// The server's name, as it is shown.
+    pub server: Option<String>,
+    /// The client's id.
+    pub client: Option<String>,
+    /// The client's process.
+    pub process: Option<u32>,
+    pub outcome: Option<OutcomeView>,
+    pub text: Option<String>,
+    #[cfg_attr(test, ts(optional, type = "number"))]
+    pub since: Option<u64>,
+    #[cfg_attr(test, ts(optional, type = "number"))]
+    pub until: Option<u64>,
+}
+
+/// What became of something, in few kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeView {
+    Allowed,
+    Recorded,
+    Asked,
+    Blocked,
+    Answered,
+    Server,
+    Changed,
+    Failed,
+}
+
+/// Tool calls by server and time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct CountsView {
+    #[cfg_attr(test, ts(type = "number"))]
+    pub since: u64,
+    /// Length of one span, in milliseconds.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub step: u64,
+    pub counts: Vec<CountView>,
+}
+
+/// Calls of one server in one span that went the same way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct CountView {
+    #[cfg_attr(test, ts(type = "number"))]
+    pub at: u64,
+    pub app: String,
+    pub server: String,
+    pub outcome: OutcomeView,
+    #[cfg_attr(test, ts(type = "number"))]
+    pub calls: u64,
+}
+
+impl From<OutcomeView> for Outcome {
+    fn from(outcome: OutcomeView) -> Self {
+        match outcome {
+            OutcomeView::Allowed => Self::Allowed,
+            OutcomeView::Recorded => Self::Recorded,
+            OutcomeView::Asked => Self::Asked,
+            OutcomeView::Blocked => Self::Blocked,
+            OutcomeView::Answered => Self::Answered,
+            OutcomeView::Server => Self::Server,
+            OutcomeView::Changed => Self::Changed,
+            OutcomeView::Failed => Self::Failed,
+        }
+    }
+}
+
+impl From<Outcome> for OutcomeView {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Allowed => Self::Allowed,
+            Outcome::Recorded => Self::Recorded,
+            Outcome::Asked => Self::Asked,
+            Outcome::Blocked => Self::Blocked,
+            Outcome::Answered => Self::Answered,
+            Outcome::Server => Self::Server,
+            Outcome::Changed => Self::Changed,
+            Outcome::Failed => Self::Failed,
+        }
+    }
+}
+
+impl ActivityView {
+    /// For showing.
+    pub fn new(rows: &[Row], next: Option<u64>, clients: &Clients) -> Self {
+        Self { rows: rows.iter().map(|row| RowView::new(row, clients)).collect(), next }
+    }
+}
+
+impl CountsView {
+    /// For showing.
+    pub fn new(counts: &[Count], since: Millis, step: u64, clients: &Clients) -> Self {
+        let counts = counts.iter().map(|c| CountView {
+            at: c.at.0,
+            app: app_name(clients, &c.entry),
+            server: name(c.entry.server()),
+            outcome: c.outcome.into(),
+            calls: c.calls,
+        });
+        Self { since: since.0, step, counts: counts.collect() }
+    }
 }
 
 /// One row.
@@ -41,6 +159,10 @@ pub struct RowView {
     pub server: Option<String>,
     /// The client's process.
     pub process: Option<String>,
+    /// Its number.
+    pub pid: Option<u32>,
+    /// The client's id.
+    pub client: Option<String>,
     /// What happened.
     pub what: WhatView,
     /// The folder that could be granted so that what was refused works.
@@ -170,6 +292,8 @@ impl RowView {
             app: entry.map(|e| app_name(clients, e)),
             server: entry.map(|e| name(e.server())),
             process: row.event.client.as_ref().map(|c| name(c.name().raw())),
+            pid: row.event.client.as_ref().map(|c| c.pid),
+            client: entry.map(|e| name(e.client())),
             what: WhatView::new(&row.event.what, entry, clients),
         }
     }

@@ -1,17 +1,26 @@
 // What the windows need from outside. Implemented by `tauri.ts`, and by `fake.ts` for tests in a plain browser.
 import type {
+  AboutView,
   ActionView,
   ActivityView,
   ChoiceView,
+  CountsView,
   DurationView,
+  ExportView,
   FoundClientView,
   GrantKind,
   GrantView,
+  ModeView,
+  NewRule,
   OverviewView,
   PlanView,
   ProgressView,
   QuestionView,
+  RowsQuery,
+  RulesView,
   ServerView,
+  SettingsView,
+  VerifiedView,
   View,
   WholeArgumentsView,
 } from "../bindings";
@@ -35,7 +44,22 @@ export interface MainBackend {
   servers(): Promise<FoundClientView[]>;
   plan(action: ActionView, entries: string[] | null): Promise<PlanView>;
   carryOut(nonce: string, files: number[], onStep: (step: ProgressView) => void): Promise<void>;
-  activity(after: number): Promise<ActivityView>;
+  /** A piece of the log, newest first. */
+  log(query: RowsQuery): Promise<ActivityView>;
+  counts(days: number): Promise<CountsView>;
+  rules(): Promise<RulesView>;
+  addRule(rule: NewRule): Promise<string>;
+  removeRule(id: number): Promise<string>;
+  restoreRule(id: number): Promise<string>;
+  ruleFromRow(seq: number, effect: ChoiceView): Promise<string>;
+  acceptSuggestion(id: string): Promise<string>;
+  /** With a new time for which the log is kept, or not. */
+  settings(logDays: number | null): Promise<SettingsView>;
+  setMode(mode: ModeView): Promise<void>;
+  verifyLog(): Promise<VerifiedView>;
+  /** Resolves with the file. */
+  exportTo(what: ExportView): Promise<string>;
+  about(): Promise<AboutView>;
   openQuestion(): Promise<void>;
   /** Grants the folder that a row offers. Rejects with a sentence when it may not be done. */
   allowFolder(seq: number, write: boolean): Promise<string>;

@@ -1,5 +1,5 @@
 // A backend for tests and for looking at the windows in a plain browser (npm run fake). Never in a build.
-import type { QuestionView, RowView, ServerView } from "../bindings";
+import type { CountsView, QuestionView, RowView, RulesView, ServerView, SettingsView } from "../bindings";
 import type { MainBackend, PromptBackend } from "./backend";
 
 export function question(over: Partial<QuestionView> = {}): QuestionView {
@@ -168,8 +168,59 @@ export class FakeMain implements MainBackend {
     return Promise.resolve();
   };
   rows: RowView[] = [];
-  activity = (after: number): ReturnType<MainBackend["activity"]> =>
-    Promise.resolve({ rows: this.rows.filter((row) => row.seq > after), cut: false });
+  log: MainBackend["log"] = (query) => {
+    const found = this.rows.filter(
+      (row) =>
+        row.seq < (query.before ?? Infinity) &&
+        row.seq > (query.after ?? 0) &&
+        (query.server == null || row.server === query.server) &&
+        (query.client == null || row.client === query.client) &&
+        (query.process == null || row.pid === query.process) &&
+        (query.outcome == null || ("verdict" in row.what && { allow: "allowed", ask: "asked", block: "blocked" }[row.what.verdict] === query.outcome)) &&
+        (query.text == null || JSON.stringify(row).toLowerCase().includes(query.text.toLowerCase())),
+    );
+    const rows = found.slice(0, 300);
+    return Promise.resolve({ rows, next: found.length > 300 ? (rows.at(-1)?.seq ?? null) : null });
+  };
+  counts: MainBackend["counts"] = (days) => {
+    const [step, now] = [days === 1 ? 3_600_000 : days <= 7 ? 21_600_000 : 86_400_000, Date.now()];
+    const since = Math.floor((now - days * 86_400_000) / step) * step;
+    return Promise.resolve({ since, step, counts: this.counted(since, step, now) });
+  };
+  counted = (_since: number, _step: number, _now: number): CountsView["counts"] => [];
+  ruled: RulesView = { rules: [], suggestions: [], questions: 0 };
+  rules = (): Promise<RulesView> => Promise.resolve(this.ruled);
+  addRule: MainBackend["addRule"] = (r) => this.does(`rule ${[r.effect, r.entry, r.tool, r.detector, r.days].join(" ")}`);
+  removeRule: MainBackend["removeRule"] = (id) => this.does(`remove rule ${id}`);
+  restoreRule: MainBackend["restoreRule"] = (id) => this.does(`restore rule ${id}`);
+  ruleFromRow: MainBackend["ruleFromRow"] = (seq, effect) => this.does(`rule from ${seq} ${effect}`);
+  acceptSuggestion: MainBackend["acceptSuggestion"] = (id) => this.does(`suggestion ${id}`);
+  set: SettingsView = { mode: "balanced", log_days: 90, log_bytes: 41_000_000, oldest: Date.now() - 18 * 86_400_000, managed: null };
+  settings: MainBackend["settings"] = async (days) => {
+    if (days !== null) {
+      await this.does(`keep ${days}`);
+      this.set = { ...this.set, log_days: days };
+    }
+    return this.set;
+  };
+  setMode: MainBackend["setMode"] = async (mode) => {
+    await this.does(`mode ${mode}`);
+    this.set = { ...this.set, mode };
+  };
+  verifyLog: MainBackend["verifyLog"] = () => Promise.resolve({ rows: 4127, bad: null, why: null });
+  exportTo: MainBackend["exportTo"] = async (what) => {
+    await this.does(`export ${what}`);
+    return `~/Downloads/firedoor-${what}.jsonl`;
+  };
+  about: MainBackend["about"] = () =>
+    Promise.resolve({
+      version: "0.1.0",
+      parts: [
+        { name: "serde", version: "1.0.229", licence: "MIT OR Apache-2.0" },
+        { name: "tauri", version: "2.9.0", licence: "Apache-2.0 OR MIT" },
+        { name: "svelte", version: "5.57.3", licence: "MIT" },
+      ],
+    });
   readonly granted: string[] = [];
   allowFolder = (seq: number, write: boolean): Promise<string> => {
     this.granted.push(`${seq} ${write ? "rw" : "ro"}`);

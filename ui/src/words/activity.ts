@@ -78,32 +78,3 @@ export function say(row: RowView): Said {
 export function reference(row: RowView): string | null {
   return "reference" in row.what ? row.what.reference : null;
 }
-
-export interface Filter {
-  server: string;
-  result: string;
-  search: string;
-}
-
-/** Whether a row passes the filter. */
-export function passes(row: RowView, filter: Filter): boolean {
-  if (filter.server !== "" && row.server !== filter.server) return false;
-  const said = say(row);
-  if (filter.result !== "" && said.result !== filter.result) return false;
-  const text = [row.app, row.server, said.result, said.subject, said.more].join(" ").toLowerCase();
-  return text.includes(filter.search.trim().toLowerCase());
-}
-
-/** How many calls went which way. */
-export function tally(rows: RowView[]): { passed: number; recorded: number; asked: number; blocked: number } {
-  const n = { passed: 0, recorded: 0, asked: 0, blocked: 0 };
-  for (const { what } of rows) {
-    if (what.kind === "answered" && !what.allowed) n.blocked += 1;
-    if (what.kind !== "judged" || what.method !== "tools/call") continue;
-    if (what.verdict === "block") n.blocked += 1;
-    else if (what.verdict === "ask") n.asked += 1;
-    else if (what.findings.length > 0) n.recorded += 1;
-    else n.passed += 1;
-  }
-  return n;
-}

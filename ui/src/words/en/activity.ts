@@ -1,0 +1,82 @@
+// English: the view of activity.
+import type { OutcomeView } from "../../bindings";
+import type { Kind, Result } from "../flow";
+import { count } from "../time";
+
+export const activity = {
+  title: "Activity",
+  search: "Search activity",
+  app: "App",
+  allApps: "All apps",
+  server: "Server",
+  allServers: "All servers",
+  result: "Result",
+  allResults: "All results",
+  time: "Time",
+  allTime: "All time",
+  hours: (n: number): string => (n < 24 ? count(n, "hour") : count(n / 24, "day")),
+  live: "Live",
+  table: "What happened, newest first",
+  columns: { time: "Time", result: "Result", route: "App › server", what: "What" },
+  emptyTitle: "Nothing yet",
+  empty: "Calls of protected servers appear here as they happen. When an app was just protected, restart it.",
+  loading: "Reading the log …",
+  older: "Reading older rows …",
+  nothingMatches: "Nothing matches.",
+  full: "More rows than this are not listed. Choose a shorter time, or something to look for.",
+  choose: "Choose a row to see what was found.",
+  details: "Details",
+  what: "What",
+  when: "When",
+  by: "By",
+  ref: "Ref",
+  of: "of",
+  story: "How it went",
+  evidence: "Evidence",
+  rule: "What now",
+  block: "Always block this tool",
+  blockHint: "Adds a rule. It holds until you remove it under Rules.",
+  wrong: "Mark as wrong",
+  wrongHint: "This tool of this server is not asked about or blocked for the same finding again, while the server stays as it is.",
+  session: "Show this session as a picture",
+  folder: "Allow this folder",
+  allowRead: "Allow reading",
+  allowWrite: "Allow reading and writing",
+  takeBack: "Take it back",
+  folderHint: "It is open from the server’s next start: restart its app then.",
+  back: "‹ Activity",
+  cameIn: "Came in through",
+  context: "Agent’s context",
+  wentOut: "Went out through",
+  notSent: "not sent on",
+  shut: "shut",
+  legend: "A line that reaches the right was found again in what was sent.",
+  sameAsList: "The same as a list",
+  from: "From",
+  data: "Data",
+  to: "To",
+  nowhere: "nowhere",
+  noFlows: "Nothing sensitive was seen coming in or going out in this session.",
+  more: (n: number): string => `${count(n, "more place")} not drawn.`,
+  flowsStopped: (n: number): string => (n === 0 ? "Nothing was stopped." : n === 1 ? "One flow was stopped." : `${n} flows were stopped.`),
+};
+
+export const OUTCOMES: Record<OutcomeView, string> = {
+  allowed: "Allowed",
+  recorded: "Recorded",
+  asked: "Asked",
+  blocked: "Blocked",
+  answered: "Answers",
+  server: "Starts and ends",
+  changed: "Changes",
+  failed: "Failures",
+};
+
+export const KINDS: Record<Kind, string> = { secret: "Secret", private: "Private", untrusted: "Untrusted" };
+
+export const RESULTS: Record<Result, { word: string; tone: string; icon: string }> = {
+  allowed: { word: "Allowed", tone: "ok", icon: "s-ok" },
+  recorded: { word: "Recorded", tone: "note", icon: "s-note" },
+  stopped: { word: "Stopped", tone: "bad", icon: "s-shut" },
+  open: { word: "Asked", tone: "ask", icon: "s-high" },
+};
