@@ -8,7 +8,7 @@ const file = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 export default defineConfig(({ mode }) => ({
   plugins: [svelte()],
   resolve: {
-    alias: { "#backend": file(mode === "fake" ? "src/backend/fake.ts" : "src/backend/tauri.ts") },
+    alias: { "#backend": file(mode === "fake" ? "src/backend/scenes.ts" : "src/backend/tauri.ts") },
     // Svelte has a build for servers; tests need the one for browsers.
     ...(process.env["VITEST"] ? { conditions: ["browser"] } : {}),
   },

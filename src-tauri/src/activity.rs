@@ -96,14 +96,12 @@ fn follow(known: &Known, tell: &impl Fn()) -> Result<(), LinkError> {
     loop {
         let wait = untold.map(|since| PAUSE.saturating_sub(since.elapsed()));
         match link.next(wait)? {
-            Some(Reply::Event(row)) => {
-                if lock(&known.activity).take(RowView::new(&row, &known.clients)) {
-                    untold.get_or_insert_with(Instant::now);
-                }
+            Some(Reply::Event(row)) if lock(&known.activity).take(RowView::new(&row, &known.clients)) => {
+                untold.get_or_insert_with(Instant::now);
             }
+            Some(Reply::Event(_)) | None => {}
             Some(Reply::Done { .. }) => return Ok(()),
             Some(_) => return Err(LinkError::Unexpected),
-            None => {}
         }
         if untold.is_some_and(|since| since.elapsed() >= PAUSE) {
             untold = None;

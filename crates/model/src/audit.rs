@@ -200,9 +200,10 @@ impl What {
             Self::Pinned { subject, changed } => {
                 std::iter::once(subject.raw()).chain(changed.iter().map(String::as_str)).collect()
             }
-            Self::Noticed(notice) => {
-                [&notice.client, notice.path.raw()].into_iter().chain(notice.detail.iter().map(Untrusted::raw)).collect()
-            }
+            Self::Noticed(notice) => [&notice.client, notice.path.raw()]
+                .into_iter()
+                .chain(notice.detail.iter().map(Untrusted::raw))
+                .collect(),
             Self::Resumed | Self::Noise { .. } => Vec::new(),
         }
     }

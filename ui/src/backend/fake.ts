@@ -72,7 +72,6 @@ export class FakePrompt implements PromptBackend {
   };
 }
 
-export const promptBackend: PromptBackend = new FakePrompt(question(), question({ nonce: "n2", host: null }));
 
 const entry = { scope: "user", command: "npx -y srv", state: "unprotected", reason: null, can_protect: true, can_restore: false, warnings: [] } as const;
 
@@ -250,4 +249,3 @@ export class FakeMain implements MainBackend {
   onChanged = (): Promise<() => void> => Promise.resolve(() => undefined);
 }
 
-export const mainBackend: MainBackend = new FakeMain();

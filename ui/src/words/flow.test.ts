@@ -5,7 +5,7 @@ import { MOST_ENDS, picture } from "./flow";
 
 let seq = 0;
 const place = (role: EvidenceView["role"], server: string, tool: string): EvidenceView => ({ role, app: "Cursor", server, tool, pointer: "", excerpt: "", transform: null, age_s: null });
-const found = (detector: string, evidence: EvidenceView[]): FindingView => ({ detector, severity: "high", confidence: "certain", summary: "", evidence });
+const found = (detector: string, evidence: EvidenceView[]): FindingView => ({ detector, severity: "high", confidence: "certain", summary: "", remedy: null, evidence });
 const row = (what: RowView["what"]): RowView => ({ seq: ++seq, at: seq, app: "Cursor", server: "outbox", process: "node (7)", pid: 7, client: "cursor", folder: null, what });
 const judged = (verdict: "allow" | "ask" | "block", detector: string, evidence: EvidenceView[], reference: string | null = null): RowView =>
   row({ kind: "judged", method: "tools/call", subject: "post", verdict, reference, findings: [found(detector, evidence)] });

@@ -10,7 +10,7 @@ export const rules = {
   empty:
     "You need none to start. A rule is made when you answer a question with “always”, when you mark a finding as wrong in Activity, or here.",
   nothingMatches: "No rule matches.",
-  note: "A block always wins over an allow. Rules that allow are bound to the server as it is; when it changes, you are asked again.",
+  note: "A block always wins over an allow. An allow that came from an answer, a suggestion or Activity holds only while the server stays as it is.",
   columns: ["Rule", "For", "From", "Last used", "Hits", "Expires"] as const,
   undoColumn: "Remove",
   own: "Rules",

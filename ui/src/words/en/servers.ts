@@ -28,7 +28,8 @@ export const servers = {
   notRunning: "It does not run now.",
   unknownStart: "It has not been started since Firedoor was. What it may reach is shown here once its app starts it.",
   unprotected: "It runs as its app starts it, without Firedoor: nothing of the below holds for it.",
-  levelTitle: (level: LevelView): string => `Sandbox in force: ${LEVELS[level].toLowerCase()}`,
+  levelTitle: (level: LevelView, running: boolean): string =>
+    `${running ? "Sandbox in force" : "Sandbox at its last start"}: ${LEVELS[level].toLowerCase()}`,
   columns: ["What", "Now", "May reach", "Kept by"] as const,
   files: "Files",
   network: "Network",

@@ -22,7 +22,7 @@ export const settings = {
   policy: "Administrator",
   noPolicy: "Nothing is settled by an administrator on this computer.",
   policyFile: "Settled in",
-  policyText: (rules: number): string => `It adds ${count(rules, "rule")} that block, and cannot be changed here.`,
+  policyText: (rules: number): string => `It brings ${count(rules, "blocking rule")} and cannot be changed here.`,
   protect: "New servers",
   protectText: "Firedoor watches the files in which apps keep their servers, and says when one is new, changed, or no longer protected.",
   secrets: "Leave",
