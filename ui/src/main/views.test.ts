@@ -107,3 +107,13 @@ test("a row becomes a rule, and what is refused is said", async () => {
   expect(backend.done).toEqual(["rule from 9 allow"]);
   expect(text("[role=alert]")).toContain("no");
 });
+
+test("an empty log is asked for once, not again and again", async () => {
+  const backend = new FakeMain();
+  let asked = 0;
+  const { log } = backend;
+  backend.log = (query) => ((asked += 1), log(query));
+  open = mount(Activity, { target: document.body, props: { backend, clients: [], news: 0, now: 1 } });
+  for (let n = 0; n < 5; n++) await settle();
+  expect([asked, text("h1:not([id])")]).toEqual([1, "Nothing yet"]);
+});
