@@ -71,6 +71,19 @@ impl<'e> Variables<'e> {
     }
 }
 
+/// The text without `${{ secrets.NAME }}`, as Continue has it.
+fn without_doubled(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("${{")
+        && let Some((_, behind)) = behind.split_once("}}")
+    {
+        out.push_str(before);
+        rest = behind;
+    }
+    out + rest
+}
+
 /// A part of a text.
 enum Piece<'t> {
     Literal(&'t str),
@@ -99,7 +112,7 @@ impl Interpolation {
     pub fn literal(self, text: &str) -> String {
         match self {
             // Whichever of the forms it is, what stands inside is a name.
-            Self::Unknown => Self::Tags.without(&Self::Shell.without(text)),
+            Self::Unknown => Self::Tags.without(&Self::Shell.without(&without_doubled(text))),
             known => known.without(text),
         }
     }
@@ -198,6 +211,8 @@ mod tests {
     fn what_is_left_without_references() {
         for (rules, text, want) in [
             (Interpolation::Unknown, "a$A-${env:B}{env:C}{file:/d}${E:-e}{f}", "a-e{f}"),
+            (Interpolation::Unknown, "a${{ secrets.K }}b${{x}}", "ab"),
+            (Interpolation::Unknown, "a${{open", "a${{open"),
             (Interpolation::Tags, "{env:C}$A{\"a\":1}", "$A{\"a\":1}"),
             (Interpolation::Shell, "$A{env:C}", "{env:C}"),
         ] {
