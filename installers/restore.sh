@@ -5,6 +5,7 @@
 #
 # Without a FILE: every file that Firedoor's journal names. A file that is still exactly what Firedoor wrote gets its saved
 # original back; in every other one each protected entry is taken apart by its own text, and what else was changed stays.
+# Secrets that were moved into the keychain stay there, and are named.
 # Shows the difference and asks, unless --yes is given. Needs a POSIX shell and awk, nothing else.
 set -u
 LC_ALL=C
@@ -134,6 +135,12 @@ restore() {
     fi
     echo "$file:"
     diff -u "$file" "$scratch/new" | sed 1,2d
+    secrets=$(sed -n 's/.*\(firedoor-secret:[^"]*\).*/  \1/p' "$scratch/new")
+    if [ -n "$secrets" ]; then
+        echo "$file: these secrets are in the keychain, from where only Firedoor can put them back; write them yourself:" >&2
+        echo "$secrets" >&2
+        failed=1
+    fi
     if [ -z "$yes" ]; then
         printf 'Write it? [y/N] '
         read -r answer || answer=

@@ -4,11 +4,14 @@ use std::{
     collections::BTreeSet,
     env,
     path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
 };
 
 use firedoor_clients::{Env, Plan, PlanError, SelectError, Selection, select};
 use firedoor_ipc::{command::Request, endpoint::EndpointError};
 use firedoor_model::{EntryId, paths::Paths};
+use firedoor_store::SystemKeychain;
 
 use crate::{
     check,
@@ -17,6 +20,9 @@ use crate::{
     ticket::Nonce,
     view::{ActionView, CheckedView, FileDoneView, PlanView, ProgressView},
 };
+
+/// For one use of the keychain: a person may have to type its password.
+const KEYCHAIN: Duration = Duration::from_secs(60);
 
 /// Changes that were shown and wait for a click.
 pub struct Planned {
@@ -63,7 +69,9 @@ pub fn surroundings() -> Result<Env<'static>, ChangeError> {
 }
 
 fn around(paths: &Paths, shim: &Path) -> Env<'static> {
-    Env::new(paths.clone(), paths.home.clone(), |name| env::var_os(name)).with_shim(shim)
+    // Not connected to before a secret is to move or to come back.
+    let keychain = Arc::new(SystemKeychain::new(KEYCHAIN));
+    Env::new(paths.clone(), paths.home.clone(), |name| env::var_os(name)).with_shim(shim).with_keychain(keychain)
 }
 
 impl Known {

@@ -9,6 +9,7 @@
 mod agent;
 mod client;
 mod home;
+mod keychain;
 mod processes;
 mod programs;
 
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 pub use agent::Agent;
 pub use client::{Client, text};
 pub use home::{Home, Output, finish};
+pub use keychain::Keychain;
 pub use processes::{alive, descendants, kill, shim_of};
 
 /// Longer than anything takes that works, also on a busy machine with debug builds.

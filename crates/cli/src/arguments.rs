@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use firedoor_model::{EntryId, Mode, Severity, network::HostGrant};
+use firedoor_model::{EntryId, Mode, SecretRef, Severity, network::HostGrant};
 
 /// A firewall for the tools that AI agents use.
 #[derive(Parser)]
@@ -95,6 +95,11 @@ pub enum Command {
     Rules {
         #[command(subcommand)]
         command: RulesCommand,
+    },
+    /// List, set and remove the secrets of entries that are in the keychain
+    Secrets {
+        #[command(subcommand)]
+        command: SecretsCommand,
     },
     /// Look at pinned definitions and accept changes
     Pins {
@@ -332,6 +337,45 @@ pub enum PinsCommand {
         /// Only this tool
         #[arg(long)]
         tool: Option<String>,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum SecretsCommand {
+    /// Show their names and who uses them, never their values (exit code 1 when one is missing)
+    List {
+        /// Look for project configurations here, too
+        #[arg(long = "project", value_name = "DIR")]
+        projects: Vec<PathBuf>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give one another value, which is read from stdin
+    Set {
+        /// Its name, as `list` shows it
+        secret: SecretRef,
+        /// Also where the same old value is kept for another entry
+        #[arg(long)]
+        everywhere: bool,
+        /// Look for project configurations here, too
+        #[arg(long = "project", value_name = "DIR")]
+        projects: Vec<PathBuf>,
+    },
+    /// Remove one from the keychain
+    Remove {
+        /// Its name, as `list` shows it
+        #[arg(required_unless_present = "unused")]
+        secret: Option<SecretRef>,
+        /// All that no entry refers to
+        #[arg(long, conflicts_with = "secret")]
+        unused: bool,
+        /// Also while an entry uses it
+        #[arg(long, conflicts_with = "unused")]
+        force: bool,
+        /// Look for project configurations here, too
+        #[arg(long = "project", value_name = "DIR")]
+        projects: Vec<PathBuf>,
     },
 }
 

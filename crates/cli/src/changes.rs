@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, env, process::ExitCode};
 
 use firedoor_clients::{
-    Clients, Env, FileResult, Plan, Selection, select,
+    Clients, Env, FilePlan, FileResult, Plan, SecretLeft, Selection, select,
     verify::{self, Outcome},
 };
 use firedoor_ipc::command::Request;
-use firedoor_model::{EntryId, Untrusted};
+use firedoor_model::{EntryId, SecretRef, Untrusted};
 use serde::Serialize;
 
 use crate::{
@@ -35,6 +35,10 @@ struct FileReport {
     ok: bool,
     /// Whether the file is byte for byte what it was before Firedoor.
     original: bool,
+    /// Secrets that moved into the keychain; of a restore, those that came back.
+    secrets: Vec<SecretRef>,
+    /// Secrets that stayed where they were; of a restore, those that are missing.
+    secrets_left: Vec<SecretLeft>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -67,13 +71,19 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
         if options.json {
             output::json(&plan)?;
         } else {
-            plan.files.iter().for_each(|file| output::line(&file.diff));
+            for file in &plan.files {
+                output::line(&file.diff);
+                left_in_clear(file);
+            }
             remarks(&plan);
         }
         return Ok(ExitCode::SUCCESS);
     }
     if !options.yes && !plan.files.is_empty() {
-        plan.files.iter().for_each(|file| output::remark(&file.diff));
+        for file in &plan.files {
+            output::remark(&file.diff);
+            left_in_clear(file);
+        }
         match output::confirm("Write these changes?") {
             Some(true) => {}
             Some(false) => return Err(Failure::refused("nothing was changed")),
@@ -106,22 +116,25 @@ pub fn restore(options: &RestoreOptions) -> Result<ExitCode, Failure> {
     let env = surroundings(options.projects.clone())?;
     let clients = Clients::load()?;
     let chosen = chosen(&clients, &env, options.all, &options.entries)?;
-    match Engine::running()? {
-        Some(mut engine) => {
-            engine.ask(&Request::Authorize { action: "restoring configurations".into() })?;
-        }
-        // With the engine dead, restoring must still work; but XDG_RUNTIME_DIR may only point away from it.
-        None => {
-            if let Some(reason) = firedoor_engine::objection_to_this_process(&crate::engine::paths()?) {
-                return Err(Failure::refused(format!("restoring configurations is refused to this process: {reason}")));
-            }
-        }
-    }
+    authorize("restoring configurations")?;
     let plan = clients.plan_restore(&env, &chosen);
     let results = clients.apply(&env, &plan);
     report(&plan, &results, None, options.json)?;
-    let ok = results.iter().all(|r| r.result.is_ok()) && plan.problems.is_empty();
+    let whole = |r: &FileResult| r.result.as_ref().is_ok_and(|a| a.secrets_left.is_empty());
+    let ok = results.iter().all(whole) && plan.problems.is_empty();
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Makes sure that this process may do what weakens protection.
+pub fn authorize(action: &str) -> Result<(), Failure> {
+    match Engine::running()? {
+        Some(mut engine) => engine.ask(&Request::Authorize { action: action.into() }).map(drop),
+        // With the engine dead it must still work; but XDG_RUNTIME_DIR may only point away from it.
+        None => match firedoor_engine::objection_to_this_process(&crate::engine::paths()?) {
+            Some(reason) => Err(Failure::refused(format!("{action} is refused to this process: {reason}"))),
+            None => Ok(()),
+        },
+    }
 }
 
 fn report(plan: &Plan, results: &[FileResult], verified: Option<&[Outcome]>, json: bool) -> Result<(), Failure> {
@@ -132,6 +145,8 @@ fn report(plan: &Plan, results: &[FileResult], verified: Option<&[Outcome]>, jso
             entries: r.result.as_ref().map(|a| a.changed.clone()).unwrap_or_default(),
             ok: r.result.is_ok(),
             original: r.result.as_ref().is_ok_and(|a| a.original),
+            secrets: r.result.as_ref().map(|a| a.secrets.clone()).unwrap_or_default(),
+            secrets_left: r.result.as_ref().map(|a| a.secrets_left.clone()).unwrap_or_default(),
             error: r.result.as_ref().err().map(ToString::to_string),
         })
         .collect();
@@ -150,6 +165,7 @@ fn report(plan: &Plan, results: &[FileResult], verified: Option<&[Outcome]>, jso
             None => {
                 let original = if file.original { ", byte for byte as it was before Firedoor" } else { "" };
                 output::line(&format!("{}: {} entries changed{original}", file.path, file.entries.len()));
+                secrets(&file.secrets, &file.secrets_left, verified.is_some());
             }
         }
     }
@@ -159,6 +175,27 @@ fn report(plan: &Plan, results: &[FileResult], verified: Option<&[Outcome]>, jso
         output::line("Nothing to change.");
     }
     Ok(())
+}
+
+/// Says, before anything is done, which secrets would stay.
+fn left_in_clear(file: &FilePlan) {
+    for SecretLeft { entry, name, reason } in &file.secrets_left {
+        let entry = Untrusted::new(entry.to_string()).visible(200);
+        output::remark(&format!("{entry}: the secret {name} would stay in clear: {reason}"));
+    }
+}
+
+/// What became of secrets, by name.
+fn secrets(moved: &[SecretRef], left: &[SecretLeft], protecting: bool) {
+    let shown = |text: &str| Untrusted::new(text).visible(200);
+    for secret in moved {
+        let what = if protecting { "moved into the keychain" } else { "put back from the keychain" };
+        output::line(&format!("  {}: secret {what}", shown(&secret.item())));
+    }
+    for SecretLeft { entry, name, reason } in left {
+        let what = if protecting { "secret left in clear" } else { "secret NOT put back" };
+        output::line(&format!("  {}/{}: {what}: {reason}", shown(&entry.to_string()), shown(name)));
+    }
 }
 
 fn remarks(plan: &Plan) {

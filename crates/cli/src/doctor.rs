@@ -22,7 +22,7 @@ struct Check {
 
 /// Checks sandbox, programs, engine and configurations.
 pub fn run(json: bool) -> Result<ExitCode, Failure> {
-    let checks = [sandbox(), programs()?, engine(), configurations()?];
+    let checks = [sandbox(), programs()?, engine(), keychain(), configurations()?];
     if json {
         output::json(&serde_json::json!({ "checks": checks }))?;
     } else {
@@ -62,6 +62,15 @@ fn engine() -> Check {
         Err(e) => (false, e.text),
     };
     Check { what: "engine", ok, detail }
+}
+
+/// Having none is no fault: secrets then stay in the configurations, and `scan` names them.
+fn keychain() -> Check {
+    let detail = match crate::keychain::keychain().items() {
+        Ok(_) => "answers; protecting moves secrets into it".into(),
+        Err(e) => format!("secrets stay in the configurations: {e}"),
+    };
+    Check { what: "keychain", ok: true, detail }
 }
 
 fn configurations() -> Result<Check, Failure> {

@@ -8,6 +8,7 @@ mod doctor;
 mod engine;
 mod failure;
 mod inspect;
+mod keychain;
 mod log;
 mod observe;
 mod output;
@@ -15,6 +16,7 @@ mod questions;
 mod sandbox;
 mod sarif;
 mod scan;
+mod secrets;
 mod settings;
 mod status;
 mod toolscan;
@@ -24,6 +26,7 @@ use std::process::ExitCode;
 use arguments::{Arguments, Command};
 use clap::Parser;
 use failure::Failure;
+use keychain::keychain;
 
 fn main() -> ExitCode {
     // Usage errors end here, with exit code 2.
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
             log::show(log::Form::of(json, details), follow, server, since.as_deref())
         }
         Command::Rules { command } => settings::rules(command),
+        Command::Secrets { command } => secrets::run(command),
         Command::Pins { command } => settings::pins(command),
         Command::Grants { command } => settings::grants(command),
         Command::Stop { entry } => settings::stop(entry),

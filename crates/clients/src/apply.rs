@@ -2,18 +2,20 @@
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
-use firedoor_model::EntryId;
+use firedoor_model::{EntryId, SecretRef};
 
 use crate::{
-    catalog::Clients,
+    catalog::{Clients, Interpolation},
     client_lock::ClientLock,
     discover::ConfigFile,
     env::Env,
     error::FileError,
     fault,
     journal::{Journal, Locked, Record},
-    plan::{Action, Plan, Rewritten, Skipped},
+    moved::SecretLeft,
+    plan::{Action, Plan, Rewritten, Secrets, Skipped},
     replace::{Outcome, replace, sweep},
+    seal::SealKey,
     source::Source,
 };
 
@@ -44,6 +46,10 @@ pub struct Applied {
     pub skipped: Vec<Skipped>,
     /// Whether the file is byte for byte what it was before Firedoor.
     pub original: bool,
+    /// Secrets that moved into the keychain; of a restore, those that came back.
+    pub secrets: Vec<SecretRef>,
+    /// Secrets that stayed where they were; of a restore, those that are missing.
+    pub secrets_left: Vec<SecretLeft>,
 }
 
 impl Clients {
@@ -82,6 +88,8 @@ impl Clients {
         if let Some(known) = lock.record() {
             sweep(&target, |digest| known.knows(digest));
         }
+        // Why the keychain took no secret: then they stay, because protecting is worth more than moving.
+        let mut stay: Option<String> = None;
         for attempt in 0..TRIES {
             if attempt > 0 {
                 std::thread::sleep(Duration::from_millis(20 << attempt));
@@ -95,12 +103,30 @@ impl Clients {
                 // The link points elsewhere now, and our lock is for the old target.
                 break;
             }
-            let new = self.rewrite(file, &source, chosen, action, &Journal::open(env))?;
-            let applied = Applied { changed: new.changed.clone(), skipped: new.skipped.clone(), original: new.whole };
+            let secrets = stay.as_deref().map_or(Secrets::Move, Secrets::Stay);
+            let new = self.rewrite(env, file, &source, chosen, action, &Journal::open(env), secrets)?;
+            let missing =
+                |r: &&SecretRef| !new.left.iter().any(|l| (&l.entry, &l.name) == (r.entry(), &r.name().into()));
+            let applied = Applied {
+                changed: new.changed.clone(),
+                skipped: new.skipped.clone(),
+                original: new.whole,
+                secrets: new.moves.iter().map(|m| &m.reference).chain(&new.back).filter(missing).cloned().collect(),
+                secrets_left: new.left.clone(),
+            };
             if new.changed.is_empty() {
                 return Ok(applied);
             }
-            let record = record(&lock, file, &source, &new, action)?;
+            // Before the file refers to them.
+            let kept = env.keychain().and_then(|k| new.moves.iter().try_for_each(|m| m.carry_out(k)));
+            if let Err(e) = kept
+                && !new.moves.is_empty()
+            {
+                stay = Some(e.to_string());
+                continue;
+            }
+            let key = self.key_for(env, file, &source, &new)?;
+            let record = record(&lock, file, &source, &new, action, key)?;
             // Written first: after a crash in between, its hash is that of no file, and restoring goes by the entries.
             lock.write(record)?;
             match replace(&file.path, &target, source.digest(), &new.bytes)? {
@@ -115,6 +141,24 @@ impl Clients {
     }
 }
 
+impl Clients {
+    /// The key to seal the original with: if it holds secrets, and there is one.
+    fn key_for<'e>(
+        &self,
+        env: &'e Env<'_>,
+        file: &ConfigFile,
+        source: &Source,
+        new: &Rewritten,
+    ) -> Result<Option<&'e SealKey>, FileError> {
+        let rules = self.client(&file.client).map_or(Interpolation::None, |client| client.interpolation);
+        let (_, text) = file.text(&source.bytes)?;
+        if new.moves.is_empty() && !file.has_secret(text, rules) {
+            return Ok(None);
+        }
+        Ok(env.vault().ok().map(|(_, key)| key))
+    }
+}
+
 /// Saves the original and says what the file will be.
 fn record(
     lock: &Locked,
@@ -122,8 +166,12 @@ fn record(
     source: &Source,
     new: &Rewritten,
     action: &Action,
+    key: Option<&SealKey>,
 ) -> Result<Record, FileError> {
     let known = lock.record();
+    if let (Some(known), Some(key)) = (&known, key) {
+        lock.seal_all(known, key)?;
+    }
     let ours = known.as_ref().is_some_and(|r| r.wrote == source.digest());
     let mut backups = known.as_ref().map(|r| r.backups.clone()).unwrap_or_default();
     let original = match (&known, action) {
@@ -131,7 +179,7 @@ fn record(
         (Some(known), _) if ours => known.original,
         // A file that somebody wrote since: what it is now is what a restore of it as a whole would go back to.
         _ => {
-            let saved = lock.back_up(&source.bytes)?;
+            let saved = lock.back_up(&source.bytes, key)?;
             backups.retain(|b| *b != saved);
             backups.push(saved);
             saved

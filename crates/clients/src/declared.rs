@@ -42,7 +42,9 @@ impl Clients {
 
     /// The entry with this id, read from its file.
     pub(crate) fn find(&self, env: &Env<'_>, id: &EntryId) -> Option<Found> {
-        self.files_of(env, id).into_iter().find_map(|file| {
+        // Elsewhere only what was protected while a variable of the client pointed there.
+        let elsewhere = || self.files(env).into_iter().flatten();
+        let read = |file: ConfigFile| {
             let source = Source::read(&file.path, file.max_bytes).ok()??;
             let (all, _) = located(&file, &source).ok()?;
             let Located { server, .. } = all.into_iter().find(|l| l.id == *id)?;
@@ -53,7 +55,8 @@ impl Clients {
                 }
                 Shape::Remote(_) | Shape::Odd(_) => None,
             }
-        })
+        };
+        self.files_of(env, id).into_iter().find_map(read).or_else(|| elsewhere().find_map(read))
     }
 }
 

@@ -136,7 +136,7 @@ pub(crate) struct Stdio {
     /// See [`Form::splits`].
     pub splits: bool,
     /// What it sets; `None` takes an inherited variable away.
-    pub env: Vec<(String, Option<String>)>,
+    pub env: Vec<(String, Option<Str>)>,
     /// Inherited variables that it names to be passed on.
     pub env_passed: Vec<String>,
     pub env_file: Option<String>,

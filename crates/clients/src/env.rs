@@ -4,10 +4,13 @@ use std::{
     ffi::OsString,
     fmt,
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
 };
 
-use firedoor_model::paths::Paths;
+use firedoor_model::{Keychain, KeychainError, paths::Paths};
 use serde::Deserialize;
+
+use crate::seal::SealKey;
 
 /// A kind of operating system, each with its own places for files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
@@ -45,6 +48,9 @@ pub struct Env<'a> {
     /// Whose places files are looked for in.
     pub(crate) system: System,
     lookup: Lookup<'a>,
+    keychain: Option<Arc<dyn Keychain>>,
+    /// Its key for backups, or why it cannot be used; found out once.
+    usable: OnceLock<Result<SealKey, String>>,
 }
 
 impl<'a> Env<'a> {
@@ -61,6 +67,8 @@ impl<'a> Env<'a> {
             shim: None,
             system: System::THIS,
             lookup: Box::new(lookup),
+            keychain: None,
+            usable: OnceLock::new(),
         }
     }
 
@@ -83,6 +91,26 @@ impl<'a> Env<'a> {
     pub fn with_system(mut self, system: System) -> Self {
         self.system = system;
         self
+    }
+
+    /// Gives a keychain for the secrets of entries. Without one they stay where they are.
+    #[must_use]
+    pub fn with_keychain(mut self, keychain: Arc<dyn Keychain>) -> Self {
+        self.keychain = Some(keychain);
+        self
+    }
+
+    /// The keychain to read from.
+    pub(crate) fn keychain(&self) -> Result<&dyn Keychain, KeychainError> {
+        let none = || KeychainError::Absent { why: "this program was given none".into() };
+        self.keychain.as_deref().ok_or_else(none)
+    }
+
+    /// The keychain to write to and its key for backups, or why it cannot be used.
+    pub(crate) fn vault(&self) -> Result<(&dyn Keychain, &SealKey), String> {
+        let keychain = self.keychain().map_err(|e| e.to_string())?;
+        let usable = self.usable.get_or_init(|| SealKey::known_or_new(keychain).map_err(|e| e.to_string()));
+        usable.as_ref().map(|key| (keychain, key)).map_err(Clone::clone)
     }
 
     pub(crate) fn var(&self, name: &str) -> Option<OsString> {

@@ -112,13 +112,6 @@ impl Place<'_> {
         let (entry, path) = (Some(self.id.clone()), self.file.path.clone());
         Finding { code, severity, entry, path, line, column, message, remedy }
     }
-
-    /// Where a variable's value stands, which the entry does not keep; as it is written, without escapes.
-    fn value_of(&self, variable: &str, value: &str) -> Option<Span> {
-        let from = |at: usize, what: &str| self.text.get(at..)?.find(what).map(|found| at + found);
-        let start = from(from(self.name.at, variable)? + variable.len(), value)?;
-        Some(start..start + value.len())
-    }
 }
 
 impl<'p> Findings<'p> {
@@ -165,7 +158,7 @@ impl<'p> Findings<'p> {
         match &located.server.shape {
             Shape::Stdio(stdio) => {
                 let line = own_line(stdio, rules);
-                self.secrets_in_env(&place, name, stdio, rules);
+                self.secrets_in_env(&place, stdio, rules);
                 for word in line.iter().filter(|w| w.hidden) {
                     let message = "a word of its command line looks like a secret in clear".to_owned();
                     self.all.push(place.finding(Code::Secret, &word.span, message));
@@ -184,13 +177,14 @@ impl<'p> Findings<'p> {
         }
     }
 
-    fn secrets_in_env(&mut self, place: &Place<'_>, name: &Span, stdio: &Stdio, rules: Interpolation) {
+    fn secrets_in_env(&mut self, place: &Place<'_>, stdio: &Stdio, rules: Interpolation) {
         for (variable, value) in &stdio.env {
-            let Some(value) = value.as_deref().filter(|v| secret::in_clear(rules, Some(variable), v)) else { continue };
-            let at = place.value_of(variable, value);
+            let Some(value) = value.as_ref().filter(|v| secret::in_clear(rules, Some(variable), &v.value)) else {
+                continue;
+            };
             let shown = Untrusted::new(variable.as_str()).visible(80);
             let message = format!("the value of {shown} in its env looks like a secret in clear");
-            self.all.push(place.finding(Code::Secret, at.as_ref().unwrap_or(name), message));
+            self.all.push(place.finding(Code::Secret, &value.span, message));
         }
     }
 

@@ -108,6 +108,14 @@ impl Interpolation {
         self.sign().into_iter().chain(also).find(|sign| text.contains(sign))
     }
 
+    /// Whether the client would fill something in.
+    pub fn refers(self, text: &str) -> bool {
+        match self {
+            Self::Unknown => self.touches(text).is_some(),
+            known => known.pieces(text).iter().any(|piece| matches!(piece, Piece::Reference(_))),
+        }
+    }
+
     /// The text with every reference taken out, but for defaults.
     pub fn literal(self, text: &str) -> String {
         match self {

@@ -1,4 +1,5 @@
-//! Original bytes and what was done to which file, in `$XDG_STATE_HOME/firedoor/backups`.
+//! Original bytes and what was done to which file, in `$XDG_STATE_HOME/firedoor/backups`. Originals with secrets are
+//! sealed where there is a keychain for the key.
 //!
 //! One record per configuration file, replaced atomically, so that a crash leaves the old or the new one. Restoring
 //! one entry needs none of this: the entry says itself what it replaced.
@@ -13,7 +14,7 @@ use std::{
 use firedoor_model::{Digest, EntryId};
 use serde::{Deserialize, Serialize};
 
-use crate::{env::Env, error::FileError, fault, source::MAX_BYTES};
+use crate::{env::Env, error::FileError, fault, seal::SealKey, source::MAX_BYTES};
 
 const MAX_RECORD: u64 = 4 * 1024 * 1024;
 const MAX_RECORDS: usize = 10_000;
@@ -77,13 +78,22 @@ impl Journal {
         self.records.iter().find(|r| r.target == target)
     }
 
-    /// The bytes of a backup, if they are still what they were.
-    pub fn original(&self, digest: Digest) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let file = File::open(backup_path(&self.dir, digest)).ok()?;
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    /// The bytes of a backup, if they are still what they were and can be opened.
+    pub fn original(&self, env: &Env<'_>, digest: Digest) -> Option<Vec<u8>> {
+        let plain = read_backup(&backup_path(&self.dir, digest));
+        let bytes = plain.or_else(|| {
+            let sealed = read_backup(&sealed_path(&self.dir, digest))?;
+            SealKey::known(env.keychain().ok()?).ok()??.open(digest, &sealed)
+        })?;
         (Digest::of(&bytes) == digest).then_some(bytes)
     }
+}
+
+fn read_backup(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // What sealing adds is much less.
+    File::open(path).ok()?.take(MAX_BYTES + 1024).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 fn read_record(path: &Path) -> Option<Record> {
@@ -103,6 +113,10 @@ fn key(target: &Path) -> String {
 
 fn backup_path(dir: &Path, digest: Digest) -> PathBuf {
     dir.join(format!("{digest}.orig"))
+}
+
+fn sealed_path(dir: &Path, digest: Digest) -> PathBuf {
+    dir.join(format!("{digest}.sealed"))
 }
 
 /// The journal, locked for one configuration file.
@@ -148,16 +162,33 @@ impl Locked {
         self.dir.join(format!("{}.json", key(&self.target)))
     }
 
-    /// Saves bytes under their hash, durably, before anything is edited.
-    pub fn back_up(&self, bytes: &[u8]) -> Result<Digest, FileError> {
+    /// Saves bytes under their hash, durably, before anything is edited; sealed if there is a key.
+    pub fn back_up(&self, bytes: &[u8], key: Option<&SealKey>) -> Result<Digest, FileError> {
         let digest = Digest::of(bytes);
-        let path = backup_path(&self.dir, digest);
-        if fs::read(&path).is_ok_and(|saved| saved == bytes) {
+        let path = if key.is_some() { sealed_path(&self.dir, digest) } else { backup_path(&self.dir, digest) };
+        let saved = read_backup(&path);
+        let saved = key.map_or(saved.clone(), |key| key.open(digest, &saved.unwrap_or_default()));
+        if saved.as_deref() == Some(bytes) {
             return Ok(digest);
         }
-        write_private(&self.dir, &path, bytes)
-            .map_err(|e| FileError::io("save a copy of the original in", &path, e))?;
+        let io = |e| FileError::io("save a copy of the original in", &path, e);
+        let content = match key {
+            Some(key) => key.seal(digest, bytes).map_err(|e| io(io::Error::other(e)))?,
+            None => bytes.to_owned(),
+        };
+        write_private(&self.dir, &path, &content).map_err(io)?;
         Ok(digest)
+    }
+
+    /// Seals what was saved of the file before there was a key, and removes the copies in clear.
+    pub fn seal_all(&self, record: &Record, key: &SealKey) -> Result<(), FileError> {
+        for digest in record.backups.iter().chain([&record.original]) {
+            let path = backup_path(&self.dir, *digest);
+            let Some(bytes) = read_backup(&path).filter(|bytes| Digest::of(bytes) == *digest) else { continue };
+            self.back_up(&bytes, Some(key))?;
+            fs::remove_file(&path).map_err(|e| FileError::io("remove the copy in clear in", &path, e))?;
+        }
+        Ok(())
     }
 
     /// Replaces the record and removes backups that are no longer kept.
@@ -184,6 +215,7 @@ impl Locked {
         if !all.any(elsewhere) {
             // Left behind at worst.
             let _ = fs::remove_file(backup_path(&self.dir, digest));
+            let _ = fs::remove_file(sealed_path(&self.dir, digest));
         }
     }
 }

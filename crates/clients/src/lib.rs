@@ -8,8 +8,8 @@
 //!                                             wrap       replace: lock, check, write beside, exchange
 //! ```
 //!
-//! What holds, whatever happens: a file that cannot be read in full is left alone; only the command and the arguments
-//! of an entry change, by splicing bytes; the original is saved durably first; an entry can be restored from its own
+//! What holds, whatever happens: a file that cannot be read in full is left alone; only the command, the
+//! arguments and the secrets of an entry change, by splicing bytes; the original is saved durably first; an entry can be restored from its own
 //! text, without journal, backup or engine.
 //!
 //! Architecture invariant: reads no environment variable of its own; what it needs comes in through [`Env`].
@@ -17,6 +17,7 @@
 mod apply;
 mod catalog;
 mod client_lock;
+mod configured;
 mod declared;
 mod discover;
 mod document;
@@ -30,11 +31,13 @@ mod form;
 pub mod fuzz;
 mod interpolate;
 mod journal;
+mod moved;
 mod place;
 mod plan;
 mod remote;
 mod replace;
 mod scan;
+mod seal;
 mod secret;
 mod select;
 mod source;
@@ -45,9 +48,11 @@ mod wrap;
 
 pub use apply::{Applied, FileResult};
 pub use catalog::{CatalogError, Clients, Confidence};
+pub use configured::Configured;
 pub use env::{Env, System};
 pub use error::{FileError, Problem};
 pub use findings::{Code, Finding};
+pub use moved::{SecretError, SecretLeft, secret_of, set_secret};
 pub use plan::{FilePlan, FileProblem, Plan, PlanError, Skipped};
 pub use scan::{ClientFound, EntryFound, FileFound, LeftAlone, Scan};
 pub use select::{SelectError, Selection, select};

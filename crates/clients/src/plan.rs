@@ -7,18 +7,19 @@ use std::{
     time::Duration,
 };
 
-use firedoor_model::{Digest, EntryId};
+use firedoor_model::{Digest, EntryId, SecretRef};
 use serde::Serialize;
 use similar::{Algorithm, TextDiff};
 
 use crate::{
     catalog::{Clients, Interpolation, Syntax, stem},
-    discover::{ConfigFile, Located},
+    discover::{ConfigFile, Located, Map},
     document,
-    document::{Remote, Shape},
+    document::{Remote, Shape, Span, Stdio, SyntaxError},
     env::Env,
     error::{FileError, Problem},
     journal::Journal,
+    moved::{self, Kept, Move, Moves, SecretLeft},
     remote,
     scan::{HIDDEN, located},
     secret,
@@ -47,6 +48,10 @@ pub struct FilePlan {
     pub path: PathBuf,
     /// Entries that change.
     pub entries: Vec<EntryId>,
+    /// Secrets that move into the keychain; of a restore, those that come back.
+    pub secrets: Vec<SecretRef>,
+    /// Secrets that stay where they are.
+    pub secrets_left: Vec<SecretLeft>,
     /// Unified diff; what looks like a secret is left out.
     pub diff: String,
     #[serde(skip)]
@@ -99,6 +104,23 @@ pub(crate) struct Rewritten {
     pub protected: Vec<EntryId>,
     /// Whether the saved original was put back as a whole.
     pub whole: bool,
+    /// Secrets on their way into the keychain.
+    pub moves: Vec<Move>,
+    /// Secrets that came back from it.
+    pub back: Vec<SecretRef>,
+    /// Secrets that stay where they are.
+    pub left: Vec<SecretLeft>,
+}
+
+/// What may become of secrets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Secrets<'s> {
+    /// They move as far as the keychain works.
+    Move,
+    /// They stay, for this reason.
+    Stay(&'s str),
+    /// They are neither written nor read: only the change is shown.
+    Show,
 }
 
 impl Clients {
@@ -119,7 +141,8 @@ impl Clients {
         for file in self.files(env).into_iter().flatten() {
             let planned = Source::read(&file.path, file.max_bytes).and_then(|source| {
                 let Some(source) = source else { return Ok(None) };
-                let new = self.rewrite(&file, &source, chosen, &plan.action, &journal)?;
+                let secrets = if matches!(plan.action, Action::Restore) { Secrets::Show } else { Secrets::Move };
+                let new = self.rewrite(env, &file, &source, chosen, &plan.action, &journal, secrets)?;
                 let diff = if new.changed.is_empty() { String::new() } else { self.diff(&file, &source, &new.bytes)? };
                 Ok(Some((new, diff)))
             });
@@ -128,7 +151,9 @@ impl Clients {
                 Ok(Some((new, diff))) => {
                     plan.skipped.extend(new.skipped);
                     if !new.changed.is_empty() {
-                        plan.files.push(FilePlan { path: file.path.clone(), entries: new.changed, diff, file });
+                        let secrets = new.moves.into_iter().map(|m| m.reference).chain(new.back).collect();
+                        let (entries, path) = (new.changed, file.path.clone());
+                        plan.files.push(FilePlan { path, entries, secrets, secrets_left: new.left, diff, file });
                     }
                 }
                 Err(e) => plan.problems.push(FileProblem { path: file.path, problem: Problem::from(&e) }),
@@ -137,112 +162,227 @@ impl Clients {
         plan
     }
 
-    /// The new content of one file.
+    /// The new content of one file. Nothing is written, nor put into the keychain.
+    #[expect(clippy::too_many_arguments, reason = "each is another thing that decides")]
     pub(crate) fn rewrite(
         &self,
+        env: &Env<'_>,
         file: &ConfigFile,
         source: &Source,
         chosen: &BTreeSet<EntryId>,
         action: &Action,
         journal: &Journal,
+        secrets: Secrets<'_>,
     ) -> Result<Rewritten, FileError> {
         let (all, _) = located(file, source)?;
         let (bom, text) = file.text(&source.bytes)?;
-        let (new, changed, skipped) = match action {
-            Action::Protect { shim } => self.protected(file, text, &all, chosen, shim)?,
-            Action::Restore => restored(text, &all, chosen),
+        let mut new = match action {
+            Action::Protect { shim } => {
+                let protect = |secrets| self.protected(env, file, text, &all, chosen, shim, secrets);
+                match protect(secrets) {
+                    // Protecting is worth more than moving.
+                    Err(FileError::Irreversible { .. }) => protect(Secrets::Stay("it could not be put back exactly"))?,
+                    done => done?,
+                }
+            }
+            Action::Restore => restored(text, &all, chosen, &|reference| match secrets {
+                Secrets::Show => Ok(moved::shown()),
+                Secrets::Stay(reason) => Err(reason.to_owned()),
+                Secrets::Move => moved::lookup(env.keychain().map_err(|e| e.to_string())?, reference),
+            }),
         };
-        if !changed.is_empty() && !file.maps.iter().all(|map| document::holds(file.syntax, &map.form, text, &new)) {
-            return Err(file.irreversible(&changed));
+        let spelled = |value: &str| {
+            let reference = SecretRef::read(value)?;
+            let moved = new.moves.iter().find(|m| m.reference == reference).map(|m| m.kept.clone());
+            let kept = moved.or_else(|| match secrets {
+                Secrets::Show => Some(moved::shown()),
+                Secrets::Stay(_) | Secrets::Move => moved::lookup(env.keychain().ok()?, &reference).ok(),
+            });
+            kept.map(|kept| kept.token())
+        };
+        let holds = |map: &Map| document::holds(file.syntax, &map.form, text, &new.text, &spelled);
+        if !new.changed.is_empty() && !file.maps.iter().all(holds) {
+            return Err(file.irreversible(&new.changed));
         }
-        let mut bytes = [bom, new.as_str()].concat().into_bytes();
+        let shared = new.text.contains(SHIM);
+        new.text.insert_str(0, bom);
+        let mut bytes = new.text.into_bytes();
         let mut protected = wrapped_ids(file, &bytes)?;
         let mut whole = false;
         if matches!(action, Action::Restore)
             && protected.is_empty()
-            && !changed.is_empty()
+            && !new.changed.is_empty()
+            && !matches!(secrets, Secrets::Show)
             // Another client may keep servers in the same file, and those were not asked for.
-            && !new.contains(SHIM)
-            && let Some(original) = original(file, source, journal)
+            && !shared
+            && let Some(original) = original(env, file, source, journal)
         {
-            whole = true;
-            bytes = original;
-            protected = Vec::new();
+            // A secret that was changed in the keychain comes back as it is there; the original holds the old one.
+            whole = new.back.is_empty() || !new.left.is_empty() || bytes == original;
+            if whole {
+                bytes = original;
+                protected = Vec::new();
+                new.left.clear();
+            }
         }
-        Ok(Rewritten { bytes, changed, skipped, protected, whole })
+        let Text { changed, skipped, moves, back, left, .. } = new;
+        Ok(Rewritten { bytes, changed, skipped, protected, whole, moves, back, left })
     }
 
+    #[expect(clippy::too_many_arguments, reason = "each is another thing that decides")]
     fn protected(
         &self,
+        env: &Env<'_>,
         file: &ConfigFile,
         text: &str,
         all: &[Located],
         chosen: &BTreeSet<EntryId>,
         shim: &str,
-    ) -> Result<(String, Vec<EntryId>, Vec<Skipped>), FileError> {
-        let (mut wraps, mut repairs) = (Vec::new(), Vec::new());
-        let (mut fresh, mut changed, mut skipped) = (BTreeSet::new(), Vec::new(), Vec::new());
+        secrets: Secrets<'_>,
+    ) -> Result<Text, FileError> {
+        let (mut wraps, mut repairs, mut edits) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut fresh, mut with_secrets) = (BTreeSet::new(), BTreeSet::new());
+        let mut new = Text::default();
         for Located { id, server } in all.iter().filter(|l| chosen.contains(&l.id)) {
             let skip = |reason: String| Skipped { id: id.clone(), reason };
-            match state(self, id, &server.shape, Some(Path::new(shim))) {
-                State::Unprotected => {
+            let state = state(self, id, &server.shape, Some(Path::new(shim)));
+            match &state {
+                State::Misrouted { .. } if behind(&server.shape) => {
+                    repairs.extend(match &server.shape {
+                        Shape::Stdio(stdio) => repair(stdio, id, shim),
+                        Shape::Remote(Remote { parts: Ok(parts), .. }) => remote::repair(parts, id, shim),
+                        _ => continue,
+                    });
+                }
+                State::Unprotected | State::Misrouted { .. } => {
                     wraps.extend(match &server.shape {
                         Shape::Stdio(stdio) => wrap(text, stdio, id, shim),
                         Shape::Remote(Remote { parts: Ok(parts), .. }) => remote::wrap(text, parts, id, shim),
                         _ => continue,
                     });
                     fresh.insert(id.clone());
-                    changed.push(id.clone());
                 }
-                State::Misrouted { .. } => {
-                    repairs.extend(match &server.shape {
-                        Shape::Stdio(stdio) => repair(stdio, id, shim),
-                        Shape::Remote(Remote { parts: Ok(parts), .. }) => remote::repair(parts, id, shim),
-                        _ => continue,
-                    });
-                    changed.push(id.clone());
+                State::Protected => {}
+                other => {
+                    new.skipped.push(skip(reason(other)));
+                    continue;
                 }
-                other => skipped.push(skip(reason(&other))),
             }
+            let moves = match &server.shape {
+                Shape::Stdio(stdio) => self.moves(env, text, id, stdio, secrets),
+                Shape::Remote(_) | Shape::Odd(_) => Moves::default(),
+            };
+            if moves.edits.is_empty() && state == State::Protected {
+                new.skipped.push(skip(reason(&state)));
+                continue;
+            }
+            if !moves.edits.is_empty() {
+                with_secrets.insert(id.clone());
+            }
+            new.changed.push(id.clone());
+            edits.extend(moves.edits);
+            new.moves.extend(moves.moves);
+            new.left.extend(moves.left);
         }
         let repaired = splice(text, repairs.clone());
-        let new = splice(text, [wraps, repairs].concat());
-        // What cannot be taken back exactly is not done.
-        if let Some(first) = fresh.first() {
-            let back = file.servers(&new).ok().map(|(all, _)| restored(&new, &all, &fresh).0);
-            if back.as_deref() != Some(repaired.as_str()) {
-                return Err(file.irreversible(std::slice::from_ref(first)));
-            }
+        new.text = splice(text, [wraps, repairs, edits].concat());
+        self.reversible(env, file, &new, &repaired, &fresh, &with_secrets)?;
+        Ok(new)
+    }
+
+    fn moves(&self, env: &Env<'_>, text: &str, id: &EntryId, stdio: &Stdio, secrets: Secrets<'_>) -> Moves {
+        let rules = self.interpolation(id);
+        let foreign = moved::references(stdio).iter().any(|r| r.entry() != id);
+        if !foreign && !moved::has_secret(stdio, rules) {
+            return Moves::default();
         }
-        Ok((new, changed, skipped))
+        let stay = |reason: &str| Moves { left: moved::all_left(stdio, id, rules, reason), ..Moves::default() };
+        match secrets {
+            Secrets::Stay(reason) => stay(reason),
+            Secrets::Move | Secrets::Show => match env.vault() {
+                Ok((keychain, _)) => moved::moves(text, stdio, id, rules, |r| moved::lookup(keychain, r).ok()),
+                Err(reason) => stay(&reason),
+            },
+        }
+    }
+
+    /// What cannot be taken back exactly is not done.
+    fn reversible(
+        &self,
+        env: &Env<'_>,
+        file: &ConfigFile,
+        new: &Text,
+        repaired: &str,
+        fresh: &BTreeSet<EntryId>,
+        with_secrets: &BTreeSet<EntryId>,
+    ) -> Result<(), FileError> {
+        let touched: BTreeSet<EntryId> = fresh.union(with_secrets).cloned().collect();
+        let Some(first) = touched.first() else { return Ok(()) };
+        let known = |reference: &SecretRef| match new.moves.iter().find(|m| m.reference == *reference) {
+            Some(moved) => Ok(moved.kept.clone()),
+            None => moved::lookup(env.keychain().map_err(|e| e.to_string())?, reference),
+        };
+        let back = |text: &str, ids: &BTreeSet<EntryId>| {
+            let (all, _) = file.servers(text).ok()?;
+            Some(restored(text, &all, ids, &known).text)
+        };
+        // Of entries that were protected before, only what restoring makes of them can be compared.
+        let before: BTreeSet<EntryId> = with_secrets.difference(fresh).cloned().collect();
+        let want = if before.is_empty() { Some(repaired.to_owned()) } else { back(repaired, &before) };
+        match (back(&new.text, &touched), want) {
+            (Some(back), Some(want)) if back == want => Ok(()),
+            _ => Err(file.irreversible(std::slice::from_ref(first))),
+        }
     }
 }
 
-fn restored(text: &str, all: &[Located], chosen: &BTreeSet<EntryId>) -> (String, Vec<EntryId>, Vec<Skipped>) {
-    let (mut edits, mut changed, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+/// A file's new text, and what was done to get it.
+#[derive(Default)]
+struct Text {
+    text: String,
+    changed: Vec<EntryId>,
+    skipped: Vec<Skipped>,
+    moves: Vec<Move>,
+    back: Vec<SecretRef>,
+    left: Vec<SecretLeft>,
+}
+
+fn restored(
+    text: &str,
+    all: &[Located],
+    chosen: &BTreeSet<EntryId>,
+    known: &dyn Fn(&SecretRef) -> Result<Kept, String>,
+) -> Text {
+    let (mut edits, mut new) = (Vec::new(), Text::default());
     for Located { id, server } in all.iter().filter(|l| chosen.contains(&l.id)) {
+        let references = if let Shape::Stdio(stdio) = &server.shape { moved::references(stdio) } else { Vec::new() };
         match &server.shape {
-            Shape::Stdio(stdio) if let Some(own) = wrapped(stdio) => {
-                edits.extend(unwrap(text, stdio, &own));
-                changed.push(id.clone());
+            Shape::Stdio(stdio) if wrapped(stdio).is_some() || !references.is_empty() => {
+                edits.extend(wrapped(stdio).map(|own| unwrap(text, stdio, &own)).unwrap_or_default());
+                let (secrets, missing) = moved::put_back(stdio, known);
+                edits.extend(secrets);
+                new.back.extend(references);
+                new.left.extend(missing);
+                new.changed.push(id.clone());
             }
             Shape::Remote(Remote { parts: Ok(parts), url: Some(url), .. }) => match remote::unwrap(text, parts, url) {
                 Ok(own) => {
                     edits.extend(own);
-                    changed.push(id.clone());
+                    new.changed.push(id.clone());
                 }
-                Err(reason) => skipped.push(Skipped { id: id.clone(), reason }),
+                Err(reason) => new.skipped.push(Skipped { id: id.clone(), reason }),
             },
-            _ => skipped.push(Skipped { id: id.clone(), reason: "it is not protected: nothing to restore".into() }),
+            _ => new.skipped.push(Skipped { id: id.clone(), reason: "it is not protected: nothing to restore".into() }),
         }
     }
-    (splice(text, edits), changed, skipped)
+    new.text = splice(text, edits);
+    new
 }
 
 /// The saved original, if the file is still what we wrote last and the original has nothing of ours in it.
-fn original(file: &ConfigFile, source: &Source, journal: &Journal) -> Option<Vec<u8>> {
+fn original(env: &Env<'_>, file: &ConfigFile, source: &Source, journal: &Journal) -> Option<Vec<u8>> {
     let record = journal.of(&source.target).filter(|r| r.wrote == source.digest())?;
-    let original = journal.original(record.original)?;
+    let original = journal.original(env, record.original)?;
     wrapped_ids(file, &original).ok()?.is_empty().then_some(original)
 }
 
@@ -250,12 +390,16 @@ fn original(file: &ConfigFile, source: &Source, journal: &Journal) -> Option<Vec
 fn wrapped_ids(file: &ConfigFile, bytes: &[u8]) -> Result<Vec<EntryId>, FileError> {
     let (_, text) = file.text(bytes)?;
     let (all, _) = file.servers(text)?;
-    let protected = |l: &Located| match &l.server.shape {
+    Ok(all.into_iter().filter(|l| behind(&l.server.shape)).map(|l| l.id).collect())
+}
+
+/// Whether an entry starts the shim.
+fn behind(shape: &Shape) -> bool {
+    match shape {
         Shape::Stdio(stdio) => wrapped(stdio).is_some(),
         Shape::Remote(remote) => remote.parts.as_ref().is_ok_and(|parts| parts.behind.is_some()),
         Shape::Odd(_) => false,
-    };
-    Ok(all.into_iter().filter(protected).map(|l| l.id).collect())
+    }
 }
 
 fn reason(state: &State) -> String {
@@ -299,20 +443,33 @@ impl Clients {
     }
 }
 
-/// The text with the values that look like secrets left out.
-fn masked(text: &str, syntax: Syntax, rules: Interpolation) -> String {
-    let mut edits = Vec::new();
+/// Calls `each` with every string that looks like a secret.
+fn secrets(text: &str, syntax: Syntax, rules: Interpolation, mut each: impl FnMut(Span)) -> Result<(), SyntaxError> {
     let mut before: Option<(Option<String>, String)> = None;
-    // A text that cannot be parsed does not get here; if it did, nothing of it would be shown.
-    let seen = document::strings(text, syntax, |key, span, value| {
+    document::strings(text, syntax, |key, span, value| {
         let flag = before.as_ref().filter(|(k, _)| k.as_deref() == key).map(|(_, v)| v.as_str());
         let shown = [flag.unwrap_or_default(), value];
         if secret::in_clear(rules, key, value) || secret::arg_in_clear(rules, &shown, 1) {
-            edits.push((span, format!("\"{HIDDEN}\"")));
+            each(span);
         }
         before = Some((key.map(str::to_owned), value.to_owned()));
-    });
+    })
+}
+
+/// The text with the values that look like secrets left out.
+fn masked(text: &str, syntax: Syntax, rules: Interpolation) -> String {
+    let mut edits = Vec::new();
+    // A text that cannot be parsed does not get here; if it did, nothing of it would be shown.
+    let seen = secrets(text, syntax, rules, |span| edits.push((span, format!("\"{HIDDEN}\""))));
     if seen.is_err() { String::new() } else { splice(text, edits) }
+}
+
+impl ConfigFile {
+    /// Whether a text of this file holds what looks like a secret, anywhere.
+    pub(crate) fn has_secret(&self, text: &str, rules: Interpolation) -> bool {
+        let mut any = false;
+        secrets(text, self.syntax, rules, |_| any = true).is_err() || any
+    }
 }
 
 impl Rewritten {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use firedoor_model::{EntryId, Untrusted};
+use firedoor_model::{EntryId, SecretRef, Untrusted};
 use serde::Serialize;
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     env::Env,
     error::{FileError, Problem},
     findings::{Finding, Findings},
-    secret,
+    moved, secret,
     source::Source,
     state::{State, relative, state},
     wrap::wrapped,
@@ -80,6 +80,8 @@ pub struct EntryFound {
     pub args: Vec<Untrusted>,
     /// Names of the variables that the entry sets.
     pub env_names: Vec<Untrusted>,
+    /// Its secrets that are in the keychain.
+    pub secrets: Vec<SecretRef>,
     /// Protected or not.
     #[serde(flatten)]
     pub state: State,
@@ -174,6 +176,7 @@ impl Clients {
             command: None,
             args: Vec::new(),
             env_names: Vec::new(),
+            secrets: Vec::new(),
             state: state(self, &located.id, &located.server.shape, shim),
             warnings: Vec::new(),
         };
@@ -186,6 +189,11 @@ impl Clients {
         found.command = line.next();
         found.args = line.collect();
         found.env_names = stdio.env.iter().map(|(name, _)| Untrusted::new(name.as_str())).collect();
+        found.secrets = moved::references(stdio);
+        if stdio.args().iter().any(|a| SecretRef::read(&a.value).is_some()) {
+            let note = "it takes a secret as an argument, which other programs of yours can read while it runs";
+            found.warnings.push(note.into());
+        }
         if found.command.as_ref().is_some_and(|c| relative(c.raw())) {
             found.warnings.push("its command is relative: what runs depends on where the client is started".into());
         }

@@ -1,7 +1,7 @@
 //! Values in a configuration that look like a credential in clear.
 //!
-//! An entry with one is not protected yet: its secret belongs in the keychain first. So this errs on the side of naming
-//! a credential only where name or form say so; it never reports the value.
+//! When its entry is protected it moves into the keychain. So this errs on the side of naming a credential only where
+//! name or form say so; it never reports the value.
 
 /// Beginnings that only credentials have. Sources: GitHub, GitLab, Slack, AWS, Stripe, OpenAI, Anthropic, Google, npm,
 /// PyPI, Hugging Face, Supabase, DigitalOcean, SendGrid, Shopify, Linear, Notion, Tavily, Replicate, Groq, Perplexity,
@@ -73,11 +73,16 @@ const WORDS: &[&str] = &[
     "dsn",
 ];
 
+use firedoor_model::SecretRef;
+
 use crate::catalog::Interpolation;
 
 /// Whether a literal value, given to a name, is a credential. References such as `${VAR}` are not; the default of
 /// `${VAR:-default}` is looked at.
 pub(crate) fn in_clear(rules: Interpolation, name: Option<&str>, value: &str) -> bool {
+    if SecretRef::read(value).is_some() {
+        return false;
+    }
     let literal = rules.literal(value);
     let literal = literal.trim();
     if literal.is_empty() {
@@ -90,12 +95,7 @@ pub(crate) fn in_clear(rules: Interpolation, name: Option<&str>, value: &str) ->
         || (name.is_some() && random(literal))
 }
 
-/// The first argument that is, or carries, a credential: `--token=X`, `--token X`, `-H "Authorization: X"`.
-pub(crate) fn in_args<S: AsRef<str>>(rules: Interpolation, args: &[S]) -> Option<usize> {
-    (0..args.len()).find(|at| arg_in_clear(rules, args, *at))
-}
-
-/// Whether the argument at this place is, or carries, a credential.
+/// Whether the argument at this place is, or carries, a credential: `--token=X`, `--token X`, `-H "Authorization: X"`.
 pub(crate) fn arg_in_clear<S: AsRef<str>>(rules: Interpolation, args: &[S], at: usize) -> bool {
     let Some(arg) = args.get(at).map(AsRef::as_ref) else { return false };
     if let Some((flag, value)) = arg.split_once('=')
@@ -207,6 +207,7 @@ mod tests {
             ("SESSION", "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF", true),
             ("PROJECT", "0b5c2f7e-93d4-4a6e-8f0e-3a0f9b8c7d6e", false),
             ("LOG_LEVEL", "debug", false),
+            ("GITHUB_TOKEN", "firedoor-secret:cursor/user/github/GITHUB_TOKEN", false),
             ("NODE_OPTIONS", "--max-old-space-size=4096", false),
         ] {
             assert_eq!(in_clear(Interpolation::ShellDefault, Some(name), value), want, "{name}={value}");
@@ -246,7 +247,8 @@ mod tests {
             (&["sk-FAKE0000FAKE0000FAKE"], Some(0)),
             (&["task-master-ai", "sk-learn"], None),
         ] {
-            assert_eq!(in_args(Interpolation::ShellDefault, args), want, "{args:?}");
+            let found = (0..args.len()).find(|at| arg_in_clear(Interpolation::ShellDefault, args, *at));
+            assert_eq!(found, want, "{args:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     catalog::{Clients, Directory},
     document::{Remote, Shape, Stdio},
-    secret,
+    moved,
     wrap::{SHIM, wrapped},
 };
 
@@ -20,8 +20,8 @@ pub enum State {
     Unprotected,
     /// The client starts the shim, for this entry.
     Protected,
-    /// It starts a shim, but another one than ours, or in another entry's name (copied or renamed): protecting repairs
-    /// it.
+    /// It starts a shim, but another one than ours, or in another entry's name (copied or renamed), or it starts none
+    /// and its secrets are in the keychain: protecting repairs it.
     Misrouted {
         /// What is wrong.
         reason: String,
@@ -126,18 +126,10 @@ fn direct(clients: &Clients, id: &EntryId, stdio: &Stdio) -> State {
     {
         return not_yet("not yet protected: it runs through the Windows command line (cmd /c)");
     }
-    if let Some((name, _)) = stdio
-        .env
-        .iter()
-        .find(|(name, value)| value.as_deref().is_some_and(|value| secret::in_clear(rules, Some(name), value)))
-    {
-        return not_yet(format!("not yet protected: the value of {name:.80?} in its env looks like a secret in clear"));
-    }
-    let line: Vec<&str> =
-        std::iter::once(stdio.command.value.as_str()).chain(args.iter().map(String::as_str)).collect();
-    if let Some(at) = secret::in_args(rules, &line) {
-        let place = if at == 0 { "its command".to_owned() } else { format!("argument {at}") };
-        return not_yet(format!("not yet protected: {place} looks like a secret in clear"));
+    if !moved::references(stdio).is_empty() {
+        let reason =
+            "it starts without Firedoor, but its secrets are in the keychain: protect it, or restore it".into();
+        return State::Misrouted { reason };
     }
     State::Unprotected
 }

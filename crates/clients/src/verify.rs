@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use firedoor_model::{Digest, EntryId, Untrusted};
+use firedoor_model::{Digest, EntryId, SecretRef, Untrusted};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,6 +25,7 @@ use crate::{
     declared::{Found, env_file},
     env::Env,
     interpolate::Variables,
+    moved::secret_of,
     wrap::wrapped,
 };
 
@@ -179,6 +180,13 @@ impl Clients {
         let project = found.project.as_deref();
         let fill = Variables::new(client.interpolation, env, project);
         let expand = |text: &str| fill.expand(text).map_err(|e| unverifiable(e.to_string()));
+        let secret = |text: &str| match SecretRef::read(text) {
+            Some(reference) => {
+                let keychain = env.keychain().map_err(|e| unverifiable(e.to_string()))?;
+                secret_of(keychain, &reference).map_err(|e| unverifiable(e.to_string()))
+            }
+            None => Ok(text.to_owned()),
+        };
         let stdio = &found.stdio;
         let mut variables = base.clone();
         if let Some(passes) = &client.passes {
@@ -188,11 +196,21 @@ impl Clients {
         for (name, value) in declared(self, env, &found)? {
             variables.insert(name.into(), value.into());
         }
+        // What is started through us gets references; the engine knows what they stand for.
+        let mut through = variables.clone();
         for (name, value) in &stdio.env {
+            let name = OsString::from(name);
             match value {
-                Some(value) => variables.insert(name.into(), expand(value)?.into()),
-                None => variables.remove(&OsString::from(name)),
-            };
+                Some(value) => {
+                    let value = expand(&value.value)?;
+                    variables.insert(name.clone(), secret(&value)?.into());
+                    through.insert(name, value.into());
+                }
+                None => {
+                    variables.remove(&name);
+                    through.remove(&name);
+                }
+            }
         }
         let start = project.map_or_else(|| env.paths.home.clone(), PathBuf::from);
         let cwd = match &stdio.cwd {
@@ -203,17 +221,19 @@ impl Clients {
                 _ => return Err(unverifiable("its working directory depends on where the client is started".into())),
             },
         };
-        let line = |line: &[&str]| -> Result<Invocation, VerifyError> {
-            let mut all = line.iter().map(|s| expand(s)).collect::<Result<Vec<_>, _>>()?.into_iter();
+        let line = |all: Vec<String>, env: &BTreeMap<OsString, OsString>| -> Result<Invocation, VerifyError> {
+            let mut all = all.into_iter();
             let command = all.next().ok_or_else(|| unverifiable("it has no command".into()))?;
-            Ok(Invocation { command, args: all.collect(), env: variables.clone(), cwd: cwd.clone() })
+            Ok(Invocation { command, args: all.collect(), env: env.clone(), cwd: cwd.clone() })
         };
+        let expanded = |line: &[&str]| line.iter().map(|s| expand(s)).collect::<Result<Vec<_>, _>>();
+        let direct = |words: &[&str]| expanded(words)?.iter().map(|s| secret(s)).collect::<Result<Vec<_>, _>>();
         let all: Vec<&str> = std::iter::once(&stdio.command).chain(stdio.args()).map(|s| s.value.as_str()).collect();
         match wrapped(stdio) {
-            None => Ok(Invocations { direct: line(&all)?, through: None }),
+            None => Ok(Invocations { direct: line(direct(&all)?, &variables)?, through: None }),
             Some(own) => Ok(Invocations {
-                direct: line(all.get(own.command_at + 1..).unwrap_or_default())?,
-                through: Some(line(&all)?),
+                direct: line(direct(all.get(own.command_at + 1..).unwrap_or_default())?, &variables)?,
+                through: Some(line(expanded(&all)?, &through)?),
             }),
         }
     }

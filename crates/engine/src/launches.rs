@@ -28,6 +28,7 @@ use crate::{
     connection::{Incoming, Outgoing},
     egress::{Egress, Target},
     engine::Engine,
+    secrets,
     session::{
         self, Streams,
         definitions::{Tool, known_tools},
@@ -160,10 +161,11 @@ async fn tools(engine: &Rc<Engine>, entry: &EntryId) -> Result<HashMap<String, T
 async fn launch(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
-    request: LaunchRequest,
+    mut request: LaunchRequest,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
+    secrets::fill_in(engine, &mut request).await.map_err(|e| LaunchError::Refused(e.to_string()))?;
     let mut planned = plan(engine, &request).await?;
     if let Planned { plan: Plan::Install(step), token, .. } = planned {
         install(engine, &request.entry, &step, token, incoming, outgoing).await?;

@@ -17,6 +17,7 @@ mod io;
 mod launches;
 mod managed;
 mod recorder;
+mod secrets;
 mod session;
 mod watching;
 

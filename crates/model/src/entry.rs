@@ -61,7 +61,7 @@ impl EntryId {
     }
 }
 
-fn encode(part: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(crate) fn encode(part: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     for c in part.chars() {
         if c == '%' || c == '/' || c.is_whitespace() || c.is_control() {
             let mut buf = [0; 4];
@@ -75,7 +75,7 @@ fn encode(part: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-fn decode(part: &str) -> Result<String, EntryIdError> {
+pub(crate) fn decode(part: &str) -> Result<String, EntryIdError> {
     let mut out = Vec::with_capacity(part.len());
     let mut rest = part.as_bytes();
     while let Some((&b, tail)) = rest.split_first() {

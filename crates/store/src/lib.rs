@@ -1,12 +1,14 @@
-//! All state that Firedoor writes: SQLite with a hash-chained audit log, rules, pins, grants, settings.
+//! All state that Firedoor writes: SQLite with a hash-chained audit log, rules, pins, grants, settings; and the system's
+//! keychain.
 //!
-//! Architecture invariants: nothing else writes the database; no clock, times are passed in; no secret is stored; a row
-//! that cannot be read is an error that names it and is never skipped.
+//! Architecture invariants: nothing else writes the database; no clock, times are passed in; no secret is stored in the
+//! database; a row that cannot be read is an error that names it and is never skipped.
 
 mod audit;
 mod error;
 mod files;
 mod grants;
+mod keychain;
 mod observations;
 mod page;
 mod pins;
@@ -29,6 +31,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 pub use audit::{MAX_EVENT, MAX_EVENTS, Query, StoredEvent};
 pub use error::StoreError;
 pub use grants::EntryGrants;
+pub use keychain::SystemKeychain;
 pub use observations::Observation;
 pub use page::{Count, Page};
 pub use pins::{Accepted, Definition, Observed, Pin, PinKey, PinKind, PinState};

@@ -145,16 +145,16 @@ fn element(span: &Span, value: &Value) -> Option<Str> {
 }
 
 /// Strings; in VS Code numbers, and `null` for a variable that is taken away.
-fn env(value: Option<&Value>) -> Option<Vec<(String, Option<String>)>> {
+fn env(value: Option<&Value>) -> Option<Vec<(String, Option<Str>)>> {
     let fields = match value {
         None | Some(Value::Null) => return Some(Vec::new()),
         Some(Value::Map(fields)) => fields,
         Some(_) => return None,
     };
-    let mut all: Vec<(String, Option<String>)> = Vec::new();
+    let mut all: Vec<(String, Option<Str>)> = Vec::new();
     for field in fields {
         let value = match &field.value {
-            Value::Text(text) | Value::Number(text) => Some(text.clone()),
+            Value::Text(text) | Value::Number(text) => Some(Str { span: field.span.clone(), value: text.clone() }),
             Value::Null => None,
             _ => return None,
         };

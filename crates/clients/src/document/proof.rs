@@ -10,14 +10,22 @@ use crate::{
     wrap::{SHIM, is_wrapped},
 };
 
-/// Whether two texts say the same, entries behind the shim taken for what they start.
-pub(crate) fn holds(syntax: Syntax, form: &Form, before: &str, after: &str) -> bool {
+/// Whether two texts say the same, entries behind the shim taken for what they start, and references to secrets for the
+/// secrets as they are `spelled`.
+pub(crate) fn holds(
+    syntax: Syntax,
+    form: &Form,
+    before: &str,
+    after: &str,
+    spelled: &dyn Fn(&str) -> Option<String>,
+) -> bool {
     if syntax != Syntax::Yaml {
         return true;
     }
     let read = |text: &str| {
         let mut value: Value = yaml_serde::from_str(text).ok()?;
         unwrap(&mut value, form);
+        fill_in(&mut value, spelled);
         Some(value)
     };
     read(before).is_some_and(|before| read(after).is_some_and(|after| before == after))
@@ -42,6 +50,21 @@ fn unwrap(value: &mut Value, form: &Form) {
         }
         Value::Tagged(tagged) => unwrap(&mut tagged.value, form),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Puts secrets in the place of their references.
+fn fill_in(value: &mut Value, spelled: &dyn Fn(&str) -> Option<String>) {
+    match value {
+        Value::Sequence(all) => all.iter_mut().for_each(|v| fill_in(v, spelled)),
+        Value::Mapping(map) => map.values_mut().for_each(|v| fill_in(v, spelled)),
+        Value::Tagged(tagged) => fill_in(&mut tagged.value, spelled),
+        Value::String(text) => {
+            if let Some(secret) = spelled(text).and_then(|token| yaml_serde::from_str(&token).ok()) {
+                *value = secret;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

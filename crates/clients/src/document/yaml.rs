@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use granit_parser::{Event, Parser, ScalarStyle, StructureStyle};
 
 use super::{
-    Layout, MAX_SERVERS, Server, Shape, Span, Str, SyntaxError,
+    Layout, MAX_SERVERS, Server, Shape, Span, Stdio, Str, SyntaxError,
     entry::{self, Field, Value},
     position, too_many,
 };
@@ -158,6 +158,7 @@ impl Tree {
             if let Some(why) = key.and_then(|key| fixed(text, layout, key, command, args)) {
                 return odd(why);
             }
+            lend(stdio, node, form);
         }
         shape
     }
@@ -183,6 +184,25 @@ impl Tree {
             }),
         }
     }
+}
+
+/// Leaves no text to values that cannot be replaced by themselves: lent to or by other parts of the file, or on several
+/// lines. Only where they begin is still known.
+fn lend(stdio: &mut Stdio, node: &Node, form: &Form) {
+    let alone = |node: &Node| !node.marked && node.scalar().is_some_and(|s| s.line);
+    let cut = |value: &mut Str| value.span.end = value.span.start;
+    let vars = form.env.iter().find_map(|key| node.get(key)).filter(|map| !map.marked);
+    for (name, value) in &mut stdio.env {
+        if !vars.and_then(|map| map.get(name)).is_some_and(alone) {
+            value.iter_mut().for_each(cut);
+        }
+    }
+    let items = match node.get(&form.args).map(|args| &args.kind) {
+        Some(Kind::List { all, .. }) => all.as_slice(),
+        _ => &[],
+    };
+    let args = stdio.args.iter_mut().flat_map(|(_, _, all)| all);
+    args.zip(items).filter(|(_, item)| !alone(item)).for_each(|(arg, _)| cut(arg));
 }
 
 /// Why command and arguments cannot be edited, although they can be read.

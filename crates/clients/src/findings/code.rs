@@ -110,7 +110,7 @@ impl Code {
                 "W004",
                 "Secret in clear",
                 High,
-                "Put the secret into a variable or a keychain that the client reads it from, and replace the secret itself.",
+                "Protect the entry, which moves the secret into the keychain where there is one, and replace the secret itself.",
             ),
             Self::Root => (
                 "W005",

@@ -139,6 +139,7 @@ mod tests {
                 command: None,
                 args: Vec::new(),
                 env_names: Vec::new(),
+                secrets: Vec::new(),
                 state: state.clone(),
                 warnings: Vec::new(),
             };

@@ -117,7 +117,9 @@ fn content(shape: &Shape) -> Digest {
                 std::iter::once(&stdio.command).chain(stdio.args()).map(|s| s.value.as_str()).collect();
             let own = wrapped(stdio).map_or(0, |w| w.command_at + 1);
             let line = line.get(own..).unwrap_or_default();
-            serde_json::to_vec(&(line, &stdio.env, &stdio.env_passed, &stdio.env_file, &stdio.cwd))
+            let env = stdio.env.iter().map(|(name, value)| (name, value.as_ref().map(|v| &v.value)));
+            let env: Vec<_> = env.collect();
+            serde_json::to_vec(&(line, env, &stdio.env_passed, &stdio.env_file, &stdio.cwd))
         }
         Shape::Remote(remote) => {
             let headers: Vec<_> = remote.headers.iter().map(|(name, value)| (name, &value.value)).collect();

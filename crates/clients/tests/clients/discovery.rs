@@ -43,8 +43,8 @@ fn states() {
         ("guard", "wrapped by mcp-guardian"),
         ("${HOME}", "not yet protected: its name or project contains \"${\", which the client would replace"),
         ("remote", "not yet protected: it is a remote server (url)"),
-        ("env", "not yet protected: the value of \"API_TOKEN\" in its env looks like a secret in clear"),
-        ("flag", "not yet protected: argument 2 looks like a secret in clear"),
+        ("env", "unprotected"),
+        ("flag", "unprotected"),
         ("ref", "unprotected"),
         ("decoy", "unprotected"),
         ("\u{fffd}", "not yet protected: its name is not valid Unicode"),
@@ -67,7 +67,8 @@ fn no_secret_is_shown() {
     let plan = home.clients.plan_protect(&home.env(), &home.choose(&[]), &home.shim()).unwrap();
     let diff = &plan.files[0].diff;
     assert!(diff.contains("+  \"b\":{\"command\":") && !diff.contains("FAKEvalue"), "{diff}");
-    assert_eq!(plan.skipped.len(), 1);
+    // Without a keychain they stay.
+    assert_eq!(plan.files[0].secrets_left.len(), 4);
     assert!(!serde_json::to_string(&plan).unwrap().contains("FAKEvalue"));
 }
 

@@ -4,10 +4,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use firedoor_clients::{Applied, Clients, EntryFound, Env, FileError, FileResult, Selection, State, System, select};
-use firedoor_model::{EntryId, paths::Paths};
+use firedoor_model::{EntryId, keychain::MemoryKeychain, paths::Paths};
 use tempfile::TempDir;
 
 pub struct Home {
@@ -15,12 +16,14 @@ pub struct Home {
     pub clients: Clients,
     pub vars: BTreeMap<String, String>,
     pub system: System,
+    pub keychain: Option<Arc<MemoryKeychain>>,
 }
 
 impl Home {
     pub fn new() -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let home = Self { scratch, clients: Clients::load().unwrap(), vars: BTreeMap::new(), system: System::Linux };
+        let (clients, vars, system) = (Clients::load().unwrap(), BTreeMap::new(), System::Linux);
+        let home = Self { scratch, clients, vars, system, keychain: None };
         for dir in ["home", "work", "bin"] {
             fs::create_dir(home.at(dir)).unwrap();
         }
@@ -50,9 +53,13 @@ impl Home {
             "HOME" => Some(home.clone().into_os_string()),
             _ => self.vars.get(name).map(Into::into),
         };
-        Env::new(Paths::from_env(&look).unwrap(), self.at("work"), look)
+        let env = Env::new(Paths::from_env(&look).unwrap(), self.at("work"), look)
             .with_shim(&self.shim())
-            .with_system(self.system)
+            .with_system(self.system);
+        match &self.keychain {
+            Some(keychain) => env.with_keychain(keychain.clone()),
+            None => env,
+        }
     }
 
     pub fn entries(&self) -> Vec<EntryFound> {

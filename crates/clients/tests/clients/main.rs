@@ -10,3 +10,4 @@ mod home;
 mod places;
 mod remote;
 mod round_trip;
+mod secrets;

@@ -28,7 +28,7 @@ fn claude_desktop() {
             ("rel", "its command is relative, and Claude Desktop starts servers in no directory of their own"),
             ("home", "its command is relative"),
             ("path", "unprotected"),
-            ("var", "the value of \"A_TOKEN\" in its env looks like a secret in clear"),
+            ("var", "unprotected"),
             ("${HOME}", "unprotected"),
         ],
     );
@@ -65,7 +65,7 @@ fn gemini() {
         &[
             ("h", "it is a remote server"),
             ("ref", "unprotected"),
-            ("default", "looks like a secret in clear"),
+            ("default", "unprotected"),
             ("$x", "its name or project contains \"$\", which the client would replace"),
         ],
     );
@@ -101,7 +101,7 @@ fn codex() {
             ("none", "it has no command"),
             ("$x", "unprotected"),
             ("__proto__", "unprotected"),
-            ("key", "looks like a secret in clear"),
+            ("key", "unprotected"),
             ("list", "it is not a table"),
         ],
     );

@@ -94,6 +94,7 @@ mod tests {
             command: Some("npx".into()),
             args: vec!["-y".into(), "x".into()],
             env_names: Vec::new(),
+            secrets: Vec::new(),
             state,
             warnings: Vec::new(),
         };

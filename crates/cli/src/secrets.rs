@@ -1,0 +1,188 @@
+//! `firedoor secrets`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, IsTerminal, Read as _},
+    os::fd::AsFd as _,
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use firedoor_clients::{Clients, secret_of, set_secret};
+use firedoor_model::{EntryId, Keychain, KeychainError, SecretRef, Untrusted, secret::MAX_SECRET};
+use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
+use serde::Serialize;
+
+use crate::{arguments::SecretsCommand, changes::authorize, failure::Failure, keychain, output, scan::surroundings};
+
+/// One secret, without its value.
+#[derive(Serialize)]
+struct Secret {
+    /// Its name, as `set` and `remove` take it.
+    secret: String,
+    /// The entries whose configuration refers to it.
+    used_by: Vec<EntryId>,
+    /// Whether the keychain has it; absent when the keychain cannot say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<bool>,
+}
+
+/// Lists, sets and removes secrets.
+pub fn run(command: SecretsCommand) -> Result<ExitCode, Failure> {
+    match command {
+        SecretsCommand::List { projects, json } => list(projects, json),
+        SecretsCommand::Set { secret, everywhere, projects } => set(&secret, everywhere, projects),
+        SecretsCommand::Remove { secret, unused, force, projects } => remove(secret.as_ref(), unused, force, projects),
+    }
+}
+
+/// Which entries refer to which secret.
+fn in_use(projects: Vec<PathBuf>) -> Result<BTreeMap<SecretRef, Vec<EntryId>>, Failure> {
+    let scan = Clients::load()?.scan(&surroundings(projects)?);
+    let mut all: BTreeMap<SecretRef, Vec<EntryId>> = BTreeMap::new();
+    for entry in scan.clients.iter().flat_map(|c| &c.files).flat_map(|f| &f.entries) {
+        for secret in &entry.secrets {
+            all.entry(secret.clone()).or_default().push(entry.id.clone());
+        }
+    }
+    Ok(all)
+}
+
+/// The secrets in the keychain. It has other things of Firedoor's as well, whose names are no references.
+fn kept(keychain: &dyn Keychain) -> Result<BTreeSet<SecretRef>, KeychainError> {
+    Ok(keychain.items()?.iter().filter_map(|item| item.parse().ok()).collect())
+}
+
+fn visible(text: &str) -> String {
+    Untrusted::new(text).visible(400)
+}
+
+fn list(projects: Vec<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
+    let used = in_use(projects)?;
+    let found = kept(&*keychain());
+    let (kept, problem) = match found {
+        Ok(kept) => (Some(kept), None),
+        Err(e) => (None, Some(e.to_string())),
+    };
+    let names: BTreeSet<&SecretRef> = used.keys().chain(kept.iter().flatten()).collect();
+    let secret = |reference: &SecretRef| Secret {
+        secret: reference.item(),
+        used_by: used.get(reference).cloned().unwrap_or_default(),
+        kept: kept.as_ref().map(|kept| kept.contains(reference)),
+    };
+    let secrets: Vec<Secret> = names.into_iter().map(secret).collect();
+    let missing = secrets.iter().any(|s| s.kept == Some(false));
+    if json {
+        output::json(&serde_json::json!({ "secrets": secrets, "problem": problem }))?;
+    } else {
+        for secret in &secrets {
+            let place = match secret.kept {
+                Some(true) => "in the keychain",
+                Some(false) => "MISSING in the keychain",
+                None => "not known",
+            };
+            let users: Vec<String> = secret.used_by.iter().map(|id| visible(&id.to_string())).collect();
+            let users =
+                if users.is_empty() { "used by no entry".into() } else { format!("used by {}", users.join(", ")) };
+            output::line(&format!("{}: {place}, {users}", visible(&secret.secret)));
+        }
+        if secrets.is_empty() {
+            output::line("No entry has secrets in the keychain.");
+        }
+        problem.iter().for_each(|problem| output::line(problem));
+    }
+    Ok(if missing || problem.is_some() && !secrets.is_empty() { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// The value on stdin, without one line end. On a terminal it is not shown while it is typed.
+fn typed() -> Result<String, Failure> {
+    let stdin = io::stdin();
+    let before = if stdin.is_terminal() {
+        output::remark("The new value, then Enter:");
+        let before = tcgetattr(stdin.as_fd())?;
+        let mut quiet = before.clone();
+        quiet.local_flags.remove(LocalFlags::ECHO);
+        tcsetattr(stdin.as_fd(), SetArg::TCSAFLUSH, &quiet)?;
+        Some(before)
+    } else {
+        None
+    };
+    let mut value = String::new();
+    let read = match &before {
+        Some(_) => stdin.read_line(&mut value),
+        None => stdin.lock().take(MAX_SECRET as u64 + 2).read_to_string(&mut value),
+    };
+    if let Some(before) = before {
+        tcsetattr(stdin.as_fd(), SetArg::TCSAFLUSH, &before)?;
+    }
+    read.map_err(|e| Failure::environment(format!("the value on stdin cannot be read: {e}")))?;
+    let line = value.strip_suffix('\n').map_or(value.as_str(), |v| v.strip_suffix('\r').unwrap_or(v));
+    if line.is_empty() || line.len() > MAX_SECRET || line.contains('\0') {
+        return Err(Failure::environment(format!(
+            "the value on stdin must have 1 to {MAX_SECRET} bytes, and no NUL among them"
+        )));
+    }
+    Ok(line.to_owned())
+}
+
+fn set(secret: &SecretRef, everywhere: bool, projects: Vec<PathBuf>) -> Result<ExitCode, Failure> {
+    authorize("changing secrets")?;
+    let used = in_use(projects)?;
+    let keychain = keychain();
+    let kept = kept(&*keychain)?;
+    let name = visible(&secret.item());
+    if !used.contains_key(secret) && !kept.contains(secret) {
+        return Err(Failure::environment(format!("no entry refers to {name}: see `firedoor secrets list`")));
+    }
+    let same: Vec<&SecretRef> = if kept.contains(secret) {
+        let old = secret_of(&*keychain, secret)?;
+        kept.iter().filter(|other| *other != secret && secret_of(&*keychain, other).is_ok_and(|v| v == old)).collect()
+    } else {
+        Vec::new()
+    };
+    let value = typed()?;
+    set_secret(&*keychain, secret, &value)?;
+    output::line(&format!("{name} is set. Servers get it when they are started the next time."));
+    for other in same {
+        let shown = visible(&other.item());
+        if everywhere {
+            set_secret(&*keychain, other, &value)?;
+            output::line(&format!("{shown} had the same value and is set, too."));
+        } else {
+            output::line(&format!("{shown} still has the old value: --everywhere would set it, too."));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(secret: Option<&SecretRef>, unused: bool, force: bool, projects: Vec<PathBuf>) -> Result<ExitCode, Failure> {
+    authorize("removing secrets")?;
+    let used = in_use(projects)?;
+    let keychain = keychain();
+    let chosen: Vec<SecretRef> = match secret {
+        Some(secret) => vec![secret.clone()],
+        None if unused => kept(&*keychain)?.into_iter().filter(|s| !used.contains_key(s)).collect(),
+        None => Vec::new(),
+    };
+    let mut code = ExitCode::SUCCESS;
+    for secret in &chosen {
+        let name = visible(&secret.item());
+        if let Some(users) = used.get(secret).filter(|_| !force) {
+            let users: Vec<String> = users.iter().map(|id| visible(&id.to_string())).collect();
+            return Err(Failure::refused(format!(
+                "{name} is used by {}: restore that first, or give --force to leave it without its secret",
+                users.join(", ")
+            )));
+        }
+        if keychain.remove(&secret.item())? {
+            output::line(&format!("{name} is removed."));
+        } else {
+            output::line(&format!("{name} is not in the keychain."));
+            code = ExitCode::from(1);
+        }
+    }
+    if chosen.is_empty() {
+        output::line("Every secret in the keychain is used.");
+    }
+    Ok(code)
+}

@@ -1,0 +1,42 @@
+//! What an entry starts, as its client's file says now.
+
+use std::{collections::BTreeSet, ffi::OsString};
+
+use firedoor_model::{EntryId, SecretRef};
+
+use crate::{
+    catalog::{Clients, Interpolation},
+    env::Env,
+    moved,
+    wrap::wrapped,
+};
+
+/// One entry.
+pub struct Configured {
+    /// Its own command and arguments.
+    line: Vec<String>,
+    rules: Interpolation,
+    /// The secrets that it refers to.
+    pub secrets: BTreeSet<SecretRef>,
+}
+
+impl Clients {
+    /// The entry with this id. `None` when there is no such entry, or it starts no program.
+    pub fn configured(&self, env: &Env<'_>, id: &EntryId) -> Option<Configured> {
+        let stdio = self.find(env, id)?.stdio;
+        let own = wrapped(&stdio).map_or(0, |w| w.command_at + 1);
+        let line = std::iter::once(&stdio.command).chain(stdio.args()).skip(own).map(|s| s.value.clone()).collect();
+        let secrets = moved::references(&stdio).into_iter().collect();
+        Some(Configured { line, rules: self.interpolation(id), secrets })
+    }
+}
+
+impl Configured {
+    /// Whether this is what the entry starts. Words that the client fills something into may have become anything.
+    pub fn starts(&self, program: &OsString, args: &[OsString]) -> bool {
+        let line: Vec<&OsString> = std::iter::once(program).chain(args).collect();
+        let same =
+            |(ours, theirs): (&String, &&OsString)| ours.as_str() == theirs.as_os_str() || self.rules.refers(ours);
+        self.line.len() == line.len() && self.line.iter().zip(&line).all(same)
+    }
+}

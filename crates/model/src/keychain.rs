@@ -1,0 +1,98 @@
+//! What keeps secrets, and why it may not.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Why a keychain did not do what was asked. Names items, never their content.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeychainError {
+    /// There is none.
+    #[error(
+        "no keychain answers here ({why}): log in to a desktop, or start a Secret Service such as gnome-keyring on \
+         this session's D-Bus"
+    )]
+    Absent {
+        /// The system's words.
+        why: String,
+    },
+    /// It is locked, and nobody unlocked it.
+    #[error("the keychain is locked: unlock it, as logging in to the desktop does, and try again")]
+    Locked,
+    /// It does not let us.
+    #[error("the keychain denies Firedoor access to {item:?}: allow it in the system's password manager")]
+    Denied {
+        /// Which item.
+        item: String,
+    },
+    /// It did not answer in time; it may be asking the user.
+    #[error("the keychain did not answer within {seconds} s: if it asks for its password, answer it and try again")]
+    Slow {
+        /// The bound.
+        seconds: u64,
+    },
+    /// Anything else.
+    #[error("the keychain failed to {doing} {item:?}: {why}")]
+    Failed {
+        /// What was tried.
+        doing: &'static str,
+        /// With which item.
+        item: String,
+        /// The system's words.
+        why: String,
+    },
+}
+
+/// What keeps secrets: the system's keychain, or a stand-in for it in tests. Items are found by their name among
+/// Firedoor's own.
+pub trait Keychain: Send + Sync {
+    /// The content of an item; `None` when there is none.
+    fn get(&self, item: &str) -> Result<Option<Vec<u8>>, KeychainError>;
+    /// Writes an item, also over one that is there.
+    fn set(&self, item: &str, content: &[u8]) -> Result<(), KeychainError>;
+    /// Removes an item; whether it was there.
+    fn remove(&self, item: &str) -> Result<bool, KeychainError>;
+    /// The names of all of Firedoor's items, sorted.
+    fn items(&self) -> Result<Vec<String>, KeychainError>;
+}
+
+/// A keychain in memory, for tests of what uses one. Locked, it behaves as gnome-keyring does without a display: it knows
+/// no item, and takes none.
+#[derive(Default)]
+pub struct MemoryKeychain(Mutex<(BTreeMap<String, Vec<u8>>, bool)>);
+
+impl MemoryKeychain {
+    fn state(&self) -> MutexGuard<'_, (BTreeMap<String, Vec<u8>>, bool)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks or unlocks it.
+    pub fn lock(&self, locked: bool) {
+        self.state().1 = locked;
+    }
+}
+
+impl Keychain for MemoryKeychain {
+    fn get(&self, item: &str) -> Result<Option<Vec<u8>>, KeychainError> {
+        let state = self.state();
+        Ok(if state.1 { None } else { state.0.get(item).cloned() })
+    }
+
+    fn set(&self, item: &str, content: &[u8]) -> Result<(), KeychainError> {
+        let mut state = self.state();
+        if state.1 {
+            return Err(KeychainError::Locked);
+        }
+        state.0.insert(item.to_owned(), content.to_owned());
+        Ok(())
+    }
+
+    fn remove(&self, item: &str) -> Result<bool, KeychainError> {
+        Ok(self.state().0.remove(item).is_some())
+    }
+
+    fn items(&self) -> Result<Vec<String>, KeychainError> {
+        Ok(self.state().0.keys().cloned().collect())
+    }
+}
