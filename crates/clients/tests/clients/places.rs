@@ -97,7 +97,7 @@ fn codex() {
             ("mix", "it has both a command and url"),
             ("env", "it has both url and env, with which Codex reads none of the file"),
             ("url", "it is a remote server"),
-            ("apart", "dotted keys between braces"),
+            ("apart", "unprotected"),
             ("none", "it has no command"),
             ("$x", "unprotected"),
             ("__proto__", "unprotected"),
