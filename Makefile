@@ -48,11 +48,12 @@ lint: setup ui $(DENY) ## format, clippy, walls and licences of dependencies, do
 audit: setup $(DENY) ## known vulnerabilities of dependencies; fetches the RustSec database
 	$(DENY) --locked check advisories
 
-bench: build ## cost of inspection, of the sandbox and of a scan; latency, CPU and memory beside direct and beside a blind byte pump
+bench: build ## cost of inspection, of the sandbox, of a scan and of WebAssembly; latency, CPU and memory beside direct and beside a blind byte pump
 	cargo build --release --locked -p firedoor-inspect --example speed
 	@python3 tests/bench/inspection.py "$(TARGET)/release/examples/speed"
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/bench/sandbox.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/bench/scan.py
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/bench/wasm.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/bench/bench.py
 
 # Its own target directory: the release profile of the workspace and its lints are not for a tool.

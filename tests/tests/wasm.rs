@@ -105,6 +105,8 @@ fn the_papers_modes_and_more_of_them() {
     check("noise", &[&secret], false, false);
     check("noise", &[], false, false);
     // Beyond it.
+    // A short value counts where it is all that a text says.
+    check("evil_prompt", &PAPER, true, true);
     for mode in ["hex", "base32", "rot13", "reverse", "chunked", "xor", "name", "twice", "drip"] {
         check("leak", &[&secret, &format!("MODE={mode}")], false, true);
     }
@@ -248,10 +250,12 @@ fn many_are_scanned_and_none_twice() {
     let again = home.firedoor(&words).expect_code(1);
     assert_eq!(again.stderr.lines().count(), 2, "{again:#?}");
     assert_eq!(fs::read_to_string(&results).unwrap().lines().count(), 3);
-    // What is no module has a line, too.
-    home.write("tools/broken.wasm", "not one");
-    let broken = home.firedoor(&words).expect_code(1).stderr;
-    assert!(broken.contains("broken.wasm"), "{broken}");
+    // What is no module has a line, too, and is not called clean.
+    let broken = home.write("tools/broken.wasm", "not one");
+    let alone = home.firedoor(&["wasm", "scan", broken.to_str().unwrap()]).expect_code(2);
+    alone.expect_said("not a WebAssembly module");
+    let last = home.firedoor(&words).expect_code(2).stderr;
+    assert!(last.contains("broken.wasm: failed: "), "{last}");
     let left: Vec<PathBuf> =
         fs::read_dir(home.path().join(".local/share/firedoor/servers")).unwrap().map(|e| e.unwrap().path()).collect();
     assert!(left.is_empty(), "{left:?}");

@@ -37,6 +37,8 @@ use run::{Job, Outcome, Stdin};
 /// texts of `ENOTCAPABLE` in wasi-libc (strerror.c) and in Rust.
 const OUTSIDE: [&str; 3] =
     ["failed to find a pre-opened file descriptor", "Capabilities insufficient", "(os error 76)"];
+/// How our runtime begins what it says.
+const RUNTIME: &str = "firedoor-wasm: ";
 /// How our runtime begins to say that it stopped a module. A module can say so itself, too: nothing is made of it but this line.
 const STOPPED: &str = "firedoor-wasm: stopped: ";
 /// Most lines of that kind.
@@ -166,6 +168,9 @@ impl Scan {
             output: usize::try_from(options.output).unwrap_or(usize::MAX),
         };
         let outcome = run::run(&job, &paths)?;
+        if let Some(reason) = not_run(&outcome) {
+            return Err(Failure::environment(reason));
+        }
         let mut sources: Vec<Source> = self.variables.iter().map(|(n, v)| Source::env(n, v)).collect();
         sources.extend(files);
         let report = report(self.target, sources, outcome, options.paper, &paths);
@@ -180,6 +185,13 @@ impl Scan {
         }
         Ok(if report.clean() { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
+}
+
+/// What our runtime says where it could not run a module. A module that says so itself is not called clean either.
+fn not_run(outcome: &Outcome) -> Option<String> {
+    let stderr = String::from_utf8_lossy(&outcome.stderr);
+    let line = stderr.lines().find(|line| line.starts_with(RUNTIME) && !line.starts_with(STOPPED))?;
+    (outcome.exit.shell_code() == 2).then(|| Untrusted::new(line).visible(1000))
 }
 
 fn report(target: Vec<String>, mut sources: Vec<Source>, outcome: Outcome, paper: bool, paths: &Paths) -> Report {

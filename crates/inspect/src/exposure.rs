@@ -20,6 +20,8 @@ const MAX_WORDS: usize = 1024;
 const MIN_TOKEN: usize = 12;
 /// Bytes of a value's beginning that count.
 const MIN_BEGINNING: usize = 8;
+/// Shortest value that counts where it stands alone.
+const MIN_ALONE: usize = 4;
 /// Most characters of a snippet.
 const MAX_SNIPPET: usize = 200;
 
@@ -53,7 +55,8 @@ impl Inspector {
         }
         for (index, value) in given.iter().enumerate() {
             if !out.iter().any(|e| e.given == index) {
-                out.extend(beginning(value, put_out).map(|e| Exposure { given: index, ..e }));
+                let found = alone(value, put_out).or_else(|| beginning(value, put_out));
+                out.extend(found.map(|e| Exposure { given: index, ..e }));
             }
         }
         // A value that was given twice is remembered once.
@@ -171,6 +174,13 @@ fn mixed(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
 }
 
+/// A value that is too short to be known within a text, but is all that one text says.
+fn alone(value: &str, put_out: &[&str]) -> Option<Exposure> {
+    let value = value.trim();
+    let shown = put_out.iter().position(|text| text.trim() == value).filter(|_| value.len() >= MIN_ALONE)?;
+    Some(Exposure { given: 0, shown, snippet: shortened(value), transform: None, certain: false })
+}
+
 /// A value of one word of which only the beginning was put out, as one does who shortens it. Addresses and paths begin as
 /// others do.
 fn beginning(value: &str, put_out: &[&str]) -> Option<Exposure> {
@@ -243,6 +253,12 @@ mod tests {
             assert_eq!(scan(&[given], &noise), [], "{given}");
         }
         assert_eq!(scan(&["https://api.example.com/v1/8"], &["https://www.example.org"]), []);
+    }
+
+    #[test]
+    fn a_short_value_counts_where_it_stands_alone() {
+        assert_eq!(scan(&["hello"], &["say hello", " hello\n"]), [(0, 1, String::new(), false)]);
+        assert_eq!(scan(&["yes"], &["yes"]), []);
     }
 
     #[test]

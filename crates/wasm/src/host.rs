@@ -173,3 +173,70 @@ fn outcome(error: &wasmtime::Error, options: &RunOptions) -> Result<u8, RunError
         _ => RunError::Stopped(format!("{:#}", error.root_cause())),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    /// Runs a text with these options.
+    fn check(wat: &str, options: &[&str], want: Result<u8, (u8, &str)>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.wasm");
+        std::fs::write(&path, wat::parse_str(wat).unwrap()).unwrap();
+        let words = [&["firedoor-wasm", "run"], options, &[path.to_str().unwrap()]].concat();
+        let Command::Run(run_options) = Arguments::parse_from(words).command;
+        match (run(&run_options), want) {
+            (Ok(code), Ok(want)) => assert_eq!(code, want, "{wat}"),
+            (Err(e), Err((code, text))) => {
+                assert_eq!(e.code(), code, "{e}");
+                assert!(e.to_string().contains(text), "{text:?} in {e}");
+            }
+            (got, want) => panic!("{got:?}, not {want:?}: {wat}"),
+        }
+    }
+
+    /// A preview 2 command whose `run` returns this: 0 is well.
+    fn component(result: i32) -> String {
+        format!(
+            r#"(component
+                (core module $m (func (export "run") (result i32) i32.const {result}))
+                (core instance $i (instantiate $m))
+                (func $run (result (result)) (canon lift (core func $i "run")))
+                (instance $out (export "run" (func $run)))
+                (export "wasi:cli/run@0.2.0" (instance $out)))"#
+        )
+    }
+
+    #[test]
+    fn modules_and_components_end() {
+        let exit = r#"(module (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+            (memory (export "memory") 1) (func (export "_start") i32.const 7 call $exit))"#;
+        check(exit, &[], Ok(7));
+        check("(module (func (export \"_start\")))", &[], Ok(0));
+        check(&component(0), &[], Ok(0));
+        check(&component(1), &[], Ok(1));
+    }
+
+    #[test]
+    fn what_cannot_start_says_why() {
+        check("(module)", &[], Err((2, "_start")));
+        check(r#"(module (import "env" "f" (func)) (func (export "_start")))"#, &[], Err((2, "env")));
+        check("(component)", &[], Err((134, "wasi:cli/run")));
+        check("(module (func (export \"_start\")))", &["--dir", "/nonexistent"], Err((2, "open the directory")));
+    }
+
+    #[test]
+    fn limits_hold() {
+        let looping = "(module (func (export \"_start\") (loop br 0)))";
+        check(looping, &["--timeout", "50"], Err((124, "50 ms")));
+        check(looping, &["--fuel", "10000"], Err((134, "fuel")));
+        check("(module (func $f (export \"_start\") call $f))", &[], Err((134, "stack is full")));
+        check("(module (func (export \"_start\") unreachable))", &[], Err((134, "unreachable")));
+        check("(module (func $f unreachable) (start $f))", &[], Err((134, "unreachable")));
+        check("(module (memory 100) (func (export \"_start\")))", &["--memory", "65536"], Err((134, "memory")));
+        check("(module (table 2000000 funcref) (func (export \"_start\")))", &[], Err((134, "table")));
+    }
+}
