@@ -42,7 +42,7 @@ def main():
         for tool in ["benign", "evil_prompt", "fs_violation"]:
             for paper in [True, False]:
                 r = scan(tool, GIVEN, paper=paper)
-                told = [f"{r['sources'][f['source']]['name']} in {r['sinks'][f['sink']].get('path', 'PROMPT:')}" for f in r["flows"]]
+                told = [f"{r['sources'][f['source']]['name']} in {r['sinks'][f['sink']].get('path', r['sinks'][f['sink']]['type'])}" for f in r["flows"]]
                 told += [v["evidence"] for v in r["violations"][:1]]
                 print(f"| {tool} | {'paper' if paper else 'ours'} | {numbers(r)} | {'; '.join(told) or '–'} |")
         print("\n### Table II: what a look at the file shows, and what a run shows\n")
