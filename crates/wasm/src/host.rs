@@ -29,9 +29,8 @@ pub fn run(options: &RunOptions) -> Result<u8, RunError> {
     let engine = engine(options)?;
     let code = cache::load(&engine, &path, options.cache.as_deref())?;
     let context = context(options)?;
-    if let Some(limit) = options.timeout {
-        limits::watch(engine.clone(), limit)?;
-    }
+    // Until the end of this function.
+    let _watch = options.timeout.map(|limit| limits::watch(engine.clone(), limit)).transpose()?;
     let limits = limits::store(options.memory);
     let ended = match code {
         Code::Module(module) => {

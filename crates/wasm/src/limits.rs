@@ -6,6 +6,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
+        mpsc::{self, RecvTimeoutError, Sender},
     },
     thread,
     time::Duration,
@@ -49,20 +50,25 @@ pub fn open_files(most: u64) -> Result<(), RunError> {
     setrlimit(Resource::RLIMIT_NOFILE, most.min(soft), most.min(hard)).map_err(failed)
 }
 
-/// Interrupts the module after `limit`. One that waits in a call of ours, which nothing interrupts, ends with the process.
-pub fn watch(engine: Engine, limit: u64) -> Result<(), RunError> {
+/// Interrupts the module after `limit`. One that waits in a call of ours, which nothing interrupts, ends with the process. The
+/// watch ends when what is returned is dropped.
+pub fn watch(engine: Engine, limit: u64) -> Result<Sender<()>, RunError> {
+    let (over, ended) = mpsc::channel::<()>();
+    let over_in = move |time: Duration| ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
     let end = move || {
-        thread::sleep(Duration::from_millis(limit));
+        if !over_in(Duration::from_millis(limit)) {
+            return;
+        }
         engine.increment_epoch();
-        thread::sleep(GRACE);
-        let error = RunError::Timeout(limit);
-        crate::say(&error);
-        process::exit(i32::from(error.code()));
+        if over_in(GRACE) {
+            let error = RunError::Timeout(limit);
+            crate::say(&error);
+            process::exit(i32::from(error.code()));
+        }
     };
-    thread::Builder::new()
-        .spawn(end)
-        .map(drop)
-        .map_err(|e| RunError::Runtime(format!("no thread can be started to watch the time: {e}")))
+    let thread = thread::Builder::new().spawn(end);
+    thread.map_err(|e| RunError::Runtime(format!("no thread can be started to watch the time: {e}")))?;
+    Ok(over)
 }
 
 /// Our own standard output or standard error, of which the module may write so much.
