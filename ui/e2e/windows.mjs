@@ -85,6 +85,8 @@ for (const view of VIEWS) {
       if (suffix === "" || suffix === "-dark" || suffix === "-narrow") await picture(page, view + suffix);
       await judge(page, `full${suffix}/${view}`);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      const drawn = await page.locator("tbody tr[aria-rowindex]").count();
+      if (drawn > 80) failures.push(`full${suffix}/${view}: ${drawn} rows are drawn`);
       if (wide > 0) failures.push(`full${suffix}/${view}: ${wide} px wider than the window`);
       await context.close();
     }
@@ -156,6 +158,14 @@ await run("keyboard alone", async () => {
   await context.close();
 });
 
+await run("many rows in a narrow window", async () => {
+  const { page, context } = await show("many", "activity", { viewport: { width: 550, height: 720 } });
+  await page.waitForTimeout(1000);
+  const drawn = await page.locator("tbody tr[aria-rowindex]").count();
+  assert.ok(drawn > 5 && drawn < 80, `${drawn} rows are drawn`);
+  await context.close();
+});
+
 await run("100,000 rows", async () => {
   const { page, context } = await show("many", "activity");
   await page.waitForSelector("tbody tr[aria-rowindex]");
@@ -187,11 +197,15 @@ await run("100,000 rows", async () => {
   const done = new Promise((end) => session.once("Tracing.tracingComplete", end));
   await session.send("Tracing.end");
   await done;
-  const main = events.find((e) => e.name === "thread_name" && e.args?.name === "CrRendererMain");
-  const tasks = events.filter((e) => /RunTask$/u.test(e.name) && e.dur && (!main || (e.tid === main.tid && e.pid === main.pid))).map((e) => e.dur / 1000);
+  // Processor time of each task, where the trace has it: others use this machine, too. A spare renderer has a main thread, too.
+  const mains = new Set(events.filter((e) => e.name === "thread_name" && e.args?.name === "CrRendererMain").map((e) => `${e.pid} ${e.tid}`));
+  const all = events.filter((e) => /RunTask$/u.test(e.name) && e.dur && mains.has(`${e.pid} ${e.tid}`));
+  const tasks = all.map((e) => (e.tdur ?? e.dur) / 1000);
+  const wall = Math.max(...all.map((e) => e.dur / 1000));
+  assert.ok(tasks.length > 500, `only ${tasks.length} tasks in the trace`);
   const longest = Math.max(...tasks);
   const sorted = [...tasks].sort((a, b) => a - b);
-  console.log(`     ${tasks.length} tasks of the main thread, longest ${longest.toFixed(1)} ms, 99th percentile ${sorted[Math.floor(sorted.length * 0.99)]?.toFixed(1)} ms`);
+  console.log(`     ${tasks.length} tasks of the main thread, longest ${longest.toFixed(1)} ms (${wall.toFixed(1)} ms by the clock), 99th percentile ${sorted[Math.floor(sorted.length * 0.99)]?.toFixed(1)} ms`);
   assert.ok((await list.evaluate((l) => l.scrollTop)) > 1_000_000, "it did not scroll");
   assert.ok(longest < 50, `a frame took ${longest.toFixed(1)} ms`);
   await context.close();
@@ -200,5 +214,5 @@ await run("100,000 rows", async () => {
 await browser.close();
 server.close();
 rmSync(dist, { recursive: true });
-for (const failure of failures) console.error(failure);
+for (const failure of failures) console.error(failure.slice(0, 600));
 process.exit(failures.length === 0 ? 0 : 1);

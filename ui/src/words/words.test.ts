@@ -85,6 +85,11 @@ test("what an answer about a connection does is said, too", () => {
   expect(title([finding("sandbox/host", "medium", "certain")])).toContain("host");
 });
 
+test("an excerpt without end is shown, not searched for", () => {
+  const long = "A".repeat(1 << 20);
+  expect(marked(long, [long])).toEqual([{ kind: "text", text: long }]);
+});
+
 test.each<[RowView, string]>([
   [call("allow"), "Allowed"],
   [call("allow", [finding("x", "low", "possible")]), "Recorded"],
