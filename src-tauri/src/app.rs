@@ -3,7 +3,7 @@
 use std::{env, io::Write as _, sync::Mutex, thread, time::Duration};
 
 use firedoor_clients::{CatalogError, Clients, SHIM};
-use firedoor_ipc::command::Request;
+use firedoor_ipc::command::{Offer, Request};
 use firedoor_model::paths::NoHome;
 use tauri::{AppHandle, Manager, RunEvent};
 
@@ -165,7 +165,15 @@ fn spawn(app: &AppHandle, name: &str, work: impl FnOnce(&AppHandle) + Send + 'st
 fn heard(app: &AppHandle, news: News) {
     let known = app.state::<Known>();
     match news {
-        News::Status(status) => lock(&known.heard).engine = Engine::Up(status),
+        News::Status(status) => {
+            let mut heard = lock(&known.heard);
+            let before: &[Offer] = if let Engine::Up(before) = &heard.engine { &before.offers } else { &[] };
+            let same = |offer: &Offer| before.iter().any(|b| b.entry == offer.entry && b.since == offer.since);
+            let fresh: Vec<Offer> = status.offers.iter().filter(|offer| !same(offer)).cloned().collect();
+            heard.engine = Engine::Up(status);
+            drop(heard);
+            notice::offers(&fresh);
+        }
         News::Down(reason) => *lock(&known.heard) = Heard { engine: Engine::Down(reason), questions: Vec::new() },
         News::Questions(questions) => {
             let fresh = lock(&known.asking).update(&questions);

@@ -2,7 +2,8 @@
 
 use std::{sync::Mutex, thread};
 
-use firedoor_model::question::Question;
+use firedoor_ipc::command::Offer;
+use firedoor_model::{Untrusted, notice::Noticed, question::Question};
 use notify_rust::{Notification, Timeout};
 use tauri::AppHandle;
 
@@ -39,6 +40,26 @@ pub fn question(app: &AppHandle, question: &Question, app_name: &str) {
     });
     if let Err(e) = spawned {
         crate::app::complain(&format!("a question could not be notified: {e}"));
+    }
+}
+
+/// Says that servers have appeared that could be protected. Home lists them.
+pub fn offers(offers: &[Offer]) {
+    let Some(newest) = offers.last() else { return };
+    let more = if offers.len() > 1 { format!(", and {} more", offers.len() - 1) } else { String::new() };
+    let plain = |text: String| text.replace(['<', '>', '&'], "�");
+    let summary = match newest.noticed {
+        Noticed::Dropped => format!("{} dropped Firedoor from a server", newest.client),
+        Noticed::Changed => format!("A server in {} has changed", newest.client),
+        _ => format!("New server in {}", newest.client),
+    };
+    let body = format!("{}{more}: protect? See Home.", plain(Untrusted::new(newest.entry.server()).visible(80)));
+    // The service may not be there, or may not answer at once.
+    let spawned = thread::Builder::new().name("notice".into()).spawn(move || {
+        let _ = Notification::new().appname("Firedoor").summary(&summary).body(&body).icon("firedoor").show();
+    });
+    if let Err(e) = spawned {
+        crate::app::complain(&format!("a new server could not be notified: {e}"));
     }
 }
 

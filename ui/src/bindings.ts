@@ -146,7 +146,11 @@ export type FoundEntryView = { entry: string, server: string, scope: string, com
 /**
  * Why it is in this state, where that needs words.
  */
-reason: string | null, can_protect: boolean, can_restore: boolean, warnings: Array<string>, };
+reason: string | null, can_protect: boolean, can_restore: boolean, warnings: Array<string>, 
+/**
+ * What there is to know about it, the worst first.
+ */
+findings: Array<ScanFindingView>, };
 
 export type FoundFileView = { path: string, scope: string, entries: Array<FoundEntryView>, warnings: Array<string>, problem: string | null, };
 
@@ -182,6 +186,16 @@ export type ObservationView = { at: number, running: boolean, read: number, writ
  */
 name: string, profile: string, warnings: Array<string>, };
 
+export type OfferView = { entry: string, app: string, server: string, 
+/**
+ * Whether it was protected, and its client has put it back.
+ */
+dropped: boolean, 
+/**
+ * Whether it is new, and not only another one than before.
+ */
+new: boolean, path: string, command: string, };
+
 export type OriginView = "user" | "answer" | "log" | "suggestion" | "managed";
 
 export type OutcomeView = "allowed" | "recorded" | "asked" | "blocked" | "answered" | "server" | "changed" | "failed";
@@ -195,6 +209,10 @@ engine: EngineView,
  * Questions that can be answered.
  */
 questions: Array<SummaryView>, 
+/**
+ * Servers that have appeared, changed or lost Firedoor, and that could be protected.
+ */
+offers: Array<OfferView>, 
 /**
  * The last call that was refused.
  */
@@ -407,6 +425,12 @@ export type RulesView = { rules: Array<RuleView>, suggestions: Array<SuggestionV
  * Questions that were answered in the time that suggestions come from.
  */
 questions: number, };
+
+export type ScanFindingView = { 
+/**
+ * Such as `W001`; `docs/scan-codes.md` explains it.
+ */
+code: string, severity: SeverityView, message: string, remedy: string, };
 
 export type ServerView = { 
 /**

@@ -57,8 +57,10 @@ fn start(engine: &Engine, say: mpsc::Sender<News>) -> Option<(Watch, Clients)> {
     let problem = |why: &str| engine.problem(format!("changes of configurations are not noticed: {why}"));
     let clients = Clients::load().map_err(|e| problem(&e.to_string())).ok()?;
     let shim = env::current_exe().map_err(|e| problem(&e.to_string())).ok()?.with_file_name(SHIM);
-    let around = Env::new(engine.paths.clone(), &engine.paths.home, |name| env::var_os(name));
-    let around = around.with_shim(&shim).with_projects(engine.config.watch.projects.iter().cloned());
+    // Agents are started in the home, too. What lies above it is not the user's, and busy.
+    let projects = std::iter::once(&engine.paths.home).chain(&engine.config.watch.projects).cloned();
+    let around = Env::new(engine.paths.clone(), "/", |name| env::var_os(name));
+    let around = around.with_shim(&shim).with_projects(projects);
     // The engine may have ended: then there is nobody to tell.
     let tell = move |news| drop(say.blocking_send(news));
     let watch = Watch::start(clients.clone(), around, tell).map_err(|e| problem(&e.to_string())).ok()?;

@@ -77,17 +77,23 @@ pub struct EvidenceView {
     pub age_s: Option<u32>,
 }
 
+impl From<Severity> for SeverityView {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Low => Self::Low,
+            Severity::Medium => Self::Medium,
+            Severity::High => Self::High,
+            Severity::Critical => Self::Critical,
+        }
+    }
+}
+
 impl FindingView {
     /// For showing.
     pub fn new(finding: &Finding, clients: &Clients) -> Self {
         Self {
             detector: name(&finding.detector),
-            severity: match finding.severity {
-                Severity::Low => SeverityView::Low,
-                Severity::Medium => SeverityView::Medium,
-                Severity::High => SeverityView::High,
-                Severity::Critical => SeverityView::Critical,
-            },
+            severity: finding.severity.into(),
             confidence: match finding.confidence {
                 Confidence::Possible => ConfidenceView::Possible,
                 Confidence::Likely => ConfidenceView::Likely,

@@ -1,11 +1,11 @@
 //! Home: the engine's state, running servers, and what is configured.
 
-use firedoor_clients::{ClientFound, Clients, EntryFound, FileFound, Scan, State};
-use firedoor_ipc::command::{Session, Status};
-use firedoor_model::question::Question;
+use firedoor_clients::{ClientFound, Clients, EntryFound, FileFound, Finding, Scan, State};
+use firedoor_ipc::command::{Offer, Session, Status};
+use firedoor_model::{EntryId, notice::Noticed, question::Question};
 use serde::Serialize;
 
-use super::{FindingView, RowView, app_name, name, sentence, shown_entry};
+use super::{FindingView, RowView, app_name, finding::SeverityView, name, sentence, shown_entry};
 use crate::known::{Engine, Heard};
 
 /// The state in one piece.
@@ -16,6 +16,8 @@ pub struct OverviewView {
     pub engine: EngineView,
     /// Questions that can be answered.
     pub questions: Vec<SummaryView>,
+    /// Servers that have appeared, changed or lost Firedoor, and that could be protected.
+    pub offers: Vec<OfferView>,
     /// The last call that was refused.
     pub last_block: Option<RowView>,
 }
@@ -72,6 +74,35 @@ pub struct SummaryView {
     pub open_until: u64,
 }
 
+/// One server that could be protected.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct OfferView {
+    pub entry: String,
+    pub app: String,
+    pub server: String,
+    /// Whether it was protected, and its client has put it back.
+    pub dropped: bool,
+    /// Whether it is new, and not only another one than before.
+    pub new: bool,
+    pub path: String,
+    pub command: String,
+}
+
+impl OfferView {
+    fn new(offer: &Offer) -> Self {
+        Self {
+            entry: shown_entry(&offer.entry),
+            app: name(&offer.client),
+            server: name(offer.entry.server()),
+            dropped: offer.noticed == Noticed::Dropped,
+            new: offer.noticed == Noticed::Appeared,
+            path: sentence(offer.path.raw()),
+            command: sentence(offer.command.raw()),
+        }
+    }
+}
+
 impl SummaryView {
     /// For showing.
     pub fn new(question: &Question, clients: &Clients) -> Self {
@@ -93,6 +124,10 @@ impl OverviewView {
         Self {
             engine: EngineView::new(&heard.engine, clients),
             questions: heard.questions.iter().map(|q| SummaryView::new(q, clients)).collect(),
+            offers: match &heard.engine {
+                Engine::Up(status) => status.offers.iter().map(OfferView::new).collect(),
+                Engine::Starting | Engine::Down(_) => Vec::new(),
+            },
             last_block,
         }
     }
@@ -165,6 +200,36 @@ pub struct FoundEntryView {
     pub can_protect: bool,
     pub can_restore: bool,
     pub warnings: Vec<String>,
+    /// What there is to know about it, the worst first.
+    pub findings: Vec<ScanFindingView>,
+}
+
+/// One thing to know about a server, from its configuration.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct ScanFindingView {
+    /// Such as `W001`; `docs/scan-codes.md` explains it.
+    pub code: String,
+    pub severity: SeverityView,
+    pub message: String,
+    pub remedy: String,
+}
+
+/// Most findings shown of one server; `firedoor scan` lists all.
+const MOST_FINDINGS: usize = 20;
+
+impl ScanFindingView {
+    fn of(id: &EntryId, all: &[Finding]) -> Vec<Self> {
+        let mut own: Vec<&Finding> = all.iter().filter(|f| f.entry.as_ref() == Some(id)).collect();
+        own.sort_by_key(|f| std::cmp::Reverse(f.severity));
+        let view = |f: &&Finding| Self {
+            code: f.code.number().to_owned(),
+            severity: f.severity.into(),
+            message: sentence(&f.message),
+            remedy: sentence(f.remedy),
+        };
+        own.iter().take(MOST_FINDINGS).map(view).collect()
+    }
 }
 
 /// How an entry stands.
@@ -182,22 +247,22 @@ pub enum StateView {
 impl FoundClientView {
     /// For showing.
     pub fn all(scan: &Scan) -> Vec<Self> {
-        scan.clients.iter().map(Self::new).collect()
+        scan.clients.iter().map(|client| Self::new(client, &scan.findings)).collect()
     }
 
-    fn new(client: &ClientFound) -> Self {
-        let files = client.files.iter().map(FoundFileView::new).collect();
+    fn new(client: &ClientFound, findings: &[Finding]) -> Self {
+        let files = client.files.iter().map(|file| FoundFileView::new(file, findings)).collect();
         Self { id: name(&client.id), name: name(&client.name), files }
     }
 }
 
 impl FoundFileView {
-    fn new(file: &FileFound) -> Self {
+    fn new(file: &FileFound, findings: &[Finding]) -> Self {
         let left = file.unsupported.as_ref().map(|left| format!("left alone: {}. {}", left.reason, left.step));
         Self {
             path: sentence(&file.path.to_string_lossy()),
             scope: sentence(&file.scope),
-            entries: file.entries.iter().map(FoundEntryView::new).collect(),
+            entries: file.entries.iter().map(|entry| FoundEntryView::new(entry, findings)).collect(),
             warnings: file.warnings.iter().chain(&left).map(|w| sentence(w)).collect(),
             problem: file.problem.as_ref().map(|p| sentence(&p.message)),
         }
@@ -205,7 +270,7 @@ impl FoundFileView {
 }
 
 impl FoundEntryView {
-    fn new(entry: &EntryFound) -> Self {
+    fn new(entry: &EntryFound, findings: &[Finding]) -> Self {
         let (state, reason) = match &entry.state {
             State::Unprotected => (StateView::Unprotected, None),
             State::Protected => (StateView::Protected, None),
@@ -227,6 +292,47 @@ impl FoundEntryView {
             can_protect: entry.state.can_protect(),
             can_restore: entry.state.can_restore(),
             warnings: entry.warnings.iter().map(|w| sentence(w)).collect(),
+            findings: ScanFindingView::of(&entry.id, findings),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use firedoor_clients::Env;
+    use firedoor_model::paths::Paths;
+
+    use super::*;
+
+    #[test]
+    fn a_server_comes_with_what_there_is_to_know_about_it_the_worst_first() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join(".cursor")).unwrap();
+        let text = r#"{"mcpServers":{"a":{"command":"sudo","args":["npx","-y","x"]},"b":{"command":"/bin/true"}}}"#;
+        std::fs::write(home.path().join(".cursor/mcp.json"), text).unwrap();
+        let paths = Paths::from_env(|name| (name == "HOME").then(|| home.path().into())).unwrap();
+        let scan = Clients::load().unwrap().scan(&Env::new(paths, home.path(), |_| None));
+        let found = FoundClientView::all(&scan);
+        let entries = &found[0].files[0].entries;
+        let of = |at: usize| entries[at].findings.as_slice();
+        assert!(of(0).len() > 1 && of(0).iter().all(|f| f.code.starts_with('W') && !f.remedy.is_empty()));
+        let worst = scan.findings.iter().map(|f| f.severity).max().unwrap();
+        assert_eq!(of(0)[0].severity, worst.into());
+    }
+
+    #[test]
+    fn an_offer_hides_nothing() {
+        let offer = Offer {
+            entry: "cursor/user/f\u{202e}s".parse().unwrap(),
+            client: "Cursor".into(),
+            path: "/h/\u{200b}x".into(),
+            project: None,
+            noticed: Noticed::Dropped,
+            command: "n\u{202e}px".into(),
+            since: firedoor_model::Millis(0),
+        };
+        let view = OfferView::new(&offer);
+        assert_eq!((view.server.as_str(), view.path.as_str()), ("f⟨U+202E⟩s", "/h/⟨U+200B⟩x"));
+        assert!(view.dropped && !view.new && view.command == "n⟨U+202E⟩px");
     }
 }

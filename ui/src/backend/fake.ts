@@ -73,7 +73,7 @@ export class FakePrompt implements PromptBackend {
 }
 
 
-const entry = { scope: "user", command: "npx -y srv", state: "unprotected", reason: null, can_protect: true, can_restore: false, warnings: [] } as const;
+const entry = { scope: "user", command: "npx -y srv", state: "unprotected", reason: null, can_protect: true, can_restore: false, warnings: [], findings: [] } as const;
 
 export function serverView(over: Partial<ServerView> = {}): ServerView {
   const now = Date.now();
@@ -145,10 +145,11 @@ export class FakeMain implements MainBackend {
     Promise.resolve({
       engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", sessions: [], problems: [] },
       questions: [],
+      offers: [],
       last_block: null,
     });
   servers = (): ReturnType<MainBackend["servers"]> => {
-    const entries = ["files", "github"].map((server) => ({ ...entry, warnings: [], entry: `cursor/user/${server}`, server }));
+    const entries = ["files", "github"].map((server) => ({ ...entry, warnings: [], findings: [], entry: `cursor/user/${server}`, server }));
     return Promise.resolve([{ id: "cursor", name: "Cursor", files: [{ path: "/home/u/.cursor/mcp.json", scope: "user", entries, warnings: [], problem: null }] }]);
   };
   plan = (action: "protect" | "restore"): ReturnType<MainBackend["plan"]> =>

@@ -28,6 +28,7 @@ const entry = (client: string, server: string, over: Partial<FoundEntryView> = {
   can_protect: false,
   can_restore: true,
   warnings: [],
+  findings: [],
   ...over,
 });
 
@@ -118,6 +119,7 @@ function full(): FakeMain {
   main.overview = async () => ({
     engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", sessions, problems: [] },
     questions: [],
+    offers: [],
     last_block: main.rows.find((r) => r.what.kind === "judged" && r.what.verdict === "block") ?? null,
   });
   main.counted = (since, step, end) => {

@@ -118,6 +118,7 @@ const entry = (server: string, state: "protected" | "unprotected" | "not_yet"): 
   can_protect: state === "unprotected",
   can_restore: state === "protected",
   warnings: [],
+  findings: [],
 });
 const client = (name: string, ...entries: FoundClientView["files"][0]["entries"]): FoundClientView => ({
   id: name,
@@ -127,6 +128,7 @@ const client = (name: string, ...entries: FoundClientView["files"][0]["entries"]
 const overview = (problems: string[] = []): OverviewView => ({
   engine: { state: "up", version: "0", pid: 1, own: true, mode: "balanced", sessions: [], problems },
   questions: [],
+  offers: [],
   last_block: null,
 });
 
