@@ -76,7 +76,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def note(self, body):
         names = ("mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region", "authorization",
-                 "last-event-id")
+                 "last-event-id", "x-team")
         SEEN.append([self.command, {n: self.headers[n] for n in names if self.headers[n]}, body])
 
     def do_GET(self):

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "what breaks here is the test")]
 
 use std::{
+    fs,
     io::{BufRead, BufReader, PipeReader, PipeWriter},
     process::Child,
 };
@@ -321,11 +322,32 @@ fn a_server_that_is_not_there_is_an_error_and_other_hosts_are_out_of_reach() {
 }
 
 #[test]
-fn what_a_remote_server_defines_and_says_is_judged_like_everything_else() {
-    let (home, http, mut client) = open("json");
-    client.ask("tools/list", json!({}));
+fn an_entry_is_protected_answers_and_comes_back() {
+    let home = Home::new();
+    let http = Http::start(&home, "json");
+    let url = format!("http://127.0.0.1:{}/mcp", http.port);
+    let path = home.cursor(json!({"s": {"url": url, "headers": {"X-Team": "blue"}}}));
+    let before = fs::read(&path).unwrap();
+    home.firedoor(&["protect", "--all", "--yes"]).expect_code(0).expect_said("protected, answers (1 tools)");
+    let text = fs::read_to_string(&path).unwrap();
+    let entry = serde_json::from_str::<Value>(&text).unwrap()["mcpServers"]["s"].clone();
+    home.set("FIREDOOR_HEADER_1", entry["env"]["FIREDOOR_HEADER_1"].as_str().unwrap());
+    let mut client = Client::open(&home, "s");
+    still_works(&mut client);
+    assert!(seen(&mut client).iter().all(|s| s[1]["x-team"] == "blue"));
     client.end();
-    let pins = home.json(&["pins", "list"]);
-    assert!(pins.to_string().contains("cursor/user/remote"), "{pins}");
-    drop(http);
+    let pins = home.json(&["pins", "list"]).to_string();
+    assert!(pins.contains("cursor/user/s") && pins.contains("echo"), "{pins}");
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn an_entry_whose_server_wants_a_login_is_given_back() {
+    let home = Home::new();
+    let http = Http::start(&home, "locked");
+    let path = home.cursor(json!({"s": {"url": format!("http://127.0.0.1:{}/mcp", http.port)}}));
+    let before = fs::read(&path).unwrap();
+    home.firedoor(&["protect", "--all", "--yes"]).expect_code(1).expect_said("wants to know who you are");
+    assert_eq!(fs::read(&path).unwrap(), before);
 }

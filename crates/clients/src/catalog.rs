@@ -27,8 +27,6 @@ pub struct Clients {
     pub(crate) clients: Vec<Client>,
     pub(crate) wrappers: Wrappers,
     pub(crate) packages: Packages,
-    /// Whether the shim in use speaks to remote servers.
-    pub(crate) remote: bool,
 }
 
 /// One client.
@@ -185,19 +183,7 @@ impl Clients {
     /// Reads the embedded catalog.
     pub fn load() -> Result<Self, CatalogError> {
         let clients = CLIENTS.iter().map(|(file, text)| parse(file, text)).collect::<Result<_, _>>()?;
-        Ok(Self {
-            clients,
-            wrappers: parse("wrappers", WRAPPERS)?,
-            packages: parse("packages", PACKAGES)?,
-            remote: false,
-        })
-    }
-
-    /// Protects remote servers as well: for a shim that takes `--url`.
-    #[must_use]
-    pub fn with_remote_servers(mut self) -> Self {
-        self.remote = true;
-        self
+        Ok(Self { clients, wrappers: parse("wrappers", WRAPPERS)?, packages: parse("packages", PACKAGES)? })
     }
 
     /// Id and name of every client in the catalog.

@@ -26,6 +26,8 @@ pub(crate) struct Found {
     /// The project it belongs to, if it belongs to one.
     pub project: Option<String>,
     pub stdio: Stdio,
+    /// It starts the shim for a server that is reached over HTTP.
+    pub remote: bool,
 }
 
 impl Clients {
@@ -48,13 +50,13 @@ impl Clients {
             let source = Source::read(&file.path, file.max_bytes).ok()??;
             let (all, _) = located(&file, &source).ok()?;
             let Located { server, .. } = all.into_iter().find(|l| l.id == *id)?;
-            match server.shape {
-                Shape::Stdio(stdio) => {
-                    let project = server.project.or_else(|| file.project.clone());
-                    Some(Found { file, project, stdio: *stdio })
-                }
-                Shape::Remote(_) | Shape::Odd(_) => None,
-            }
+            let (stdio, remote) = match server.shape {
+                Shape::Stdio(stdio) => (*stdio, false),
+                Shape::Remote(remote) => (remote.parts.ok()?.behind?.start, true),
+                Shape::Odd(_) => return None,
+            };
+            let project = server.project.or_else(|| file.project.clone());
+            Some(Found { file, project, stdio, remote })
         };
         self.files_of(env, id).into_iter().find_map(read).or_else(|| elsewhere().find_map(read))
     }

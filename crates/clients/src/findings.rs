@@ -194,7 +194,7 @@ impl<'p> Findings<'p> {
                 let message = "it is reached over http, without encryption".to_owned();
                 self.all.push(place.finding(Code::PlainHttp, span, message));
             }
-            if secret_in_url(rules, value) {
+            if secret::in_url(rules, value) {
                 let message = "its address holds what looks like a secret in clear".to_owned();
                 self.all.push(place.finding(Code::RemoteSecret, span, message));
             }
@@ -296,15 +296,6 @@ fn plain_http(url: &str) -> bool {
     let loopback = host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     !(loopback || host == "localhost" || host.ends_with(".localhost"))
-}
-
-/// A password, or a parameter with a credential's name or form.
-fn secret_in_url(rules: Interpolation, url: &str) -> bool {
-    let query = url.split_once('?').map(|(_, query)| query).unwrap_or_default();
-    let mut pairs = query.split(['&', '#', ';']).filter_map(|pair| pair.split_once('='));
-    secret::in_clear(rules, None, url)
-        || pairs.any(|(name, value)| secret::in_clear(rules, Some(name), value))
-        || url.split(['/', '?', '#']).skip(3).any(|part| secret::in_clear(rules, None, part))
 }
 
 #[cfg(test)]

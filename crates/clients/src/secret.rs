@@ -95,6 +95,15 @@ pub(crate) fn in_clear(rules: Interpolation, name: Option<&str>, value: &str) ->
         || (name.is_some() && random(literal))
 }
 
+/// A password, or a parameter with a credential's name or form.
+pub(crate) fn in_url(rules: Interpolation, url: &str) -> bool {
+    let query = url.split_once('?').map(|(_, query)| query).unwrap_or_default();
+    let mut pairs = query.split(['&', '#', ';']).filter_map(|pair| pair.split_once('='));
+    in_clear(rules, None, url)
+        || pairs.any(|(name, value)| in_clear(rules, Some(name), value))
+        || url.split(['/', '?', '#']).skip(3).any(|part| in_clear(rules, None, part))
+}
+
 /// Whether the argument at this place is, or carries, a credential: `--token=X`, `--token X`, `-H "Authorization: X"`.
 pub(crate) fn arg_in_clear<S: AsRef<str>>(rules: Interpolation, args: &[S], at: usize) -> bool {
     let Some(arg) = args.get(at).map(AsRef::as_ref) else { return false };

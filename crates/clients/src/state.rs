@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use firedoor_model::EntryId;
+use firedoor_model::{EntryId, Untrusted};
 use serde::Serialize;
 
 use crate::{
-    catalog::{Clients, Directory},
+    catalog::{Clients, Directory, Interpolation},
     document::{Remote, Shape, Stdio},
     moved,
     wrap::{SHIM, wrapped},
@@ -75,11 +75,22 @@ pub(crate) fn state(clients: &Clients, id: &EntryId, shape: &Shape, shim: Option
 fn reached(clients: &Clients, id: &EntryId, remote: &Remote, shim: Option<&Path>) -> State {
     match &remote.parts {
         Ok(parts) if let Some(behind) = &parts.behind => routed(id, &behind.shim.value, &behind.id, shim),
-        _ if !clients.remote => not_yet("not yet protected: it is a remote server (url)"),
         Ok(_) if let Some(sign) = clients.interpolation(id).touches(&id.to_string()) => named(sign),
-        Ok(_) => State::Unprotected,
+        Ok(_) => match in_clear(clients.interpolation(id), remote) {
+            Some(what) => not_yet(format!("not yet protected: {what} looks like a secret in clear")),
+            None => State::Unprotected,
+        },
         Err(why) => not_yet(format!("not yet protected: it is a remote server, and {why}")),
     }
+}
+
+/// What of a remote server's entry is a secret. An address would stand in arguments, which every program can read.
+fn in_clear(rules: Interpolation, remote: &Remote) -> Option<String> {
+    if remote.url.as_ref().is_some_and(|url| secret::in_url(rules, &url.value)) {
+        return Some("its address".into());
+    }
+    let header = remote.headers.iter().find(|(name, value)| secret::in_clear(rules, Some(name), &value.value));
+    header.map(|(name, _)| format!("the value of its header {:?}", Untrusted::new(name.as_str())))
 }
 
 fn named(sign: &str) -> State {

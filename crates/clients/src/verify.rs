@@ -51,8 +51,8 @@ impl fmt::Debug for Invocation {
 /// An entry, started both ways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocations {
-    /// The server itself.
-    pub direct: Invocation,
+    /// The server itself; `None` for one that is reached over HTTP.
+    pub direct: Option<Invocation>,
     /// The entry as it stands; `None` while it is not protected.
     pub through: Option<Invocation>,
 }
@@ -230,9 +230,12 @@ impl Clients {
         let direct = |words: &[&str]| expanded(words)?.iter().map(|s| secret(s)).collect::<Result<Vec<_>, _>>();
         let all: Vec<&str> = std::iter::once(&stdio.command).chain(stdio.args()).map(|s| s.value.as_str()).collect();
         match wrapped(stdio) {
-            None => Ok(Invocations { direct: line(direct(&all)?, &variables)?, through: None }),
+            None if found.remote => {
+                Ok(Invocations { direct: None, through: Some(line(expanded(&all)?, &through)?) })
+            }
+            None => Ok(Invocations { direct: Some(line(direct(&all)?, &variables)?), through: None }),
             Some(own) => Ok(Invocations {
-                direct: line(direct(all.get(own.command_at + 1..).unwrap_or_default())?, &variables)?,
+                direct: Some(line(direct(all.get(own.command_at + 1..).unwrap_or_default())?, &variables)?),
                 through: Some(line(expanded(&all)?, &through)?),
             }),
         }

@@ -99,6 +99,8 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, UsageEr
                 let (name, value) = header.split_once('=').ok_or(UsageError::Shape("--header needs NAME=VALUE"))?;
                 headers.push((name.to_owned(), Value::parse(value)));
             }
+            // What the entry was: for `firedoor restore` alone.
+            Some("--was" | "--type") => drop(value("--was and --type need a value")?),
             Some("--no-args") => no_args = true,
             Some("--version") => return Ok(Parsed::Version),
             Some("--") => break Some(args.next().ok_or(UsageError::Shape("a program is missing"))?),
@@ -148,6 +150,7 @@ mod tests {
         let want = Server::Remote { url: literal("https://a/b?c=d"), transport: Transport::Auto, headers: Vec::new() };
         assert_eq!(server("--entry|a/b/c|--url|https://a/b?c=d"), want);
         let line = "--entry|a/b/c|--url|env:U|--transport|sse|--header|X-A=b=c|--header|Authorization=Bearer env:T";
+        assert_eq!(server(&format!("{line}|--was|url,headers|--type|http")), server(line));
         let headers = vec![("X-A".into(), literal("b=c")), ("Authorization".into(), variable("Bearer ", "T"))];
         assert_eq!(server(line), Server::Remote { url: variable("", "U"), transport: Transport::Sse, headers });
     }

@@ -134,6 +134,8 @@ pub(crate) fn transport(kind: &str) -> Option<&'static str> {
 #[derive(Clone, Debug)]
 pub(crate) struct Behind {
     pub id: EntryId,
+    /// The start of the shim.
+    pub start: Stdio,
     pub shim: Str,
     /// The argument that holds the id.
     pub id_arg: Str,
@@ -202,6 +204,7 @@ pub(super) fn behind(stdio: &Stdio, fields: &[Field], form: &Form) -> Option<Rem
         },
         behind: Some(Behind {
             id,
+            start: stdio.clone(),
             shim: stdio.command.clone(),
             id_arg: id_arg.clone(),
             args_at: stdio.args.as_ref().map(|(at, ..)| *at).filter(|_| !stdio.in_command),

@@ -83,15 +83,17 @@ pub fn entry(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsS
     Outcome { entry: id.clone(), verified: verified(clients, env, id, base) }
 }
 
-/// Starts the server through its entry only, confined, and sees whether it answers. The entry stays protected in any
-/// case: without a direct start nobody can say what a failure comes from. As for [`entry`], the calling process counts
+/// Starts the server through its entry only, confined, and sees whether it answers. The entry of a program stays protected
+/// in any case: without a direct start nobody can say what a failure comes from. As for [`entry`], the calling process counts
 /// as an AI client from then on.
 pub fn confined(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsString, OsString>) -> Outcome {
     let unverified = |e: String| Verified::Unverified { reason: e };
-    let verified = match clients.invocations(env, id, base).map(|both| both.through) {
+    let verified = match clients.invocations(env, id, base).map(|both| (both.direct, both.through)) {
         Err(e) => unverified(e.to_string()),
-        Ok(None) => unverified("the entry changed meanwhile".into()),
-        Ok(Some(through)) => match list_tools(&through, THROUGH) {
+        Ok((_, None)) => unverified("the entry changed meanwhile".into()),
+        // It is never started directly: one that does not answer, perhaps because it wants a login, is given back.
+        Ok((None, Some(_))) => verified(clients, env, id, base),
+        Ok((Some(_), Some(through))) => match list_tools(&through, THROUGH) {
             Ok(seen) => Verified::Answers { tools: seen.tools.len() },
             Err(e) => unverified(format!("through Firedoor, {e}")),
         },
@@ -106,15 +108,16 @@ fn verified(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsSt
         Err(e) => return unverified(&e),
     };
     let Some(through) = invocations.through else { return unverified(&"the entry changed meanwhile") };
-    let direct = match list_tools(&invocations.direct, DIRECT) {
+    let direct = match invocations.direct.map(|direct| list_tools(&direct, DIRECT)).transpose() {
         Ok(seen) => seen,
         // A server that does not answer by itself says nothing about us.
         Err(e) => return unverified(&format!("started directly, {e}")),
     };
     let reason = match list_tools(&through, THROUGH) {
-        Ok(seen) => match compare(&direct, &seen).as_slice() {
-            [] => return Verified::Same { tools: seen.tools.len() },
-            differences => differences.iter().map(in_words).collect::<Vec<_>>().join(", "),
+        Ok(seen) => match direct.map(|direct| compare(&direct, &seen)).as_deref() {
+            None => return Verified::Answers { tools: seen.tools.len() },
+            Some([]) => return Verified::Same { tools: seen.tools.len() },
+            Some(differences) => differences.iter().map(in_words).collect::<Vec<_>>().join(", "),
         },
         Err(VerifyError::Unverifiable { reason }) => return Verified::Unverified { reason },
         Err(e) => format!("through Firedoor, {e}"),

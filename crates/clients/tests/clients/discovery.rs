@@ -42,7 +42,7 @@ fn states() {
         ("cmd", "not yet protected: it runs through the Windows command line (cmd /c)"),
         ("guard", "wrapped by mcp-guardian"),
         ("${HOME}", "not yet protected: its name or project contains \"${\", which the client would replace"),
-        ("remote", "not yet protected: it is a remote server (url)"),
+        ("remote", "unprotected"),
         ("env", "unprotected"),
         ("flag", "unprotected"),
         ("ref", "unprotected"),
@@ -211,14 +211,15 @@ fn invocations_are_those_of_the_client() {
     let base = BTreeMap::from([("PATH".into(), "/bin".into())]);
     let of = |server: &str| home.clients.invocations(&home.env(), &id(server), &base);
     let before = of("s").unwrap();
-    assert_eq!((before.direct.command.as_str(), before.direct.args.as_slice()), ("x", ["main".to_owned()].as_slice()));
-    assert_eq!(before.direct.cwd, home.at("work"));
+    let direct = before.direct.clone().unwrap();
+    assert_eq!((direct.command.as_str(), direct.args.as_slice()), ("x", ["main".to_owned()].as_slice()));
+    assert_eq!(direct.cwd, home.at("work"));
     let want = BTreeMap::from([
         ("A".into(), home.at("home").into_os_string()),
         ("FROM_FILE".into(), "1".into()),
         ("PATH".into(), "/bin".into()),
     ]);
-    assert_eq!(before.direct.env, want);
+    assert_eq!(direct.env, want);
     assert!(before.through.is_none());
     one(home.protect(&[])).unwrap();
     let after = of("s").unwrap();

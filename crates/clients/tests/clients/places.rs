@@ -49,7 +49,7 @@ fn vscode() {
             ("env", "unprotected"),
             ("list", "its env is not a map of names to strings"),
             ("in", "unprotected"),
-            ("sock", "it is a remote server"),
+            ("sock", "it is a remote server, and its address holds a reference or a sign"),
         ],
     );
 }
@@ -63,7 +63,7 @@ fn gemini() {
             "default":{"command":"x","env":{"A_TOKEN":"${T:-FAKEvalue}"}}, "$x":{"command":"x"}
         }}"#,
         &[
-            ("h", "it is a remote server"),
+            ("h", "unprotected"),
             ("ref", "unprotected"),
             ("default", "unprotected"),
             ("$x", "its name or project contains \"$\", which the client would replace"),
@@ -96,7 +96,7 @@ fn codex() {
             ("args", "its args are not all strings"),
             ("mix", "it has both a command and url"),
             ("env", "it has both url and env, with which Codex reads none of the file"),
-            ("url", "it is a remote server"),
+            ("url", "unprotected"),
             ("apart", "unprotected"),
             ("none", "it has no command"),
             ("$x", "unprotected"),
@@ -205,7 +205,7 @@ fn directory_and_environment_are_those_of_the_client() {
     let base = BTreeMap::from([("PATH".into(), "/bin".into())]);
     let direct = |client: &str, scope: &str| {
         let id = EntryId::new(client, scope, "d").unwrap();
-        home.clients.invocations(&home.env(), &id, &base).map(|i| i.direct)
+        home.clients.invocations(&home.env(), &id, &base).map(|i| i.direct.unwrap())
     };
     let code = direct("vscode", &project).unwrap();
     assert_eq!((code.cwd, code.env), (home.at("work/sub"), BTreeMap::from([("N".into(), "3".into())])));
@@ -218,7 +218,7 @@ fn directory_and_environment_are_those_of_the_client() {
     );
     let base = ["PATH", "NAMED", "SET", "OTHER"].map(|name| (name.into(), "0".into())).into();
     let id = EntryId::new("codex", "user", "d").unwrap();
-    let passed = home.clients.invocations(&home.env(), &id, &base).unwrap().direct.env;
+    let passed = home.clients.invocations(&home.env(), &id, &base).unwrap().direct.unwrap().env;
     let want = [("PATH", "0"), ("NAMED", "0"), ("SET", "1")].map(|(name, value)| (name.into(), value.into())).into();
     assert_eq!(passed, want, "a selection, and what the entry names or sets");
     assert!(direct("gemini-cli", "user").unwrap_err().to_string().contains("where the client is started"));

@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use firedoor_clients::Clients;
-
 use crate::home::{Home, one, read};
 
 const CLAUDE: &str = "home/.claude.json";
@@ -12,10 +10,6 @@ const CODEX: &str = "home/.codex/config.toml";
 const CONTINUE: &str = "home/.continue/config.yaml";
 const GOOSE: &str = "home/.config/goose/config.yaml";
 const OPENCODE: &str = "home/.config/opencode/opencode.json";
-
-fn home() -> Home {
-    Home { clients: Clients::load().unwrap().with_remote_servers(), ..Home::new() }
-}
 
 fn shown(home: &Home, text: &str) -> String {
     text.replace(home.shim().to_str().unwrap(), "SHIM")
@@ -61,7 +55,7 @@ fn what_an_entry_becomes() {
         ),
     ] {
         for forget in [false, true] {
-            let home = home();
+            let home = Home::new();
             let path = home.write(place, before);
             one(home.protect(&[])).unwrap();
             assert_eq!(shown(&home, &read(&path)), after);
@@ -78,11 +72,13 @@ fn what_an_entry_becomes() {
 
 #[test]
 fn what_is_left_as_it_is() {
-    let home = home();
+    let home = Home::new();
     for (entry, why) in [
         (r#"{"url":"https://x/mcp","oauth":{"clientId":"c"}}"#, "the client signs in itself (oauth)"),
         (r#"{"url":"https://x/mcp?key=${KEY}"}"#, "its address holds a reference"),
         (r#"{"url":"https://me:secret@x/mcp"}"#, "its address holds a reference"),
+        (r#"{"url":"https://x/mcp?api_key=FAKEvalue"}"#, "its address looks like a secret in clear"),
+        (r#"{"url":"https://x","headers":{"A":"Bearer FAKEvalue"}}"#, "its header \"A\" looks like a secret in clear"),
         (r#"{"url":"unix:///run/x"}"#, "is not http"),
         (r#"{"url":"https://x/mcp","serverUrl":"https://y"}"#, "it has several addresses"),
         (r#"{"url":"https://x/mcp","type":"websocket"}"#, "\"websocket\") is not known"),
@@ -99,16 +95,8 @@ fn what_is_left_as_it_is() {
 }
 
 #[test]
-fn without_a_shim_that_speaks_http_nothing_is_done() {
-    let home = Home::new();
-    home.write(CURSOR, r#"{"mcpServers":{"a":{"url":"https://x/mcp"}}}"#);
-    assert!(home.protect(&[]).is_empty());
-    assert_eq!(home.states()["a"], "not yet protected: it is a remote server (url)");
-}
-
-#[test]
 fn a_client_that_writes_its_file_anew_and_a_moved_shim_do_not_hinder() {
-    let home = home();
+    let home = Home::new();
     let before = r#"{"mcpServers":{"a":{"headers":{"X-A":"1","X-B":"2"},"url":"https://x/mcp","type":"sse"}}}"#;
     let path = home.write(CLAUDE, before);
     one(home.protect(&[])).unwrap();
