@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use firedoor_model::{EntryId, Untrusted};
+use firedoor_model::EntryId;
 use serde::Serialize;
 
 use crate::{
@@ -90,7 +90,7 @@ fn in_clear(rules: Interpolation, remote: &Remote) -> Option<String> {
         return Some("its address".into());
     }
     let header = remote.headers.iter().find(|(name, value)| secret::in_clear(rules, Some(name), &value.value));
-    header.map(|(name, _)| format!("the value of its header {:?}", Untrusted::new(name.as_str())))
+    header.map(|(name, _)| format!("the value of its header {:?}", name.as_str()))
 }
 
 fn named(sign: &str) -> State {

@@ -15,24 +15,24 @@ macro_rules! form {
 /// A file, and its servers that can be protected.
 type Form = (&'static [u8], &'static str);
 
-const STRICT: Form = (form!("strict.json"), "bare notes resting");
+const STRICT: Form = (form!("strict.json"), "bare far far too notes resting");
 const COMPACT: Form = (form!("compact.json"), "notes");
-const COMMENTS: Form = (form!("comments.json"), "bare notes");
+const COMMENTS: Form = (form!("comments.json"), "bare far notes");
 const COMMAS: Form = (form!("commas.jsonc"), "bare notes");
-const ARRAYS: Form = (form!("arrays.jsonc"), "lines notes");
-const EITHER: Form = (form!("array-or-text.jsonc"), "bare notes");
-const CRUSH: Form = (form!("crush.json"), "notes");
+const ARRAYS: Form = (form!("arrays.jsonc"), "far lines notes");
+const EITHER: Form = (form!("array-or-text.jsonc"), "bare far notes");
+const CRUSH: Form = (form!("crush.json"), "far notes");
 const ZED: Form = (form!("zed.jsonc"), "notes older");
 const AMP: Form = (form!("amp.jsonc"), "notes");
 const SETTINGS: Form = (form!("settings.jsonc"), "notes");
-const SERVERS: Form = (include_bytes!("samples/vscode.json"), "full plain");
-const TRANSPORT: Form = (form!("transport.json"), "notes");
-const LIST: Form = (form!("list.json"), "notes");
-const UNNAMED: Form = (form!("unnamed.jsonc"), "1 named");
-const ARRAY_OF_TABLES: Form = (form!("array-of-tables.toml"), "bare lines notes");
-const YAML_LIST: Form = (form!("list.yaml"), "bare far in lines notes");
-const YAML_MAP: Form = (form!("map.yaml"), "bare lines notes tight");
-const GOOSE: Form = (form!("goose.yaml"), "bare notes");
+const SERVERS: Form = (include_bytes!("samples/vscode.json"), "full plain remote");
+const TRANSPORT: Form = (form!("transport.json"), "far notes");
+const LIST: Form = (form!("list.json"), "far notes");
+const UNNAMED: Form = (form!("unnamed.jsonc"), "1 3 named");
+const ARRAY_OF_TABLES: Form = (form!("array-of-tables.toml"), "bare far lines notes");
+const YAML_LIST: Form = (form!("list.yaml"), "bare far far in lines notes");
+const YAML_MAP: Form = (form!("map.yaml"), "bare hosted lines notes tight");
+const GOOSE: Form = (form!("goose.yaml"), "bare far notes");
 const TABLES: Form = (form!("tables.toml"), "bare notes");
 
 /// Client, scope, file and its form.
@@ -232,6 +232,11 @@ fn the_script_gives_back_every_byte() {
         one(home.protect(&[])).unwrap();
         assert_ne!(fs::read(&path).unwrap(), bytes, "{place}");
         let done = script(&home).arg(&path).output().unwrap();
+        if String::from_utf8_lossy(&done.stderr).contains("it has a remote server") {
+            // Its entry says in words what it was; taking it apart takes more than a shell should do.
+            assert!(!done.status.success(), "{place}");
+            continue;
+        }
         let shown = || String::from_utf8_lossy(&[done.stdout.as_slice(), &done.stderr].concat()).into_owned();
         assert!(done.status.success(), "{place}: {}", shown());
         assert_eq!(fs::read(&path).unwrap(), bytes, "{place}: {}", shown());
