@@ -328,7 +328,9 @@ fn an_entry_is_protected_answers_and_comes_back() {
     let url = format!("http://127.0.0.1:{}/mcp", http.port);
     let path = home.cursor(json!({"s": {"url": url, "headers": {"X-Team": "blue"}}}));
     let before = fs::read(&path).unwrap();
-    home.firedoor(&["protect", "--all", "--yes"]).expect_code(0).expect_said("protected, answers through Firedoor (1 tools)");
+    home.firedoor(&["protect", "--all", "--yes"])
+        .expect_code(0)
+        .expect_said("protected, answers through Firedoor (1 tools)");
     let text = fs::read_to_string(&path).unwrap();
     let entry = serde_json::from_str::<Value>(&text).unwrap()["mcpServers"]["s"].clone();
     home.set("FIREDOOR_HEADER_1", entry["env"]["FIREDOOR_HEADER_1"].as_str().unwrap());

@@ -6,9 +6,9 @@ use firedoor_model::EntryId;
 use serde::Serialize;
 
 use crate::{
-    catalog::{Clients, Directory, Interpolation},
+    catalog::{Clients, Directory},
     document::{Remote, Shape, Stdio},
-    moved,
+    moved, secret,
     wrap::{SHIM, wrapped},
 };
 
@@ -76,21 +76,13 @@ fn reached(clients: &Clients, id: &EntryId, remote: &Remote, shim: Option<&Path>
     match &remote.parts {
         Ok(parts) if let Some(behind) = &parts.behind => routed(id, &behind.shim.value, &behind.id, shim),
         Ok(_) if let Some(sign) = clients.interpolation(id).touches(&id.to_string()) => named(sign),
-        Ok(_) => match in_clear(clients.interpolation(id), remote) {
-            Some(what) => not_yet(format!("not yet protected: {what} looks like a secret in clear")),
-            None => State::Unprotected,
-        },
+        // It would stand in arguments, which every program can read.
+        Ok(_) if remote.url.as_ref().is_some_and(|u| secret::in_url(clients.interpolation(id), &u.value)) => {
+            not_yet("not yet protected: its address looks like a secret in clear")
+        }
+        Ok(_) => State::Unprotected,
         Err(why) => not_yet(format!("not yet protected: it is a remote server, and {why}")),
     }
-}
-
-/// What of a remote server's entry is a secret. An address would stand in arguments, which every program can read.
-fn in_clear(rules: Interpolation, remote: &Remote) -> Option<String> {
-    if remote.url.as_ref().is_some_and(|url| secret::in_url(rules, &url.value)) {
-        return Some("its address".into());
-    }
-    let header = remote.headers.iter().find(|(name, value)| secret::in_clear(rules, Some(name), &value.value));
-    header.map(|(name, _)| format!("the value of its header {:?}", name.as_str()))
 }
 
 fn named(sign: &str) -> State {
