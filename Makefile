@@ -55,6 +55,7 @@ bench: build ## cost of inspection, of the sandbox, of a scan and of WebAssembly
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/bench/scan.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/bench/wasm.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/bench/bench.py
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/bench/remote.py
 
 # Its own target directory: the release profile of the workspace and its lints are not for a tool.
 $(DENY):
@@ -96,6 +97,7 @@ guest: ## the sandbox under Debian's kernel, in an emulated machine
 	@tests/escape/guest.sh "$(TARGET)/debug"
 
 conformance: build ## the MCP conformance suite, direct and through Firedoor
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/matrix.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/conformance.py
 
 cross: ## type-check macOS and Windows
