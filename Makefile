@@ -15,6 +15,14 @@ DENY := $(TARGET)/tools/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 FUZZ_VERSION := 0.13.2
 FUZZ := $(TARGET)/tools/cargo-fuzz-$(FUZZ_VERSION)/bin/cargo-fuzz
 
+cargo-deb-version := 3.8.0
+cargo-generate-rpm-version := 0.21.1
+cargo-cyclonedx-version := 0.5.9
+CARGO_DEB := $(TARGET)/tools/cargo-deb-$(cargo-deb-version)/bin/cargo-deb
+CARGO_GENERATE_RPM := $(TARGET)/tools/cargo-generate-rpm-$(cargo-generate-rpm-version)/bin/cargo-generate-rpm
+CARGO_CYCLONEDX := $(TARGET)/tools/cargo-cyclonedx-$(cargo-cyclonedx-version)/bin/cargo-cyclonedx
+PACKAGERS := $(CARGO_DEB) $(CARGO_GENERATE_RPM) $(CARGO_CYCLONEDX)
+
 .PHONY: help setup ui build demo test lint audit bench app e2e eval escape guest conformance cross package fuzz
 
 help: ## this list
@@ -103,8 +111,18 @@ conformance: build ## the MCP conformance suite, direct and through Firedoor
 cross: ## type-check macOS and Windows
 	@echo "make cross: not built yet; this release is for Linux only" >&2; exit 2
 
-package: ## .deb and .rpm
-	@echo "make package: not built yet; install from source as README.md says" >&2; exit 2
+package: build ui $(PACKAGERS) ## .deb and .rpm in target/package, tried in a clean Debian
+	cargo build --release --locked -p firedoor-desktop
+	cargo build --release --locked -p firedoor-cli --example documents
+	@CARGO_DEB="$(CARGO_DEB)" CARGO_GENERATE_RPM="$(CARGO_GENERATE_RPM)" CARGO_CYCLONEDX="$(CARGO_CYCLONEDX)" \
+	  scripts/package "$(TARGET)"
+	@scripts/setup package-test
+	@python3 tests/package/package.py "$(TARGET)/package"
+
+$(PACKAGERS):
+	cargo install --locked --quiet $(notdir $@) --version $($(notdir $@)-version) \
+	  --root "$(patsubst %/bin/,%,$(dir $@))" --target-dir "$(TARGET)/tools/build"
+	rm -rf "$(TARGET)/tools/build"
 
 fuzz: setup $(FUZZ) ## each fuzz target for FUZZ_SECONDS (60); FUZZ_TARGETS="dns message" for some
 	@CARGO_FUZZ="$(FUZZ)" scripts/fuzz

@@ -51,12 +51,21 @@ pub fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "firedoor-desktop: {text}");
 }
 
+/// Who started the app.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// A person, who may expect a window.
+    Shown,
+    /// The login, or a server: the tray is enough.
+    Background,
+}
+
 /// Runs until the user quits.
-pub fn run() -> Result<(), AppError> {
+pub fn run(start: Start) -> Result<(), AppError> {
     #[cfg(not(feature = "automation"))]
     not_driven(|name| env::var_os(name).is_some())?;
     let paths = firedoor_ipc::endpoint::paths(|name| env::var_os(name))?;
-    let Some(single) = Single::take(&paths)? else { return Ok(()) };
+    let Some(single) = Single::take(&paths, start)? else { return Ok(()) };
     let shim = changes::sibling(SHIM).map_err(AppError::Own)?;
     let app = tauri::Builder::default()
         .manage(Known::new(paths, Clients::load()?, shim))
@@ -97,7 +106,7 @@ pub fn run() -> Result<(), AppError> {
             commands::observe,
             commands::stop_server,
         ])
-        .setup(|app| Ok(setup(app.handle())?))
+        .setup(move |app| Ok(setup(app.handle(), start)?))
         .build(tauri::generate_context!())?;
     app.run(|_, event| {
         // Closing the last window is not quitting: the tray stays.
@@ -118,7 +127,7 @@ fn not_driven(set: impl Fn(&str) -> bool) -> Result<(), AppError> {
 /// Kept for as long as the app runs.
 struct Door(Mutex<Option<Single>>);
 
-fn setup(app: &AppHandle) -> Result<(), tauri::Error> {
+fn setup(app: &AppHandle, start: Start) -> Result<(), tauri::Error> {
     tray::make(app)?;
     spawn(app, "watch", |app| {
         let known = app.state::<Known>();
@@ -141,7 +150,10 @@ fn setup(app: &AppHandle) -> Result<(), tauri::Error> {
             door.incoming().flatten().for_each(|_knock| windows::main_at(app, windows::View::Home));
         }
     })?;
-    first_run(app);
+    tray::refresh(app);
+    if start == Start::Shown {
+        first_run(app);
+    }
     Ok(())
 }
 
@@ -150,7 +162,6 @@ fn first_run(app: &AppHandle) {
     let known = app.state::<Known>();
     let scan = known.scan();
     let mut entries = scan.clients.iter().flat_map(|c| &c.files).flat_map(|f| &f.entries);
-    tray::refresh(app);
     if !entries.any(|e| e.state.can_restore()) {
         windows::main_at(app, windows::View::Home);
     }

@@ -28,9 +28,10 @@ use std::{env, io::Write as _, process::ExitCode};
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => app::run().map_err(|e| e.to_string()),
+        [] => app::run(app::Start::Shown).map_err(|e| e.to_string()),
+        ["--background"] => app::run(app::Start::Background).map_err(|e| e.to_string()),
         [flag, entry] if *flag == check::FLAG => check::run(entry),
-        _ => Err("usage: firedoor-desktop (without arguments)".to_owned()),
+        _ => Err("usage: firedoor-desktop [--background]".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,6 +14,8 @@ use firedoor_ipc::endpoint::{self, EndpointError};
 use firedoor_model::paths::Paths;
 use nix::fcntl::{Flock, FlockArg};
 
+use crate::app::Start;
+
 /// The lock, held while the app runs, and the socket on which a second start knocks.
 #[derive(Debug)]
 pub struct Single {
@@ -41,8 +43,8 @@ pub enum SingleError {
 }
 
 impl Single {
-    /// Takes the lock; `None` when the app runs already, which has then been asked to show itself.
-    pub fn take(paths: &Paths) -> Result<Option<Self>, SingleError> {
+    /// Takes the lock; `None` when the app runs already, which a person has then asked to show itself.
+    pub fn take(paths: &Paths, start: Start) -> Result<Option<Self>, SingleError> {
         endpoint::private_directory(&paths.runtime)?;
         let (lock, door) = (paths.runtime.join("desktop.lock"), paths.runtime.join("desktop.sock"));
         let failed = |what, path: &PathBuf| {
@@ -56,7 +58,9 @@ impl Single {
             Ok(held) => held,
             Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
                 // It may be starting or ending right now; either way there is nobody to knock for.
-                let _ = UnixStream::connect(&door);
+                if start == Start::Shown {
+                    let _ = UnixStream::connect(&door);
+                }
                 return Ok(None);
             }
             Err((_, e)) => return Err(failed("lock", &lock)(e.into())),
@@ -79,11 +83,14 @@ mod tests {
     fn the_second_one_knocks_and_goes() {
         let root = tempfile::tempdir().unwrap();
         let paths = Paths::from_env(|name| (name == "HOME").then(|| root.path().into())).unwrap();
-        let first = Single::take(&paths).unwrap().unwrap();
-        assert!(Single::take(&paths).unwrap().is_none());
+        let first = Single::take(&paths, Start::Shown).unwrap().unwrap();
+        assert!(Single::take(&paths, Start::Shown).unwrap().is_none());
         assert!(first.door.accept().is_ok());
+        first.door.set_nonblocking(true).unwrap();
+        assert!(Single::take(&paths, Start::Background).unwrap().is_none());
+        assert!(first.door.accept().is_err(), "a start in the background knocked");
         drop(first);
-        assert!(Single::take(&paths).unwrap().is_some());
+        assert!(Single::take(&paths, Start::Shown).unwrap().is_some());
     }
 
     #[test]
@@ -92,6 +99,6 @@ mod tests {
         let paths = Paths::from_env(|name| (name == "HOME").then(|| root.path().into())).unwrap();
         endpoint::private_directory(&paths.runtime).unwrap();
         std::os::unix::fs::symlink(root.path().join("x"), paths.runtime.join("desktop.lock")).unwrap();
-        assert!(Single::take(&paths).unwrap_err().to_string().contains("cannot open"));
+        assert!(Single::take(&paths, Start::Shown).unwrap_err().to_string().contains("cannot open"));
     }
 }

@@ -39,7 +39,7 @@ fn show_desktop() {
     let screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some_and(|v| !v.is_empty()));
     let Some(app) = env::current_exe().ok().map(|own| own.with_file_name("firedoor-desktop")) else { return };
     if screen && app.is_file() {
-        let started = Command::new(&app).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        let started = Command::new(&app).arg("--background").stdin(Stdio::null()).stdout(Stdio::null()).spawn();
         match started {
             // Whatever becomes of it, it must not stay behind as a dead entry in the process table.
             Ok(mut app) => drop(std::thread::spawn(move || app.wait())),

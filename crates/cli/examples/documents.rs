@@ -1,0 +1,24 @@
+//! Writes manual pages and shell completions for packages: `documents DIRECTORY`.
+
+use std::{env, error::Error, fs, path::PathBuf};
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+#[path = "../src/arguments.rs"]
+#[expect(dead_code, reason = "the program reads the options, this only names them")]
+mod arguments;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let out: PathBuf = env::args_os().nth(1).ok_or("usage: documents DIRECTORY")?.into();
+    let mut command = arguments::Arguments::command();
+    for (shell, directory) in [(Shell::Bash, "bash"), (Shell::Zsh, "zsh"), (Shell::Fish, "fish")] {
+        let directory = out.join(directory);
+        fs::create_dir_all(&directory)?;
+        clap_complete::generate_to(shell, &mut command, "firedoor", directory)?;
+    }
+    let pages = out.join("man");
+    fs::create_dir_all(&pages)?;
+    clap_mangen::generate_to(command, pages)?;
+    Ok(())
+}

@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""Installs the package in a clean Debian, uses it as a user would, removes and purges it, and compares everything.
+
+usage: package.py PACKAGE_DIR      as root; the directory that `make package` writes
+
+The clean Debian is made once by debootstrap and kept beside PACKAGE_DIR; each run works on a copy. Exits 1 when a step
+does not prove what it should, 2 when it cannot run here.
+"""
+
+import atexit
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+SUITE, USER, HOME = "bookworm", "dev", "/home/dev"
+LIMIT = 20 << 20
+SHIM_LIMIT = 4 << 20
+# What a program may link. The desktop brings its own toolkit; the others need the C library only.
+PLAIN = {"linux-vdso.so.1", "libc.so.6", "libgcc_s.so.1", "libm.so.6", "ld-linux-x86-64.so.2"}
+# What apt and dpkg write about themselves.
+OF_DPKG = (
+    "/var/lib/dpkg/", "/var/lib/apt/", "/var/cache/apt/", "/var/log/", "/var/cache/debconf/", "/var/cache/ldconfig/",
+    "/etc/ld.so.cache", "/tmp/", "/var/tmp/", "/run/", "/dev/", "/proc/", "/root/", "/var/cache/man/",
+    "/usr/share/applications/mimeinfo.cache", "/usr/share/icons/hicolor/icon-theme.cache",
+)
+CONFIG = """{
+    "numStartups": 17,  "theme": "dark",
+    "mcpServers": { "files": {"command": "/usr/bin/python3", "args": ["/srv/servers/files_server.py", "%s/notes"]} }
+}""" % HOME
+
+
+class Failed(Exception):
+    """A step did not prove what it should."""
+
+
+def expect(condition, what):
+    """Ends the test when something is not so."""
+    if not condition:
+        raise Failed(what)
+
+
+def step(text):
+    print(f"- {text}", flush=True)
+
+
+class Machine:
+    """A copy of the clean Debian, as a root directory."""
+
+    def __init__(self, archive):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="fd-package-"))
+        atexit.register(self.close)
+        subprocess.run(["tar", "-xf", archive, "-C", self.root], check=True)
+        for place in ("proc", "sys", "dev"):
+            subprocess.run(["mount", "--rbind", f"/{place}", self.root / place], check=True)
+            subprocess.run(["mount", "--make-rslave", self.root / place], check=True)
+        shutil.copy("/etc/resolv.conf", self.root / "etc/resolv.conf")
+
+    def close(self):
+        for place in ("proc", "sys", "dev"):
+            subprocess.run(["umount", "-R", "-l", self.root / place], check=False, stderr=subprocess.DEVNULL)
+        if not os.path.ismount(self.root / "proc"):
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    def run(self, *command, user=None, ok=True, **options):
+        """Its output; everything that it needs is in the copy."""
+        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive"}
+        env |= {k: v for k, v in os.environ.items() if k.lower().endswith("_proxy")}
+        prefix = ["chroot", self.root]
+        if user:
+            env |= {"HOME": HOME, "USER": user}
+            prefix = ["chroot", f"--userspec={user}", self.root]
+        done = subprocess.run([*prefix, *command], env=env, capture_output=True, text=True, timeout=1200, **options)
+        if ok and done.returncode != 0:
+            raise Failed(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+        return done
+
+    def listing(self):
+        """Every file, with what it is, who may do what, and its content; without what apt and dpkg keep."""
+        found = {}
+        for directory, names, files in os.walk(self.root):
+            for name in names + files:
+                path = pathlib.Path(directory, name)
+                inside = "/" + str(path.relative_to(self.root))
+                if any(f"{inside}/".startswith(own) for own in OF_DPKG):
+                    continue
+                info = path.lstat()
+                if stat.S_ISLNK(info.st_mode):
+                    content = os.readlink(path)
+                elif stat.S_ISREG(info.st_mode):
+                    content = hashlib.sha256(path.read_bytes()).hexdigest()
+                else:
+                    content = ""
+                found[inside] = (oct(info.st_mode), info.st_uid, info.st_gid, content)
+            names[:] = [n for n in names if not (pathlib.Path(directory) == self.root and n in ("proc", "sys", "dev"))]
+        return found
+
+
+def compare(before, after, what):
+    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    expect(not changed, f"{what}:\n  " + "\n  ".join(changed[:40]))
+
+
+def clean_debian(beside):
+    """The archive of a Debian with nothing but what apt needs, and Python for a server."""
+    archive = beside / f"{SUITE}-minbase.tar"
+    if not archive.exists():
+        step(f"making a clean {SUITE} (once)")
+        with tempfile.TemporaryDirectory(prefix="fd-debian-") as place:
+            command = ["debootstrap", "--variant=minbase", "--include=python3", SUITE, place]
+            subprocess.run([*command, "http://deb.debian.org/debian"], check=True, stdout=subprocess.DEVNULL)
+            beginning = archive.with_suffix(".part")
+            subprocess.run(["tar", "-C", place, "-cf", beginning, "."], check=True)
+            beginning.rename(archive)
+    return archive
+
+
+def session(machine):
+    """What a client does: starts the entry's command and calls a tool."""
+    entry = json.loads((machine.root / HOME[1:] / ".claude.json").read_text())["mcpServers"]["files"]
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "read_file", "arguments": {"path": "a.txt"}}},
+    ]
+    client = "\n".join([
+        "import json, subprocess, sys",
+        "command, messages = json.loads(sys.argv[1])",
+        "server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)",
+        "for message in messages:",
+        "    server.stdin.write(json.dumps(message) + '\\n'); server.stdin.flush()",
+        "    if 'id' in message: print(server.stdout.readline(), end='')",
+        "server.stdin.close(); server.wait(30)",
+    ])
+    argument = json.dumps([[entry["command"], *entry["args"]], messages])
+    done = machine.run("/usr/bin/python3", "-c", client, argument, user=USER)
+    answer = json.loads(done.stdout.splitlines()[-1])
+    expect(answer["result"]["content"][0]["text"] == "written before\n", f"the call's result: {answer}")
+    return entry
+
+
+def try_package(package, archive):
+    machine = Machine(archive)
+    root = machine.root
+    depends = subprocess.run(["dpkg-deb", "-f", package, "Depends"], check=True, capture_output=True, text=True).stdout.strip()
+    size = package.stat().st_size
+    expect(size <= LIMIT, f"the package has {size} bytes, more than {LIMIT}")
+    step(f"{package.name}: {size / (1 << 20):.1f} MiB; depends on {depends}")
+
+    machine.run("apt-get", "update")
+    machine.run("apt-get", "satisfy", "-y", "--no-install-recommends", f"{depends}, python3")
+    machine.run("useradd", "-m", "-s", "/bin/sh", USER)
+    shutil.copytree(TESTS / "servers", root / "srv/servers")
+    home = root / HOME[1:]
+    (home / "notes").mkdir()
+    (home / "notes/a.txt").write_text("written before\n")
+    (home / ".claude.json").write_text(CONFIG)
+    machine.run("chown", "-R", f"{USER}:{USER}", HOME)
+    before = machine.listing()
+
+    for round_, purge in (("remove, then purge", False), ("purge at once", True)):
+        shutil.copy(package, root / "tmp/firedoor.deb")
+        machine.run("apt-get", "install", "-y", "--no-install-recommends", "/tmp/firedoor.deb")
+        step("installed with apt")
+        if not purge:
+            look_at_programs(machine)
+        doctor = machine.run("firedoor", "doctor", user=USER, ok=False)
+        step(f"doctor: exit {doctor.returncode}\n" + "".join(f"    {line}\n" for line in doctor.stdout.splitlines()).rstrip())
+        protected = machine.run("firedoor", "protect", "--all", "--yes", user=USER)
+        expect("/usr/bin/firedoor-shim" in (home / ".claude.json").read_text(), protected.stdout)
+        machine.run("firedoor", "grants", "add", "claude-code/user/files", "--ro", f"{HOME}/notes", user=USER)
+        entry = session(machine)
+        step(f"protected, and a client's session works through {entry['command']}")
+
+        # An upgrade is an installation over an installation: what is protected stays so.
+        machine.run("dpkg", "-i", "/tmp/firedoor.deb")
+        session(machine)
+        step("installed again over itself: still protected, still works")
+
+        if not purge:
+            removed = machine.run("apt-get", "remove", "-y", "firedoor")
+            expect((home / ".claude.json").read_text() == CONFIG, f"not restored:\n{removed.stdout}{removed.stderr}")
+            expect((home / ".local/state/firedoor").is_dir(), "the log went with a mere removal")
+            expect(not (root / "usr/bin/firedoor").exists(), "the program is still there")
+            still = [p for p in running(root)]
+            expect(not still, f"still running: {still}")
+            step("removed: the configuration is as it was, byte for byte; the log is kept")
+        purged = machine.run("apt-get", "purge", "-y", "firedoor")
+        expect((home / ".claude.json").read_text() == CONFIG, f"not restored:\n{purged.stdout}{purged.stderr}")
+        compare(before, machine.listing(), f"{round_}: differs from before")
+        step(f"{round_}: {len(before)} files are as before, nothing more and nothing less")
+    machine.close()
+
+
+def running(root):
+    """Programs of the package that still run in that root."""
+    for exe in pathlib.Path("/proc").glob("[0-9]*/exe"):
+        try:
+            target = os.readlink(exe)
+        except OSError:
+            continue
+        if target.startswith(f"{root}/usr/bin/firedoor"):
+            yield target
+
+
+def look_at_programs(machine):
+    """Sizes, what each links, manual pages, completions."""
+    shim = machine.root / "usr/bin/firedoor-shim"
+    expect(shim.stat().st_size <= SHIM_LIMIT, f"the shim has {shim.stat().st_size} bytes")
+    for program in ("firedoor", "firedoor-shim"):
+        linked = {pathlib.Path(line.split()[0]).name for line in machine.run("ldd", f"/usr/bin/{program}").stdout.splitlines()}
+        expect(linked <= PLAIN, f"{program} links {linked - PLAIN}")
+    missing = [line for line in machine.run("ldd", "/usr/bin/firedoor-desktop").stdout.splitlines() if "not found" in line]
+    expect(not missing, f"the desktop app misses {missing}")
+    for place in (
+        "share/bash-completion/completions/firedoor", "share/zsh/vendor-completions/_firedoor",
+        "share/fish/vendor_completions.d/firedoor.fish", "lib/systemd/user/firedoor.service",
+        "share/applications/io.firedoor.Firedoor.desktop", "share/metainfo/io.firedoor.Firedoor.metainfo.xml",
+    ):
+        expect((machine.root / "usr" / place).is_file(), f"there is no /usr/{place}")
+    step(f"shim {shim.stat().st_size / (1 << 20):.1f} MiB; the command line and the shim link the C library only")
+
+
+def look_at_rpm(package, deb):
+    """The other package holds the same programs, and restores when it goes."""
+    def ask(*what):
+        return subprocess.run(["rpm", "-qp", *what, package], check=True, capture_output=True, text=True).stdout
+
+    files = set(ask("-l").split())
+    listed = subprocess.run(["dpkg-deb", "-c", deb], check=True, capture_output=True, text=True).stdout.splitlines()
+    in_deb = {line.split()[5][1:] for line in listed if not line.startswith("d")}
+    # What the two families keep in different places.
+    moved = ("/usr/share/zsh/", "/usr/share/doc/", "/usr/share/licenses/")
+    differ = {path for path in files ^ in_deb if not path.startswith(moved)}
+    expect(not differ, f"in one package only: {sorted(differ)}")
+    expect("every-user restore" in ask("--scripts"), "the .rpm does not restore")
+    step(f"{package.name}: {package.stat().st_size / (1 << 20):.1f} MiB, the same files")
+
+
+def look_at_metadata():
+    linux = TESTS.parent / "installers/linux"
+    for file in sorted(linux.glob("*.desktop")):
+        subprocess.run(["desktop-file-validate", file], check=True)
+    subprocess.run(["appstreamcli", "validate", "--no-net", *linux.glob("*.metainfo.xml")], check=True, stdout=subprocess.DEVNULL)
+    for script in (*linux.glob("debian/p*"), *linux.glob("rpm/*"), linux / "every-user"):
+        subprocess.run(["sh", "-n", script], check=True)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    if os.geteuid() != 0:
+        print("package.py: changing the root directory needs root", file=sys.stderr)
+        return 2
+    place = pathlib.Path(sys.argv[1]).resolve()
+    packages, others = sorted(place.glob("*.deb")), sorted(place.glob("*.rpm"))
+    if len(packages) != 1 or len(others) != 1:
+        print(f"package.py: there is not one .deb and one .rpm in {place}: run make package", file=sys.stderr)
+        return 2
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=place, check=True)
+    look_at_metadata()
+    try:
+        look_at_rpm(others[0], packages[0])
+        try_package(packages[0], clean_debian(place.parent))
+    except Failed as failure:
+        print(f"FAILED: {failure}", file=sys.stderr)
+        return 1
+    print("the package installs, works, and leaves nothing")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
