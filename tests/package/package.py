@@ -159,7 +159,8 @@ def try_package(package, archive):
     machine.run("useradd", "-m", "-s", "/bin/sh", USER)
     shutil.copytree(TESTS / "servers", root / "srv/servers")
     home = root / HOME[1:]
-    (home / "notes").mkdir()
+    for usual in ("notes", ".cache", ".config/autostart", ".local/share", ".local/state"):
+        (home / usual).mkdir(parents=True)
     (home / "notes/a.txt").write_text("written before\n")
     (home / ".claude.json").write_text(CONFIG)
     machine.run("chown", "-R", f"{USER}:{USER}", HOME)
