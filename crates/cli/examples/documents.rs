@@ -6,7 +6,6 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 #[path = "../src/arguments.rs"]
-#[expect(dead_code, reason = "the program reads the options, this only names them")]
 mod arguments;
 
 fn main() -> Result<(), Box<dyn Error>> {
