@@ -50,7 +50,7 @@ pub struct RunOptions {
     /// Keep compiled code here
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
-    /// The module's name for itself (argv[0]); its file name unless given
+    /// The module's name for itself (`argv[0]`); its file name unless given
     #[arg(long, value_name = "NAME")]
     pub argv0: Option<String>,
     /// The module, and what it gets
