@@ -183,6 +183,21 @@ fn a_second_engine_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
+fn an_engine_that_is_ending_is_waited_for() {
+    let home = Home::new();
+    home.cursor(json!({"echo": home.entry("echo_server.py", &[])}));
+    home.protect();
+    for signal in [Signal::SIGTERM, Signal::SIGKILL].repeat(5) {
+        drop(Client::open(&home, "echo"));
+        let engine = home.engine().unwrap();
+        kill(engine, signal);
+        // A client that comes at once, and a command after it.
+        drop(Client::open(&home, "echo"));
+        assert!(home.json(&["status"])["sessions"].is_array());
+    }
+}
+
+#[test]
 fn status_starts_nothing() {
     let home = Home::new();
     home.firedoor(&["status"]).expect_code(2).expect_said("no Firedoor engine is running");

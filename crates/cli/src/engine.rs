@@ -1,12 +1,18 @@
 //! The running engine, as a command sees it.
 
-use std::{env, path::PathBuf, time::Duration};
+use std::{
+    env,
+    os::unix::net::UnixStream,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use firedoor_ipc::{
     Hello, PROTOCOL, Role,
     blocking::Connection,
     command::{Reply, Request},
     endpoint::{self, EndpointError},
+    wire::WireError,
 };
 use firedoor_model::paths::Paths;
 
@@ -27,29 +33,53 @@ pub fn sibling(name: &str) -> Result<PathBuf, Failure> {
 /// For one answer. The check of a long log takes the longest.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// How long an engine that is being ended is waited for.
+const ENDING: Duration = Duration::from_secs(5);
+
 /// A connection for commands.
 pub struct Engine(Connection);
 
 impl Engine {
     /// The running engine; `None` when none runs.
     pub fn running() -> Result<Option<Self>, Failure> {
-        match endpoint::connect(&paths()?) {
-            Ok(socket) => Self::greet(socket).map(Some),
+        let paths = paths()?;
+        Self::alive(|| match endpoint::connect(&paths) {
+            Ok(socket) => Ok(Some(socket)),
             Err(EndpointError::NoEngine) => Ok(None),
-            Err(e) => Err(e.into()),
-        }
+            Err(e) => Err(e),
+        })
     }
 
     /// The running engine, or one that is started now.
     pub fn running_or_started() -> Result<Self, Failure> {
         let firedoor = sibling("firedoor")?;
-        Self::greet(endpoint::connect_or_start(&paths()?, &firedoor, |name| env::var_os(name))?)
+        let paths = paths()?;
+        let engine = Self::alive(|| endpoint::connect_or_start(&paths, &firedoor, |name| env::var_os(name)).map(Some))?;
+        engine.ok_or_else(|| Failure::environment("the Firedoor engine ended as soon as it had started"))
     }
 
-    fn greet(socket: std::os::unix::net::UnixStream) -> Result<Self, Failure> {
-        let connection = Connection::new(socket);
+    /// A connection behind which somebody answers. The system still takes connections for an engine that is being ended,
+    /// and resets them when it is gone: then we connect again, and find the next engine or none.
+    fn alive(mut connect: impl FnMut() -> Result<Option<UnixStream>, EndpointError>) -> Result<Option<Self>, Failure> {
+        let deadline = Instant::now() + ENDING;
+        loop {
+            let Some(socket) = connect()? else { return Ok(None) };
+            match Self::greet(socket) {
+                // An engine of another version says so instead.
+                Ok((engine, reply)) => return accepted(reply).map(|_| Some(engine)),
+                Err(e) if e.lost() && Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    fn greet(socket: UnixStream) -> Result<(Self, Reply), WireError> {
+        let mut connection = Connection::new(socket);
         connection.send(&Hello { protocol: PROTOCOL, role: Role::Command }, &[])?;
-        Ok(Self(connection))
+        // The shortest question there is.
+        connection.send(&Request::Mode { set: None }, &[])?;
+        let (reply, _) = connection.receive(Some(LIMIT))?;
+        Ok((Self(connection), reply))
     }
 
     /// Asks, and waits for the answer. A refusal and a failure are errors.
@@ -69,10 +99,14 @@ impl Engine {
     }
 
     fn reply(&mut self, limit: Option<Duration>) -> Result<Reply, Failure> {
-        match self.0.receive::<Reply>(limit)?.0 {
-            Reply::Refused { text } | Reply::Failed { text } => Err(Failure::refused(text)),
-            reply => Ok(reply),
-        }
+        accepted(self.0.receive(limit)?.0)
+    }
+}
+
+fn accepted(reply: Reply) -> Result<Reply, Failure> {
+    match reply {
+        Reply::Refused { text } | Reply::Failed { text } => Err(Failure::refused(text)),
+        reply => Ok(reply),
     }
 }
 

@@ -91,12 +91,16 @@ pub fn run(paths: Paths, protect: Protect, ready: impl FnOnce()) -> Result<(), E
         .build()
         .map_err(|e| EngineError::System("start the event loop", e))?;
     let local = LocalSet::new();
-    local.block_on(&runtime, serve(paths, endpoint, opened, protect, ready))
+    let mut endpoint = endpoint;
+    let served = local.block_on(&runtime, serve(paths, &mut endpoint, opened, protect, ready));
+    // What still runs on other threads, be it looking at a file on a dead network drive, must not keep us here.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    served
 }
 
 async fn serve(
     paths: Paths,
-    mut endpoint: Endpoint,
+    endpoint: &mut Endpoint,
     opened: firedoor_store::Opened,
     protect: Protect,
     ready: impl FnOnce(),
@@ -164,8 +168,7 @@ async fn serve(
     endpoint.hide();
     engine.say_off().await;
     engine.write_uses().await;
-    // Whatever waits is written. What cannot be written now is lost with us, and `Recorder::problem` has said so.
-    let _ = engine.recorder.with(|_| Ok(())).await;
+    engine.recorder.close().await;
     Ok(())
 }
 

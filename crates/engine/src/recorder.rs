@@ -36,13 +36,21 @@ const FOLLOW: usize = 1024;
 
 type Job = Box<dyn FnOnce(&mut Store) + Send>;
 
+/// What the thread is asked for.
+enum Work {
+    /// To use the database.
+    Do(Job),
+    /// To close it, say so and end.
+    Close(oneshot::Sender<()>),
+}
+
 /// Writes the audit log and everything else that lasts.
 pub struct Recorder {
     /// The database's file.
     file: PathBuf,
     /// A second connection for long reading, which must not keep rows from being written. Opened when it is first needed.
     reader: Arc<Mutex<Option<Store<ReadOnly>>>>,
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<Work>,
     waiting: RefCell<Vec<Event>>,
     timer: Cell<bool>,
     shared: Arc<Shared>,
@@ -70,11 +78,19 @@ pub enum RecorderError {
 impl Recorder {
     /// Starts the thread.
     pub fn start(mut store: Store) -> std::io::Result<Rc<Self>> {
-        let (jobs, queue) = mpsc::channel::<Job>();
+        let (jobs, queue) = mpsc::channel::<Work>();
         let file = store.path().to_owned();
         thread::Builder::new().name("store".into()).spawn(move || {
-            while let Ok(job) = queue.recv() {
-                job(&mut store);
+            while let Ok(work) = queue.recv() {
+                match work {
+                    Work::Do(job) => job(&mut store),
+                    Work::Close(done) => {
+                        drop(store);
+                        // Whoever asked may have gone.
+                        let _ = done.send(());
+                        return;
+                    }
+                }
             }
         })?;
         let shared =
@@ -98,10 +114,10 @@ impl Recorder {
         self.flush();
         let (done, result) = oneshot::channel();
         self.jobs
-            .send(Box::new(move |store| {
+            .send(Work::Do(Box::new(move |store| {
                 // The asker may have gone; the work is done all the same.
                 let _ = done.send(work(store));
-            }))
+            })))
             .map_err(|_| RecorderError::Thread)?;
         Ok(result.await.map_err(|_| RecorderError::Thread)??)
     }
@@ -186,7 +202,17 @@ impl Recorder {
             shared.on_the_way.fetch_sub(count, Ordering::Relaxed);
         });
         // Without its thread nothing can be written; `problem` says so.
-        let _ = self.jobs.send(job);
+        let _ = self.jobs.send(Work::Do(job));
+    }
+
+    /// Writes whatever waits and closes the database, so that the next engine can open it. What cannot be written now is
+    /// lost with us, and [`Recorder::problem`] has said so.
+    pub async fn close(&self) {
+        self.flush();
+        let (done, closed) = oneshot::channel();
+        // Without its thread it is closed already.
+        let _ = self.jobs.send(Work::Close(done));
+        let _ = closed.await;
     }
 
     /// New rows, as they are written.

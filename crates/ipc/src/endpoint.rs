@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Read},
+    io::{self, Read, Seek, SeekFrom},
     os::{
         fd::AsFd,
         unix::{
@@ -27,6 +27,9 @@ use crate::process;
 
 /// How long a shim or a command waits for an engine that it started.
 pub const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a new engine waits for one that is ending: what that one still writes takes milliseconds.
+const ENDING_LIMIT: Duration = Duration::from_secs(5);
 
 /// How long a caller waits for another one that is starting the engine: a little longer than that one waits itself.
 const TURN_LIMIT: Duration = START_LIMIT.saturating_add(Duration::from_secs(2));
@@ -154,11 +157,12 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Takes the lock and listens. A socket left behind by an engine that died is replaced.
+    /// Takes the lock and listens. A socket left behind by an engine that died is replaced. An engine that is about to
+    /// end, which nobody can connect to any more, is waited for.
     pub fn bind(paths: &Paths) -> Result<Self, EndpointError> {
         private_directory(&paths.runtime)?;
-        let lock = Flock::lock(open_lock(&paths.lock())?, FlockArg::LockExclusiveNonblock)
-            .map_err(|_| EndpointError::Running(paths.lock()))?;
+        let running = || EndpointError::Running(paths.lock());
+        let lock = wait_for(&paths.lock(), ENDING_LIMIT, || connect(paths).is_err(), running)?;
         let path = paths.socket();
         for old in [&path, &paths.off()] {
             match fs::remove_file(old) {
@@ -246,17 +250,24 @@ pub fn connect_or_start(
 
 /// Waits for the turn to start the engine. Whoever has it may have been stopped with it, so this must end.
 fn turn(path: &Path, limit: Duration) -> Result<Flock<File>, EndpointError> {
+    let held = || format!("another process has been starting it for too long: end what holds {}", path.display());
+    wait_for(path, limit, || true, || EndpointError::Start(held()))
+}
+
+/// Takes the lock of a file; while another process has it, waits for at most `limit` and as long as `worth` says.
+fn wait_for(
+    path: &Path,
+    limit: Duration,
+    worth: impl Fn() -> bool,
+    held: impl FnOnce() -> EndpointError,
+) -> Result<Flock<File>, EndpointError> {
     let deadline = Instant::now() + limit;
     let mut file = open_lock(path)?;
     loop {
         file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(turn) => return Ok(turn),
-            Err((file, Errno::EWOULDBLOCK)) if Instant::now() < deadline => file,
-            Err((_, Errno::EWOULDBLOCK)) => {
-                let holder =
-                    format!("another process has been starting it for too long: end what holds {}", path.display());
-                return Err(EndpointError::Start(holder));
-            }
+            Ok(lock) => return Ok(lock),
+            Err((file, Errno::EWOULDBLOCK)) if Instant::now() < deadline && worth() => file,
+            Err((_, Errno::EWOULDBLOCK)) => return Err(held()),
             Err((_, e)) => return Err(io_error("lock", path)(e.into())),
         };
         std::thread::sleep(Duration::from_millis(20));
@@ -274,6 +285,7 @@ fn start_engine(paths: &Paths, firedoor: &Path, var: impl Fn(&str) -> Option<OsS
         .custom_flags(nix::libc::O_NOFOLLOW)
         .open(&log)
         .map_err(io_error("open", &log))?;
+    let before = stderr.metadata().map_or(0, |m| m.len());
     let (mut ready, stdout) = io::pipe().map_err(|e| EndpointError::Start(e.to_string()))?;
     let mut command = Command::new(firedoor);
     command.args(["daemon", "--background"]).env_clear().current_dir("/");
@@ -304,7 +316,21 @@ fn start_engine(paths: &Paths, firedoor: &Path, var: impl Fn(&str) -> Option<OsS
     if said.starts_with(b"ready\n") {
         return Ok(());
     }
-    Err(EndpointError::Start(format!("it ended with {status} or gave no sign in time; see {}", log.display())))
+    let why = if Instant::now() < deadline { "it ended" } else { "it gave no sign in time" };
+    let last = last_line(&log, before).map(|line| format!(": {line}")).unwrap_or_default();
+    Err(EndpointError::Start(format!("{why} ({status}){last}; see {}", log.display())))
+}
+
+/// The last line of what was added to a log since it had `before` bytes, shortened.
+fn last_line(log: &Path, before: u64) -> Option<String> {
+    let mut file = File::open(log).ok()?;
+    let end = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(before.max(end.saturating_sub(4096)))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(4096).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.chars().filter(|c| !c.is_control()).take(300).collect())
 }
 
 #[cfg(test)]
@@ -354,6 +380,33 @@ mod tests {
         assert!(matches!(refused, Err(EndpointError::Off)));
         drop(Endpoint::bind(&paths).unwrap());
         assert!(!paths.off().exists());
+    }
+
+    #[test]
+    fn an_engine_that_is_ending_is_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = paths(root.path());
+        let mut ending = Endpoint::bind(&paths).unwrap();
+        let listener = ending.take_listener();
+        assert!(matches!(Endpoint::bind(&paths), Err(EndpointError::Running(_))));
+        drop(listener);
+        ending.hide();
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| Endpoint::bind(&paths).map(drop));
+            drop(ending);
+            assert!(next.join().unwrap().is_ok());
+        });
+    }
+
+    #[test]
+    fn what_an_engine_said_at_its_end_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = paths(root.path());
+        let engine = root.path().join("engine");
+        fs::write(&engine, "#!/bin/sh\necho 'firedoor: the \u{1b}[1mdisk is full' >&2\n").unwrap();
+        fs::set_permissions(&engine, fs::Permissions::from_mode(0o755)).unwrap();
+        let why = connect_or_start(&paths, &engine, |_| None).unwrap_err().to_string();
+        assert!(why.contains("it ended (exit status: 0): firedoor: the [1mdisk is full; see"), "{why}");
     }
 
     #[test]

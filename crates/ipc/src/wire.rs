@@ -42,6 +42,17 @@ pub enum WireError {
     Io(#[from] io::Error),
 }
 
+impl WireError {
+    /// Whether the other side is gone.
+    pub fn lost(&self) -> bool {
+        match self {
+            Self::Closed => true,
+            Self::Io(e) => matches!(e.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe),
+            Self::TooLarge | Self::Body(_) | Self::Descriptors => false,
+        }
+    }
+}
+
 /// Encodes one message as a frame that announces `fds` descriptors.
 pub fn encode<T: Serialize>(message: &T, fds: usize) -> Result<Vec<u8>, WireError> {
     let mut frame = vec![0; HEADER];
