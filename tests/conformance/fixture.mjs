@@ -7,6 +7,8 @@ import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import * as types from "@modelcontextprotocol/sdk/types.js";
 
+import { Memory } from "./memory.mjs";
+
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 const text = (body) => ({ type: "text", text: body });
@@ -172,24 +174,6 @@ function make() {
     on(schema, async () => ({}));
   on(types.CompleteRequestSchema, async () => ({ completion: { values: ["paris", "park", "party"], total: 150, hasMore: false } }));
   return server;
-}
-
-// Events that can be asked for again.
-class Memory {
-  #events = [];
-  async storeEvent(stream, message) {
-    this.#events.push([stream, message]);
-    return `${this.#events.length - 1}`;
-  }
-  async getStreamIdForEventId(id) {
-    return this.#events[Number(id)]?.[0];
-  }
-  async replayEventsAfter(last, { send }) {
-    const stream = this.#events[Number(last)]?.[0];
-    for (const [at, [of, message]] of this.#events.entries())
-      if (at > Number(last) && of === stream && Object.keys(message).length) await send(`${at}`, message);
-    return stream;
-  }
 }
 
 const sessions = new Map();

@@ -61,16 +61,7 @@ fn confined(
     };
     let (profiles, problems) = Profiles::load(&paths.config.join("profiles"));
     problems.iter().for_each(|problem| output::remark(&problem.to_string()));
-    let context = Context {
-        paths: &paths,
-        profiles: &profiles,
-        profile,
-        user: &user,
-        declared_env: None,
-        proxy: None,
-        now: log::now(),
-        identify: false,
-    };
+    let context = Context { profile, identify: false, ..Context::new(&paths, &profiles, &user, log::now()) };
     let Plan::Run(run) = firedoor_launch::plan(&request, &context)? else {
         return Err(Failure::environment("the command would have to be installed first, which needs the engine"));
     };

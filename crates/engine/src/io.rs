@@ -7,10 +7,12 @@
 mod inlet;
 mod lines;
 mod outlet;
+mod remainder;
 
 pub use inlet::{Inlet, Log};
 pub use lines::{Line, Lines};
-pub use outlet::{Outlet, Remainder};
+pub use outlet::Outlet;
+pub use remainder::Remainder;
 
 use std::{
     fs::{File, OpenOptions},

@@ -207,16 +207,7 @@ async fn launch_remote(
         (engine.paths.clone(), engine.profiles.clone(), engine.config.limits.message_bytes());
     let (entry, now) = (request.entry.clone(), engine.now());
     let work = move || {
-        let context = Context {
-            paths: &paths,
-            profiles: &profiles,
-            profile: None,
-            user: &user,
-            declared_env: None,
-            proxy: None,
-            now,
-            identify: true,
-        };
+        let context = Context::new(&paths, &profiles, &user, now);
         firedoor_launch::remote(&request, &context, &program, limit)
     };
     let run = tokio::task::spawn_blocking(work).await.map_err(|_| unplanned())?;
@@ -358,14 +349,9 @@ async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, L
     let work = move || {
         let declared = declared_env(&request, &paths);
         let context = Context {
-            paths: &paths,
-            profiles: &profiles,
-            profile: None,
-            user: &user,
             declared_env: declared.as_ref(),
             proxy: Some(proxy),
-            now,
-            identify: true,
+            ..Context::new(&paths, &profiles, &user, now)
         };
         firedoor_launch::plan(&request, &context)
     };

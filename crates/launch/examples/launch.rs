@@ -49,16 +49,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let user = UserGrants::default();
     let ask = || {
         let start = Instant::now();
-        let context = Context {
-            paths: &paths,
-            profiles: &profiles,
-            profile: None,
-            user: &user,
-            declared_env: None,
-            proxy: proxy.clone(),
-            now: now(),
-            identify: true,
-        };
+        let context = Context { proxy: proxy.clone(), ..Context::new(&paths, &profiles, &user, now()) };
         let plan = plan(&request, &context);
         (plan, start.elapsed())
     };

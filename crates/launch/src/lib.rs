@@ -102,6 +102,13 @@ pub struct Context<'a> {
     pub identify: bool,
 }
 
+impl<'a> Context<'a> {
+    /// The profile that is for the server, nothing declared, nothing installed; what runs is identified.
+    pub fn new(paths: &'a Paths, profiles: &'a Profiles, user: &'a UserGrants, now: Millis) -> Self {
+        Self { paths, profiles, profile: None, user, declared_env: None, proxy: None, now, identify: true }
+    }
+}
+
 /// A path of a profile: absolute, or below the home when it begins with `~/`.
 fn profile_path(text: &str, home: &Path) -> PathBuf {
     text.strip_prefix("~/").map_or_else(|| PathBuf::from(text), |rest| home.join(rest))

@@ -175,16 +175,7 @@ mod tests {
         let paths = Paths::from_env(|name| (name == "HOME").then(|| dir.path().into())).unwrap();
         let user = UserGrants { hosts: hosts.iter().map(|h| h.parse().unwrap()).collect(), ..UserGrants::default() };
         let profiles = Profiles::load(&dir.path().join("none")).0;
-        let context = Context {
-            paths: &paths,
-            profiles: &profiles,
-            profile: None,
-            user: &user,
-            declared_env: None,
-            proxy: None,
-            now: Millis(0),
-            identify: true,
-        };
+        let context = Context::new(&paths, &profiles, &user, Millis(0));
         let request = RemoteRequest {
             entry: "a/b/c".parse().unwrap(),
             url: url.into(),

@@ -2,8 +2,6 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 /// Longest accepted text form, in bytes. Longer ids are refused, never cut.
 pub const MAX_ENTRY_ID: usize = 4096;
 
@@ -114,17 +112,7 @@ impl FromStr for EntryId {
     }
 }
 
-impl Serialize for EntryId {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for EntryId {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+crate::serde_as_text!(EntryId);
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,24 @@
 //!
 //! Architecture invariant: no I/O, no clock, no randomness. Time arrives as [`time::Millis`].
 
+/// `Serialize` and `Deserialize` in the form of `Display` and `FromStr`.
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                <String as serde::Deserialize>::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+use serde_as_text;
+
 pub mod audit;
 pub mod client;
 pub mod digest;

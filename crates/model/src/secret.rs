@@ -2,8 +2,6 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::{
     EntryId,
     entry::{EntryIdError, MAX_ENTRY_ID, decode, encode},
@@ -75,17 +73,7 @@ impl FromStr for SecretRef {
     }
 }
 
-impl Serialize for SecretRef {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for SecretRef {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+crate::serde_as_text!(SecretRef);
 
 #[cfg(test)]
 mod tests {

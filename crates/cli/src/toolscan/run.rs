@@ -84,14 +84,10 @@ fn start_and_watch(job: &Job<'_>, paths: &Paths) -> Result<Outcome, Failure> {
     let (profiles, problems) = Profiles::load(&paths.config.join("profiles"));
     let declared = job.user.env.clone();
     let context = Context {
-        paths,
-        profiles: &profiles,
         profile: job.profile,
-        user: job.user,
         declared_env: Some(&declared),
-        proxy: None,
-        now: log::now(),
         identify: false,
+        ..Context::new(paths, &profiles, job.user, log::now())
     };
     let Plan::Run(plan) = firedoor_launch::plan(&job.request, &context)? else {
         return Err(Failure::environment(

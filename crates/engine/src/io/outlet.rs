@@ -11,19 +11,14 @@ use std::{
 
 use nix::{
     errno::Errno,
-    fcntl::{FallocateFlags, SpliceFFlags, fallocate, splice},
-    sys::{
-        socket::{MsgFlags, send},
-        uio::pwrite,
-    },
-    unistd::{Whence, lseek},
+    sys::socket::{MsgFlags, send},
 };
 use tokio::{
     io::{Interest, unix::AsyncFd},
     sync::{Notify, mpsc},
 };
 
-use super::{Kind, Way, classify, register};
+use super::{Kind, Remainder, Way, classify, register};
 
 /// Bytes in the queue from which on [`Outlet::room`] waits.
 const HIGH_WATER: usize = 1 << 20;
@@ -31,64 +26,11 @@ const HIGH_WATER: usize = 1 << 20;
 /// Longest message that a pipe takes whole or not at all (PIPE_BUF, pipe(7)).
 const ATOMIC: usize = 4096;
 
-/// Messages in a [`Remainder`] begin at multiples of this, so that none shares a page with another.
-const PAGE: u64 = 4096;
-
 /// What is done when a message is sure to reach its reader whole, whatever becomes of this engine.
 pub type Done = Box<dyn FnOnce()>;
 
 /// A descriptor that is written.
 pub struct Outlet(Rc<Inner>);
-
-/// Where a long message waits while a pipe takes it piece by piece: a file in memory that outlives the engine.
-///
-/// The kernel moves the bytes from the file to the pipe (splice(2)), and the file's position, which belongs to the shared
-/// open file description, says how many. So the next engine goes on at exactly the byte where this one was killed. The
-/// pipe then holds the file's pages themselves, so a page is never written twice.
-pub struct Remainder {
-    file: OwnedFd,
-    /// Where the message that is being written ends.
-    end: Cell<u64>,
-    /// Notes that end for the next engine.
-    note: Box<dyn Fn(u64)>,
-}
-
-impl Remainder {
-    /// Goes on with what an earlier engine left; `end` is what it noted last, zero for nothing. `note` is called with
-    /// the end of each message that is begun.
-    pub fn new(file: OwnedFd, end: u64, note: impl Fn(u64) + 'static) -> Self {
-        Self { file, end: Cell::new(end), note: Box::new(note) }
-    }
-
-    fn position(&self) -> nix::Result<u64> {
-        Ok(u64::try_from(lseek(&self.file, 0, Whence::SeekCur)?).unwrap_or_default())
-    }
-
-    /// Bytes that the pipe has not taken.
-    fn left(&self) -> nix::Result<usize> {
-        Ok(usize::try_from(self.end.get().saturating_sub(self.position()?)).unwrap_or(usize::MAX))
-    }
-
-    /// Puts a message into the file. From here on it reaches its reader.
-    fn begin(&self, bytes: &[u8]) -> nix::Result<()> {
-        let offset = |at: u64| i64::try_from(at).map_err(|_| Errno::EFBIG);
-        let start = self.end.get().next_multiple_of(PAGE);
-        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        if start > 0 {
-            // What the pipe still holds of it stays with the pipe.
-            fallocate(&self.file, flags, 0, offset(start)?)?;
-        }
-        let mut done = 0;
-        while done < bytes.len() {
-            done += pwrite(&self.file, &bytes[done..], offset(start + done as u64)?)?;
-        }
-        // In this order: a position behind the noted end means that nothing is left.
-        lseek(&self.file, offset(start)?, Whence::SeekSet)?;
-        self.end.set(start + bytes.len() as u64);
-        (self.note)(self.end.get());
-        Ok(())
-    }
-}
 
 struct Inner {
     /// `None` when closed or broken: then the descriptor is closed, too.
@@ -292,7 +234,7 @@ impl Inner {
         loop {
             let left = remainder.left()?;
             if left > 0 {
-                match splice(&remainder.file, None, pipe, None, left, SpliceFFlags::SPLICE_F_NONBLOCK) {
+                match remainder.pass_on(pipe, left) {
                     Ok(count) => self.wrote(count),
                     Err(Errno::EAGAIN) => return Ok(false),
                     Err(Errno::EINTR) => {}
@@ -426,146 +368,4 @@ fn writer_thread(mut file: File) -> io::Result<(mpsc::Sender<Vec<u8>>, mpsc::Rec
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        io::{Read, Seek},
-        os::unix::net::UnixStream,
-    };
-
-    use tokio::task::LocalSet;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn what_is_sent_arrives_in_order_when_the_reader_is_slow() {
-        LocalSet::new()
-            .run_until(async {
-                let (mut reader, writer) = io::pipe().unwrap();
-                let outlet = Outlet::new(writer.into(), None).unwrap();
-                let mut want = Vec::new();
-                for i in 0..5_000u32 {
-                    let line = format!("{i}:{}\n", "x".repeat(600));
-                    outlet.send(line.as_bytes(), Box::new(|| {}));
-                    want.extend_from_slice(line.as_bytes());
-                }
-                let read = tokio::task::spawn_blocking(move || {
-                    let mut got = Vec::new();
-                    reader.read_to_end(&mut got).unwrap();
-                    got
-                });
-                outlet.room().await;
-                outlet.0.until(|i| i.queued.get() == 0).await;
-                outlet.close();
-                drop(outlet);
-                assert!(read.await.unwrap() == want);
-            })
-            .await;
-    }
-
-    #[tokio::test]
-    async fn a_reader_that_goes_is_noticed_while_idle() {
-        LocalSet::new()
-            .run_until(async {
-                let (reader, writer) = io::pipe().unwrap();
-                let (a, b) = UnixStream::pair().unwrap();
-                let (pipe, socket) = (Outlet::new(writer.into(), None).unwrap(), Outlet::new(a.into(), None).unwrap());
-                pipe.send(b"x", Box::new(|| {}));
-                socket.send(b"x", Box::new(|| {}));
-                assert!(pipe.0.state.get() == State::Open && socket.0.state.get() == State::Open);
-                drop((reader, b));
-                pipe.broken().await;
-                socket.broken().await;
-            })
-            .await;
-    }
-
-    #[tokio::test]
-    async fn the_next_engine_goes_on_at_the_byte_where_this_one_was_killed() {
-        use nix::sys::memfd::{MFdFlags, memfd_create};
-        LocalSet::new()
-            .run_until(async {
-                let (mut reader, writer) = io::pipe().unwrap();
-                let file = memfd_create("t", MFdFlags::MFD_CLOEXEC).unwrap();
-                let end = Rc::new(Cell::new(0));
-                let remainder = || {
-                    let noted = end.clone();
-                    Remainder::new(file.try_clone().unwrap(), end.get(), move |end| noted.set(end))
-                };
-                let open = || Outlet::new(writer.try_clone().unwrap().into(), Some(remainder())).unwrap();
-                let mut want = Vec::new();
-                let mut got = Vec::new();
-                let mut chunk = vec![0; 7001];
-                for round in 0..40u8 {
-                    // More than the pipe holds, then a new engine.
-                    let outlet = open();
-                    let message = vec![b'a' + round % 26; 150_000 + usize::from(round)];
-                    let sure = Rc::new(Cell::new(false));
-                    let told = sure.clone();
-                    outlet.0.until(|i| i.queued.get() == 0).await;
-                    outlet.send(&message, Box::new(move || told.set(true)));
-                    assert!(sure.get());
-                    want.extend(message);
-                    outlet.0.sink.take();
-                    outlet.0.state.set(State::Broken);
-                    drop(outlet);
-                    let next = open();
-                    while next.0.queued.get() > 0 {
-                        let count = reader.read(&mut chunk).unwrap();
-                        got.extend_from_slice(&chunk[..count]);
-                        tokio::task::yield_now().await;
-                        let _ = next.0.flush();
-                    }
-                    next.0.sink.take();
-                    next.0.state.set(State::Broken);
-                }
-                drop(writer);
-                let rest = tokio::task::spawn_blocking(move || {
-                    let mut rest = Vec::new();
-                    reader.read_to_end(&mut rest).map(|_| rest)
-                });
-                got.extend(rest.await.unwrap().unwrap());
-                assert!(got == want);
-                assert!(nix::sys::stat::fstat(&file).unwrap().st_blocks * 512 < 1 << 20);
-            })
-            .await;
-    }
-
-    #[tokio::test]
-    async fn closing_closes_the_descriptor_while_the_outlet_lives() {
-        LocalSet::new()
-            .run_until(async {
-                let (mut reader, writer) = io::pipe().unwrap();
-                let outlet = Outlet::new(writer.into(), None).unwrap();
-                outlet.send(b"last", Box::new(|| {}));
-                outlet.close();
-                let read = tokio::task::spawn_blocking(move || {
-                    let mut text = String::new();
-                    reader.read_to_string(&mut text).map(|_| text)
-                });
-                assert_eq!(read.await.unwrap().unwrap(), "last");
-                drop(outlet);
-            })
-            .await;
-    }
-
-    #[tokio::test]
-    async fn files_and_devices_are_written_by_a_thread() {
-        LocalSet::new()
-            .run_until(async {
-                let mut file = tempfile::tempfile().unwrap();
-                let outlet = Outlet::new(file.try_clone().unwrap().into(), None).unwrap();
-                outlet.send(b"one\n", Box::new(|| {}));
-                outlet.send(b"two\n", Box::new(|| {}));
-                outlet.close();
-                outlet.0.until(|i| i.state.get() == State::Closed).await;
-                file.rewind().unwrap();
-                let mut text = String::new();
-                file.read_to_string(&mut text).unwrap();
-                assert_eq!(text, "one\ntwo\n");
-                let full = Outlet::new(File::options().write(true).open("/dev/full").unwrap().into(), None).unwrap();
-                full.send(b"x", Box::new(|| {}));
-                full.broken().await;
-            })
-            .await;
-    }
-}
+mod tests;

@@ -5,28 +5,24 @@ use std::{
     rc::Rc,
 };
 
-use firedoor_inspect::{Call, CallLabel, MAX_NAME, Sink};
+use firedoor_inspect::{MAX_NAME, Sink};
 use firedoor_model::{
-    Confidence, Finding, Severity, Untrusted, Verdict, audit,
+    Finding, Untrusted, Verdict, audit,
     wire::{Body, CallView, Frame, Message, Object, WireError, unescape},
 };
 use firedoor_policy::{Ask, Decision, Input, MessageKind, Opening, Reason, Refusal, Subject, call_digest, refusal};
 
 use super::{
-    LARGE, Session,
-    held::{HeldLine, REFUSED, Request},
+    Session,
+    held::{HeldLine, Request},
+    inspected::Content,
     ledger::{Record, Way},
-    oversize,
     pending::{Asked, canonical},
 };
 use crate::{
     engine::{Engine, Held},
     io::{Inlet, Line, Lines},
 };
-
-/// JSON-RPC codes (JSON-RPC 2.0 §5.1).
-const PARSE_ERROR: i64 = -32700;
-const INVALID_REQUEST: i64 = -32600;
 
 /// Longest id of a request, in bytes. Real ones are numbers and UUIDs.
 const MAX_ID: usize = 1024;
@@ -242,10 +238,11 @@ impl Session {
             },
         };
         let sink = self.sink(engine, method, &subject);
-        let (label, mut findings) = self.inspect_call(engine, method, &subject, arguments, sink).await;
+        let content = Content { method, subject: &subject, said: arguments, sink };
+        let (label, mut findings) = self.inspect(engine, content).await;
         let mut judged = arguments;
         for beside in beside(params, method) {
-            let (_, more) = self.inspect_call(engine, method, &subject, Some(beside), sink).await;
+            let (_, more) = self.inspect(engine, Content { said: Some(beside), ..content }).await;
             if !more.is_empty() {
                 // What is decided about is then more than the arguments.
                 judged = params;
@@ -268,80 +265,13 @@ impl Session {
     /// which carry what the model or the user said.
     async fn rule_on_content(self: &Rc<Self>, engine: &Rc<Engine>, method: &str, said: Option<&str>) -> Ruling {
         let Some(said) = said else { return Ruling::Pass };
-        let (_, findings) = self.inspect_call(engine, method, "", Some(said), Sink::Unknown).await;
+        let content = Content { method, subject: "", said: Some(said), sink: Sink::Unknown };
+        let (_, findings) = self.inspect(engine, content).await;
         if findings.is_empty() {
             return Ruling::Pass;
         }
         let nobody = Request { id: String::new(), tool_call: false, modern: false };
         self.decide(engine, method, "", Some(said), findings, nobody, None).await
-    }
-
-    /// Where a request's content goes.
-    fn sink(&self, engine: &Engine, method: &str, subject: &str) -> Sink {
-        match method {
-            "tools/call" => {
-                let known = self.tools.borrow().get(subject).map(|t| t.sink);
-                known.unwrap_or_else(|| engine.inspector.sink(subject, None))
-            }
-            "resources/read" | "resources/subscribe" => engine.inspector.sink_of_uri(subject),
-            _ => Sink::Local,
-        }
-    }
-
-    async fn inspect_call(
-        &self,
-        engine: &Rc<Engine>,
-        method: &str,
-        subject: &str,
-        arguments: Option<&str>,
-        sink: Sink,
-    ) -> (CallLabel, Vec<Finding>) {
-        let (label, mut findings) = self.inspect_with_memory(engine, method, subject, arguments, sink).await;
-        if self.agent.forgotten.get() && method == "tools/call" && sink == Sink::External {
-            findings.push(Finding {
-                detector: "flow/forgotten".into(),
-                severity: Severity::Medium,
-                confidence: Confidence::Likely,
-                summary: "Firedoor was restarted and does not know what this agent has read; the tool sends data away."
-                    .into(),
-                evidence: Vec::new(),
-            });
-        }
-        (label, findings)
-    }
-
-    async fn inspect_with_memory(
-        &self,
-        engine: &Rc<Engine>,
-        method: &str,
-        subject: &str,
-        arguments: Option<&str>,
-        sink: Sink,
-    ) -> (CallLabel, Vec<Finding>) {
-        let now = engine.now();
-        let known = (method == "tools/call").then(|| self.tools.borrow().get(subject).and_then(|t| t.schema.clone()));
-        let schema = known.flatten();
-        let mut memory = self.agent.memory.clone().lock_owned().await;
-        if arguments.map_or(0, str::len) < LARGE {
-            let call = Call { entry: &self.entry, method, subject, arguments, sink, schema: schema.as_deref(), now };
-            return (engine.inspector.label(&call), engine.inspector.call(&mut memory, &call));
-        }
-        let inspector = engine.inspector.clone();
-        let (entry, method, subject) = (self.entry.clone(), method.to_owned(), subject.to_owned());
-        let arguments = arguments.map(str::to_owned);
-        let work = move || {
-            let call = Call {
-                entry: &entry,
-                method: &method,
-                subject: &subject,
-                arguments: arguments.as_deref(),
-                sink,
-                schema: schema.as_deref(),
-                now,
-            };
-            (inspector.label(&call), inspector.call(&mut memory, &call))
-        };
-        tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| (CallLabel::default(), vec![crate::engine::lost()]))
     }
 
     #[expect(clippy::too_many_arguments, reason = "all of them describe the one message that is decided about")]
@@ -432,39 +362,6 @@ impl Session {
         true
     }
 
-    /// Answers what is no message.
-    fn malformed(&self, engine: &Rc<Engine>, body: &[u8], error: WireError) {
-        let (code, id) = match error {
-            WireError::NotJson => (PARSE_ERROR, None),
-            WireError::NotRpc | WireError::Ambiguous | WireError::Batch => (INVALID_REQUEST, single_id(body)),
-        };
-        engine.recorder.record(self.failed(engine, &format!("from the client: {error}")));
-        self.reply_error(id.as_deref(), code, &format!("Firedoor: {error}; it was not passed on"));
-    }
-
-    fn too_long(&self, engine: &Rc<Engine>, bytes: u64, head: &[u8], tail: &[u8]) {
-        let remains = oversize::remains(head, tail);
-        let limit = engine.config.limits.message_mib;
-        engine.recorder.record(self.failed(engine, &format!("from the client: a message of {bytes} bytes")));
-        let text = format!(
-            "Firedoor: the message has {bytes} bytes, more than the limit of {limit} MiB, and was not passed on; \
-             limits.message_mib in Firedoor's config.toml raises it"
-        );
-        // Without a method it answers a request of the server, which gets the error instead.
-        match (&remains.id, remains.request) {
-            (Some(id), false) => {
-                let error = firedoor_policy::as_error(REFUSED, &text);
-                self.tell_server(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").as_bytes());
-            }
-            (id, _) => self.reply_error(id.as_deref(), REFUSED, &text),
-        }
-    }
-
-    fn reply_error(&self, id: Option<&str>, code: i64, text: &str) {
-        let (id, error) = (id.unwrap_or("null"), firedoor_policy::as_error(code, text));
-        self.tell_client(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").as_bytes());
-    }
-
     pub(super) fn failed(&self, engine: &Engine, reason: &str) -> audit::Event {
         self.event(engine.now(), audit::What::Failed { reason: reason.to_owned() })
     }
@@ -550,13 +447,6 @@ fn cut(method: &str) -> &str {
 fn is_modern(params: &str) -> bool {
     let meta = Object::parse(params).and_then(|p| p.get("_meta")).and_then(Object::parse);
     meta.and_then(|m| m.get("io.modelcontextprotocol/protocolVersion")).and_then(unescape).is_some()
-}
-
-/// The id of a message that is otherwise not understood, if it has exactly one.
-fn single_id(body: &[u8]) -> Option<String> {
-    let object = Object::parse(std::str::from_utf8(body).ok()?)?;
-    let id = object.get_unique("id").ok()??;
-    id.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']).then(|| id.to_owned())
 }
 
 fn shown(arguments: &str) -> String {

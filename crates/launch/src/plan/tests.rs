@@ -89,14 +89,10 @@ impl World {
         };
         let proxy = ProxyAddress { address: "127.0.0.1:9".parse().unwrap(), user: "u".into(), token: "t0k".into() };
         let context = Context {
-            paths: &paths,
-            profiles: &profiles,
             profile: self.profile.as_deref(),
-            user: &self.user,
             declared_env: Some(&self.declared),
             proxy: self.proxy.then_some(proxy),
-            now: Millis(self.now),
-            identify: true,
+            ..Context::new(&paths, &profiles, &self.user, Millis(self.now))
         };
         plan(&request, &context)
     }

@@ -15,6 +15,7 @@ mod dns;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod judge;
+mod listed;
 mod message;
 mod names;
 mod pending;
