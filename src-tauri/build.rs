@@ -37,6 +37,8 @@ const COMMANDS: &[&str] = &[
     "accept_change",
     "observe",
     "stop_server",
+    "pause",
+    "resume",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -8,7 +8,7 @@ use std::{
 use firedoor_ipc::command::{LogQuery, PageQuery, Reply, Request};
 use firedoor_model::{
     Millis,
-    audit::{Filter, Outcome},
+    audit::{Filter, Outcome, What},
 };
 
 use crate::{
@@ -61,6 +61,8 @@ pub fn offer(known: &Known, seq: u64) -> Result<Option<Offer>, LinkError> {
 
 /// Follows the log for ever. `tell` is called after news.
 pub fn run(known: &Known, tell: impl Fn()) {
+    // For the tray, also when no window was ever opened.
+    known.scan();
     let mut retries = Retries::new();
     loop {
         // Without an engine there is no news; the watcher says so and starts one.
@@ -93,18 +95,26 @@ fn follow(known: &Known, tell: &impl Fn()) -> Result<(), LinkError> {
     link.send(&Request::Log(LogQuery { server: None, since: Some(since), follow: true }))?;
     tell();
     let mut untold: Option<Instant> = None;
+    // A configuration has changed: what is protected may be something else.
+    let mut configured = false;
     loop {
         let wait = untold.map(|since| PAUSE.saturating_sub(since.elapsed()));
         match link.next(wait)? {
-            Some(Reply::Event(row)) if lock(&known.activity).take(RowView::new(&row, &known.clients)) => {
-                untold.get_or_insert_with(Instant::now);
+            Some(Reply::Event(row)) => {
+                configured |= matches!(row.event.what, What::Noticed(_));
+                if lock(&known.activity).take(RowView::new(&row, &known.clients)) {
+                    untold.get_or_insert_with(Instant::now);
+                }
             }
-            Some(Reply::Event(_)) | None => {}
+            None => {}
             Some(Reply::Done { .. }) => return Ok(()),
             Some(_) => return Err(LinkError::Unexpected),
         }
         if untold.is_some_and(|since| since.elapsed() >= PAUSE) {
             untold = None;
+            if std::mem::take(&mut configured) {
+                known.scan();
+            }
             tell();
         }
     }
@@ -119,10 +129,7 @@ fn now() -> u64 {
 mod tests {
     use firedoor_clients::Clients;
     use firedoor_ipc::command::Row;
-    use firedoor_model::{
-        Digest, Verdict,
-        audit::{Event, What},
-    };
+    use firedoor_model::{Digest, Verdict, audit::Event};
 
     use super::*;
 

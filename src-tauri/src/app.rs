@@ -12,7 +12,7 @@ use crate::{
     known::{Engine, Heard, Known, lock},
     link::Link,
     notice,
-    single::{Single, SingleError},
+    single::{self, Single, SingleError},
     tray,
     watch::{self, News},
     windows,
@@ -52,10 +52,12 @@ pub fn complain(text: &str) {
 }
 
 /// Who started the app.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
     /// A person, who may expect a window.
     Shown,
+    /// A person, or a page, through an address of ours.
+    At(windows::View),
     /// The login, or a server: the tray is enough.
     Background,
 }
@@ -65,7 +67,7 @@ pub fn run(start: Start) -> Result<(), AppError> {
     #[cfg(not(feature = "automation"))]
     not_driven(|name| env::var_os(name).is_some())?;
     let paths = firedoor_ipc::endpoint::paths(|name| env::var_os(name))?;
-    let Some(single) = Single::take(&paths, start)? else { return Ok(()) };
+    let Some(single) = Single::take(&paths, &start)? else { return Ok(()) };
     let shim = changes::sibling(SHIM).map_err(AppError::Own)?;
     let app = tauri::Builder::default()
         .manage(Known::new(paths, Clients::load()?, shim))
@@ -105,6 +107,8 @@ pub fn run(start: Start) -> Result<(), AppError> {
             commands::accept_change,
             commands::observe,
             commands::stop_server,
+            commands::pause,
+            commands::resume,
         ])
         .setup(move |app| Ok(setup(app.handle(), start)?))
         .build(tauri::generate_context!())?;
@@ -147,12 +151,14 @@ fn setup(app: &AppHandle, start: Start) -> Result<(), tauri::Error> {
     spawn(app, "door", |app| {
         let door = lock(&app.state::<Door>().0).as_ref().map(|single| single.door.try_clone());
         if let Some(Ok(door)) = door {
-            door.incoming().flatten().for_each(|_knock| windows::main_at(app, windows::View::Home));
+            door.incoming().flatten().for_each(|knock| windows::main_at(app, single::wanted(knock)));
         }
     })?;
     tray::refresh(app);
-    if start == Start::Shown {
-        first_run(app);
+    match start {
+        Start::Shown => first_run(app),
+        Start::At(view) => windows::main_at(app, view),
+        Start::Background => {}
     }
     Ok(())
 }
@@ -171,6 +177,13 @@ fn spawn(app: &AppHandle, name: &str, work: impl FnOnce(&AppHandle) + Send + 'st
     let app = app.clone();
     thread::Builder::new().name(name.into()).spawn(move || work(&app))?;
     Ok(())
+}
+
+/// Does what waits for the engine on a thread of its own.
+pub fn in_background(app: &AppHandle, work: impl FnOnce(&AppHandle) + Send + 'static) {
+    if let Err(e) = spawn(app, "order", work) {
+        complain(&format!("no thread could be started: {e}"));
+    }
 }
 
 fn heard(app: &AppHandle, news: News) {

@@ -254,6 +254,18 @@ pub fn stop_server(known: State<'_, Known>, entry: &str) -> Told<String> {
     known.stop(entry).map_err(told)
 }
 
+/// Asks nothing for a while.
+#[tauri::command(async)]
+pub fn pause(known: State<'_, Known>, minutes: u32) -> Told<String> {
+    Link::settle(&known.paths, &Request::Pause { minutes }).map_err(told)
+}
+
+/// Asks again.
+#[tauri::command(async)]
+pub fn resume(known: State<'_, Known>) -> Told<String> {
+    Link::settle(&known.paths, &Request::Resume).map_err(told)
+}
+
 /// Shows the questions that wait.
 #[tauri::command(async)]
 pub fn open_question(app: AppHandle) {

@@ -33,9 +33,24 @@ pub struct Heard {
 }
 
 /// How many servers are configured, and how many of them run through Firedoor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All.
+    pub servers: usize,
+    /// Protected ones.
+    pub protected: usize,
+    /// Each client that has any.
+    pub apps: Vec<App>,
+}
+
+/// One client's servers, counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct App {
+    /// Its id.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its servers.
     pub servers: usize,
     /// Protected ones.
     pub protected: usize,
@@ -81,9 +96,14 @@ impl Known {
     /// Looks at every configuration file.
     pub fn scan(&self) -> Scan {
         let scan = self.clients.scan(&self.env());
-        let entries = || scan.clients.iter().flat_map(|c| &c.files).flat_map(|f| &f.entries);
-        let protected = entries().filter(|e| e.state == State::Protected).count();
-        *lock(&self.counts) = Counts { servers: entries().count(), protected };
+        let apps = scan.clients.iter().map(|client| {
+            let entries = || client.files.iter().flat_map(|f| &f.entries);
+            let protected = entries().filter(|e| e.state == State::Protected).count();
+            App { id: client.id.clone(), name: client.name.clone(), servers: entries().count(), protected }
+        });
+        let apps: Vec<App> = apps.filter(|app| app.servers > 0).collect();
+        let (servers, protected) = apps.iter().fold((0, 0), |(s, p), app| (s + app.servers, p + app.protected));
+        *lock(&self.counts) = Counts { servers, protected, apps };
         scan
     }
 }

@@ -25,13 +25,19 @@ mod windows;
 
 use std::{env, io::Write as _, process::ExitCode};
 
+const USAGE: &str = "usage: firedoor-desktop [--background | firedoor://(home|activity|servers|rules|settings)]";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => app::run(app::Start::Shown).map_err(|e| e.to_string()),
         ["--background"] => app::run(app::Start::Background).map_err(|e| e.to_string()),
         [flag, entry] if *flag == check::FLAG => check::run(entry),
-        _ => Err("usage: firedoor-desktop [--background]".to_owned()),
+        [address] => match windows::View::of_address(address) {
+            Some(view) => app::run(app::Start::At(view)).map_err(|e| e.to_string()),
+            None => Err(USAGE.to_owned()),
+        },
+        _ => Err(USAGE.to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,19 +2,23 @@
 
 use std::{
     fs::{self, File, OpenOptions, Permissions},
-    io,
+    io::{self, Read as _, Write as _},
     os::unix::{
         fs::{OpenOptionsExt, PermissionsExt},
         net::{UnixListener, UnixStream},
     },
     path::PathBuf,
+    time::Duration,
 };
 
 use firedoor_ipc::endpoint::{self, EndpointError};
 use firedoor_model::paths::Paths;
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::app::Start;
+use crate::{app::Start, windows::View};
+
+/// Of a view that is asked for, in bytes.
+const LONGEST_NAME: u64 = 32;
 
 /// The lock, held while the app runs, and the socket on which a second start knocks.
 #[derive(Debug)]
@@ -44,7 +48,7 @@ pub enum SingleError {
 
 impl Single {
     /// Takes the lock; `None` when the app runs already, which a person has then asked to show itself.
-    pub fn take(paths: &Paths, start: Start) -> Result<Option<Self>, SingleError> {
+    pub fn take(paths: &Paths, start: &Start) -> Result<Option<Self>, SingleError> {
         endpoint::private_directory(&paths.runtime)?;
         let (lock, door) = (paths.runtime.join("desktop.lock"), paths.runtime.join("desktop.sock"));
         let failed = |what, path: &PathBuf| {
@@ -58,8 +62,14 @@ impl Single {
             Ok(held) => held,
             Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
                 // It may be starting or ending right now; either way there is nobody to knock for.
-                if start == Start::Shown {
-                    let _ = UnixStream::connect(&door);
+                let view = match start {
+                    Start::Shown => Some(View::Home),
+                    Start::At(view) => Some(view.clone()),
+                    Start::Background => None,
+                };
+                if let Some(view) = view {
+                    let _ = UnixStream::connect(&door)
+                        .and_then(|mut knock| knock.write_all(view.name().unwrap_or_default().as_bytes()));
                 }
                 return Ok(None);
             }
@@ -75,6 +85,15 @@ impl Single {
     }
 }
 
+/// Who knocks says which view is wanted. Whatever else is said, it is Home.
+pub fn wanted(knock: UnixStream) -> View {
+    let mut name = String::new();
+    // One that says nothing must not keep the next one waiting.
+    let _ = knock.set_read_timeout(Some(Duration::from_millis(500)));
+    let said = knock.take(LONGEST_NAME).read_to_string(&mut name);
+    said.ok().and_then(|_| View::named(&name)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,14 +102,31 @@ mod tests {
     fn the_second_one_knocks_and_goes() {
         let root = tempfile::tempdir().unwrap();
         let paths = Paths::from_env(|name| (name == "HOME").then(|| root.path().into())).unwrap();
-        let first = Single::take(&paths, Start::Shown).unwrap().unwrap();
-        assert!(Single::take(&paths, Start::Shown).unwrap().is_none());
-        assert!(first.door.accept().is_ok());
+        let first = Single::take(&paths, &Start::Shown).unwrap().unwrap();
+        for (start, want) in [(Start::Shown, View::Home), (Start::At(View::Rules), View::Rules)] {
+            assert!(Single::take(&paths, &start).unwrap().is_none());
+            assert_eq!(wanted(first.door.accept().unwrap().0), want);
+        }
         first.door.set_nonblocking(true).unwrap();
-        assert!(Single::take(&paths, Start::Background).unwrap().is_none());
+        assert!(Single::take(&paths, &Start::Background).unwrap().is_none());
         assert!(first.door.accept().is_err(), "a start in the background knocked");
         drop(first);
-        assert!(Single::take(&paths, Start::Shown).unwrap().is_some());
+        assert!(Single::take(&paths, &Start::Shown).unwrap().is_some());
+    }
+
+    #[test]
+    fn whoever_knocks_gets_a_view_and_nothing_else() {
+        for (said, want) in
+            [("activity", View::Activity), ("", View::Home), ("pause", View::Home), ("\u{ff}", View::Home)]
+        {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            ours.write_all(said.as_bytes()).unwrap();
+            drop(ours);
+            assert_eq!(wanted(theirs), want, "{said}");
+        }
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        ours.write_all(&[b'a'; 1000]).unwrap();
+        assert_eq!(wanted(theirs), View::Home);
     }
 
     #[test]
@@ -99,6 +135,6 @@ mod tests {
         let paths = Paths::from_env(|name| (name == "HOME").then(|| root.path().into())).unwrap();
         endpoint::private_directory(&paths.runtime).unwrap();
         std::os::unix::fs::symlink(root.path().join("x"), paths.runtime.join("desktop.lock")).unwrap();
-        assert!(Single::take(&paths, Start::Shown).unwrap_err().to_string().contains("cannot open"));
+        assert!(Single::take(&paths, &Start::Shown).unwrap_err().to_string().contains("cannot open"));
     }
 }

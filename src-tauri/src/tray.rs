@@ -1,28 +1,36 @@
 //! The tray icon and its menu. Linux trays tell nothing of clicks on the icon, so everything is in the menu.
+//!
+//! The menu is on the session bus (com.canonical.dbusmenu), where every program of the user's can choose an item of it. So
+//! no item weakens anything by itself: what would, opens a window that asks.
 
-use firedoor_ipc::command::Status;
+use firedoor_ipc::command::{Request, Status};
+use firedoor_model::Millis;
 use tauri::{
     AppHandle, Manager, Wry,
     image::Image,
     include_image,
-    menu::{IsMenuItem, Menu, MenuItem, PredefinedMenuItem},
+    menu::{CheckMenuItem, IsMenuItem, Menu, MenuItem, PredefinedMenuItem, Submenu},
     tray::{TrayIcon, TrayIconBuilder},
 };
 
 use crate::{
     app,
-    known::{Counts, Engine, Heard, Known, lock},
+    known::{App, Counts, Engine, Heard, Known, lock},
+    link::Link,
     view::RowView,
     windows,
 };
 
 const ID: &str = "firedoor";
+/// Before a client's id, in the id of its item.
+const APP: &str = "app ";
 
-/// The shapes. (There is no pause yet, so none for it.)
+/// The shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Protected,
     Question,
+    Paused,
     Degraded,
     Off,
 }
@@ -33,8 +41,17 @@ struct Said {
     shape: Shape,
     status: String,
     questions: usize,
+    /// What there is to choose about a pause, when the engine runs: its end, or a beginning.
+    pause: Option<Pausing>,
     last_block: Option<String>,
+    apps: Vec<App>,
     quit: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pausing {
+    Offered,
+    Until(String),
 }
 
 /// Makes the tray.
@@ -84,6 +101,7 @@ fn image(shape: Shape) -> Image<'static> {
     match shape {
         Shape::Protected => include_image!("icons/tray-protected.png"),
         Shape::Question => include_image!("icons/tray-question.png"),
+        Shape::Paused => include_image!("icons/tray-paused.png"),
         Shape::Degraded => include_image!("icons/tray-degraded.png"),
         Shape::Off => include_image!("icons/tray-off.png"),
     }
@@ -93,27 +111,38 @@ fn said(app: &AppHandle) -> Said {
     let known = app.state::<Known>();
     let heard = lock(&known.heard).clone();
     let last = lock(&known.activity).last_block().cloned();
-    let counts = *lock(&known.counts);
-    say(&heard, counts, last.as_ref(), std::process::id())
+    let counts = lock(&known.counts).clone();
+    say(&heard, &counts, last.as_ref(), std::process::id())
 }
 
-fn say(heard: &Heard, counts: Counts, last: Option<&RowView>, own_pid: u32) -> Said {
+fn say(heard: &Heard, counts: &Counts, last: Option<&RowView>, own_pid: u32) -> Said {
     let questions = heard.questions.len();
-    let (shape, status, quit) = match &heard.engine {
-        Engine::Starting => (Shape::Off, "Starting".to_owned(), "Quit".to_owned()),
-        Engine::Down(_) => (Shape::Off, "Off: the engine does not run".to_owned(), "Quit".to_owned()),
+    let (shape, status, quit, pause) = match &heard.engine {
+        Engine::Starting => (Shape::Off, "Starting".to_owned(), "Quit".to_owned(), None),
+        Engine::Down(_) => (Shape::Off, "Off: the engine does not run".to_owned(), "Quit".to_owned(), None),
         Engine::Up(status) => {
             let (shape, text) = on(questions, counts, status);
-            (shape, text, quit(status, own_pid))
+            let pause = status.paused_until.map_or(Pausing::Offered, |until| Pausing::Until(time(until)));
+            (shape, text, quit(status, own_pid), Some(pause))
         }
     };
-    Said { shape, status, questions, last_block: last.map(block), quit }
+    Said { shape, status, questions, pause, last_block: last.map(block), apps: counts.apps.clone(), quit }
 }
 
-fn on(questions: usize, counts: Counts, status: &Status) -> (Shape, String) {
-    let Counts { servers, protected } = counts;
+/// The time of day, as the user's clock shows it.
+fn time(at: Millis) -> String {
+    let at = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    at.map_or_else(String::new, |at| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M").to_string())
+}
+
+fn on(questions: usize, counts: &Counts, status: &Status) -> (Shape, String) {
+    let Counts { servers, protected, .. } = *counts;
+    if let (0, Some(until)) = (questions, status.paused_until) {
+        return (Shape::Paused, format!("Paused until {}: nothing is asked", time(until)));
+    }
     match (questions, status.problems.len()) {
-        (1.., _) => (Shape::Question, "A call waits for your answer".to_owned()),
+        (1, _) => (Shape::Question, "A call waits for your answer".to_owned()),
+        (2.., _) => (Shape::Question, format!("{questions} calls wait for your answer")),
         (0, 1) => (Shape::Degraded, "On, with a problem".to_owned()),
         (0, 2..) => (Shape::Degraded, "On, with problems".to_owned()),
         (0, 0) if protected == 0 => (Shape::Off, "No server is protected".to_owned()),
@@ -153,6 +182,22 @@ fn menu(app: &AppHandle, said: &Said) -> tauri::Result<Menu<Wry>> {
         items.push(Box::new(item("activity", text, true)?));
     }
     items.push(Box::new(line()?));
+    match &said.pause {
+        Some(Pausing::Offered) => items.push(Box::new(item("pause", "Pause questions…", true)?)),
+        Some(Pausing::Until(end)) => {
+            items.push(Box::new(item("resume", &format!("Ask again now (paused until {end})"), true)?));
+        }
+        None => {}
+    }
+    if !said.apps.is_empty() {
+        let apps = Submenu::with_id(app, "apps", "Apps", true)?;
+        for of in &said.apps {
+            let text = escaped(&format!("{}: {} of {} protected", of.name, of.protected, of.servers));
+            let all = of.protected == of.servers;
+            apps.append(&CheckMenuItem::with_id(app, format!("{APP}{}", of.id), text, true, all, None::<&str>)?)?;
+        }
+        items.push(Box::new(apps));
+    }
     items.push(Box::new(item("open", "Open Firedoor", true)?));
     items.push(Box::new(item("restore", "Restore all…", true)?));
     items.push(Box::new(line()?));
@@ -171,10 +216,31 @@ fn chosen(app: &AppHandle, id: &str) {
         "questions" => windows::recall_prompt(app),
         "open" => windows::main_at(app, windows::View::Home),
         "activity" => windows::main_at(app, windows::View::Activity),
-        "restore" => windows::main_at(app, windows::View::Restore),
+        "pause" => windows::main_at(app, windows::View::Pause),
+        "resume" => app::in_background(app, |app| {
+            if let Err(e) = Link::settle(&app.state::<Known>().paths, &Request::Resume) {
+                app::complain(&format!("the pause could not be ended: {e}"));
+            }
+        }),
+        "restore" => windows::main_at(app, windows::View::Restore { app: None }),
         "quit" => app::quit(app),
-        _ => {}
+        id => {
+            if let Some(client) = id.strip_prefix(APP) {
+                toggle(app, client);
+            }
+        }
     }
+}
+
+/// Shows what would change for a client: to protect what is not, or to give back what is.
+fn toggle(app: &AppHandle, client: &str) {
+    let known = app.state::<Known>();
+    let all = lock(&known.counts).apps.iter().any(|a| a.id == client && a.protected == a.servers);
+    let of = Some(client.to_owned());
+    windows::main_at(app, if all { windows::View::Restore { app: of } } else { windows::View::Protect { app: of } });
+    // The item has changed its mark by itself, and nothing has been done yet.
+    lock(&app.state::<Shown>().0).take();
+    refresh(app);
 }
 
 #[cfg(test)]
@@ -201,6 +267,7 @@ mod tests {
             pid,
             since: Millis(0),
             mode: Mode::Balanced,
+            paused_until: None,
             pending: 0,
             sessions: vec![session; sessions],
             observe_next: Vec::new(),
@@ -214,35 +281,32 @@ mod tests {
     #[test]
     fn the_tray_says_what_is() {
         let check = |heard: &Heard, (protected, servers), shape, status: &str, quit: &str| {
-            let said = say(heard, Counts { servers, protected }, None, 1);
+            let said = say(heard, &Counts { servers, protected, apps: Vec::new() }, None, 1);
             assert_eq!((said.shape, said.status.as_str(), said.quit.as_str()), (shape, status, quit));
         };
         check(&Heard::default(), (0, 0), Shape::Off, "Starting", "Quit");
         let down = Heard { engine: Engine::Down("x".into()), questions: Vec::new() };
         check(&down, (1, 1), Shape::Off, "Off: the engine does not run", "Quit");
         check(&up(1, 0, 0), (0, 2), Shape::Off, "No server is protected", "Quit: no server is running");
-        check(
-            &up(1, 1, 0),
-            (2, 2),
-            Shape::Protected,
-            "All 2 servers protected",
-            "Quit: 1 running server waits until Firedoor is on again",
-        );
-        check(
-            &up(1, 1, 0),
-            (1, 2),
-            Shape::Degraded,
-            "1 of 2 servers protected",
-            "Quit: 1 running server waits until Firedoor is on again",
-        );
-        check(
-            &up(1, 2, 1),
-            (1, 1),
-            Shape::Degraded,
-            "On, with a problem",
-            "Quit: 2 running servers wait until Firedoor is on again",
-        );
+        let waits = "Quit: 1 running server waits until Firedoor is on again";
+        check(&up(1, 1, 0), (2, 2), Shape::Protected, "All 2 servers protected", waits);
+        check(&up(1, 1, 0), (1, 2), Shape::Degraded, "1 of 2 servers protected", waits);
+        let wait = "Quit: 2 running servers wait until Firedoor is on again";
+        check(&up(1, 2, 1), (1, 1), Shape::Degraded, "On, with a problem", wait);
         check(&up(2, 2, 0), (1, 1), Shape::Protected, "1 server protected", "Quit: the engine and its servers go on");
+    }
+
+    #[test]
+    fn a_pause_is_said_with_its_end() {
+        let mut heard = up(1, 0, 1);
+        let said = |heard: &Heard| say(heard, &Counts { servers: 1, protected: 1, apps: Vec::new() }, None, 1);
+        assert_eq!(said(&heard).pause, Some(Pausing::Offered));
+        let Engine::Up(status) = &mut heard.engine else { panic!("it is up") };
+        status.paused_until = Some(Millis(1_800_000_000_000));
+        let (end, now) = (time(Millis(1_800_000_000_000)), said(&heard));
+        assert_eq!((now.shape, now.status), (Shape::Paused, format!("Paused until {end}: nothing is asked")));
+        assert_eq!(now.pause, Some(Pausing::Until(end)));
+        assert_eq!(said(&Heard::default()).pause, None);
     }
 
     #[test]

@@ -93,14 +93,55 @@ pub fn fit(window: &WebviewWindow, height: f64) -> tauri::Result<()> {
 }
 
 /// Which part of the main window is wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "at", rename_all = "snake_case")]
 pub enum View {
     #[default]
     Home,
     Activity,
-    Restore,
+    Servers,
+    Rules,
+    Settings,
+    /// Home, with the question whether to pause.
+    Pause,
+    /// What would be protected: of everything, or of one client.
+    Protect {
+        app: Option<String>,
+    },
+    /// What would be given back.
+    Restore {
+        app: Option<String>,
+    },
+}
+
+/// Addresses of ours. Every web page can hand one over, so they open a view and do nothing else.
+const SCHEME: &str = "firedoor://";
+
+impl View {
+    const NAMED: [(&str, Self); 5] = [
+        ("home", Self::Home),
+        ("activity", Self::Activity),
+        ("servers", Self::Servers),
+        ("rules", Self::Rules),
+        ("settings", Self::Settings),
+    ];
+
+    /// The view that an address names; `None` when it names none. Browsers end it with a slash.
+    pub fn of_address(address: &str) -> Option<Self> {
+        let name = address.strip_prefix(SCHEME)?;
+        Self::named(name.strip_suffix('/').unwrap_or(name))
+    }
+
+    /// The view of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMED.into_iter().find_map(|(known, view)| (known == name).then_some(view))
+    }
+
+    /// Its name, if an address can name it.
+    pub fn name(&self) -> Option<&'static str> {
+        Self::NAMED.iter().find_map(|(name, view)| (view == self).then_some(*name))
+    }
 }
 
 /// The view that the tray asked for, until the window has fetched it.
@@ -175,6 +216,28 @@ fn on_main_thread(app: &AppHandle, act: impl FnOnce(&AppHandle) + Send + 'static
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_open_views_only() {
+        for (address, want) in [
+            ("firedoor://home", Some(View::Home)),
+            ("firedoor://activity/", Some(View::Activity)),
+            ("firedoor://settings", Some(View::Settings)),
+            ("firedoor://restore", None),
+            ("firedoor://pause", None),
+            ("firedoor://home/?answer=allow", None),
+            ("firedoor:///home", None),
+            ("firedoor://", None),
+            ("https://home", None),
+            ("home", None),
+        ] {
+            assert_eq!(View::of_address(address), want, "{address}");
+        }
+        for (name, view) in View::NAMED {
+            assert_eq!((View::named(name), view.name()), (Some(view.clone()), Some(name)));
+        }
+        assert_eq!(View::Pause.name(), None);
+    }
 
     #[test]
     fn windows_go_nowhere() {

@@ -133,7 +133,7 @@ class Test:
     def protect(self, config, original):
         """First run: Protect all from Home, each server checked."""
         self.main_window()
-        self.wait(lambda: "Found 3 servers in 2 apps" in self.browser.text(), "the first run does not show what there is")
+        self.wait(lambda: "Found 4 servers in 2 apps" in self.browser.text(), "the first run does not show what there is")
         expect("firedoor-shim" in self.browser.text(".diff"), "the diff does not show what would change")
         expect(config.read_bytes() == original, "looking changed the file")
         self.picture("first-run")
@@ -254,7 +254,7 @@ class Test:
             self.gone()
             expect(not agent.answered(tag), "Esc answered the call")
             self.main_window()
-            self.wait(lambda: "The call is held" in self.browser.text(), "Home does not show the question that was put off")
+            self.wait(lambda: "It is held for" in self.browser.text(), "Home does not show the question that was put off")
             self.picture("home")
             self.done("Esc puts the question off and answers nothing; the notification brings it back; Home shows it")
 
@@ -272,6 +272,52 @@ class Test:
             expect(not error and "202" in text, f"the repeated call did not pass: {text}")
             self.done("late Allow: refused after 45 s, then allowed from the tray, and the repeated call passes")
             self.look_back()
+
+    def labels(self, begin):
+        """The menu's items that begin so."""
+        return [label for label in self.desktop.menu() if label.startswith(begin)]
+
+    def pause(self, config, body):
+        """Nothing is asked for a while: on a click in the window, not on one in the tray, which every program can make."""
+        with Agent(self.scratch, config, self.desktop.log) as agent:
+            expect(self.desktop.order("click Pause questions"), "the tray's menu has no Pause")
+            self.main_window()
+            self.wait(lambda: self.browser.find("#pause-now"), "the window does not ask whether to pause")
+            expect(self.labels("Pause questions") and not self.labels("Paused"), "a click in the tray paused")
+            self.wait(lambda: self.browser.attribute("#pause-now", "aria-disabled") == "false", "the button stayed inert", 5)
+            self.picture("pausing")
+            self.browser.click("#pause-now")
+            self.wait(lambda: self.labels("Paused until") and self.labels("Ask again now"), "the tray does not say that it is paused")
+            self.wait(lambda: "Paused until" in self.browser.text(".state"), "Home does not say that it is paused")
+            self.picture("paused")
+            said = self.scratch.firedoor("status").stdout
+            expect("questions are paused" in said, f"status does not say that it is paused: {said}")
+            tag, _at = self.flagged(agent, body)
+            text, error = agent.answer(tag)
+            expect(not error and not self.browser.window("Firedoor question"), f"the call was not let through: {text}")
+            expect(self.desktop.order("click Ask again now"), "the tray cannot end the pause")
+            self.wait(lambda: self.labels("Pause questions") and not self.labels("Paused"), "the pause goes on")
+            tag = agent.send("outbox", "http_post", url=PASTE, body=body)
+            self.prompt()
+            self.arm()
+            self.browser.click("#block")
+            expect(agent.answer(tag)[1], "the call was not refused after the pause")
+            self.gone()
+        self.done("Pause: asked for in the window, said everywhere; calls pass and are asked about again afterwards")
+
+    def apps(self):
+        """What the tray says about each client, and the view that it opens."""
+        expect(self.labels("Claude Code: 2 of 2 protected"), f"the tray does not count: {self.desktop.menu()}")
+        expect(self.desktop.order("click Claude Code"), "the client's item cannot be chosen")
+        self.main_window()
+        self.wait(lambda: "Give 2 servers back to 1 app" in self.browser.text(), "the window does not show what would change")
+        expect(self.labels("Claude Code: 2 of 2 protected"), "a click in the tray gave servers back")
+        address = self.scratch.run(self.desktop.binary, "firedoor://rules", env=self.desktop.env, timeout=10)
+        expect(address.returncode == 0, f"an address is not taken: {address.stderr}")
+        self.wait(lambda: self.browser.text("h1") == "Rules", "an address does not open its view")
+        address = self.scratch.run(self.desktop.binary, "firedoor://restore", env=self.desktop.env, timeout=10)
+        expect(address.returncode == 2, "an address may do more than open a view")
+        self.done("the tray's items for apps, and addresses, open views and change nothing")
 
     def escape(self):
         """Presses Esc, from no key pressed: the window of the last time was gone before the key was up."""
@@ -329,6 +375,8 @@ class Test:
         expect(granted.returncode == 0, f"the folder could not be granted: {granted.stderr}")
         self.block(config, body, secret)
         self.allow(config, body)
+        self.pause(config, body)
+        self.apps()
         self.restore(config, original)
 
 

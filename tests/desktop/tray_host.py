@@ -67,7 +67,8 @@ class Watcher(dbus.service.Object):
         menu = dbus.Interface(proxy, MENU)
         _revision, (_id, _properties, children) = menu.GetLayout(0, -1, [])
         items = []
-        for number, properties, _children in children:
+        # Items of a menu within the menu stand behind its own.
+        for number, properties, _children in [i for child in children for i in (child, *child[2])]:
             separator = properties.get("type", "") == "separator"
             label = "" if separator else str(properties.get("label", "")).replace("__", "\0").replace("_", "")
             enabled = bool(properties.get("enabled", True))

@@ -66,6 +66,36 @@ fn a_credential_on_its_way_out_is_held_and_the_rest_goes_on() {
 }
 
 #[test]
+fn a_pause_asks_nothing_and_is_on_record() {
+    let (home, mut agent) = leaky();
+    for minutes in ["0", "61"] {
+        home.firedoor(&["pause", minutes]).expect_code(1);
+    }
+    home.firedoor(&["resume"]).expect_code(1);
+    home.firedoor(&["pause"]).expect_code(0);
+    assert!(home.json(&["status"])["paused_until"].as_u64().is_some());
+    assert_eq!(agent.call("outbox", "http_post", post(KEY)), ("202 Accepted".into(), false));
+    home.firedoor(&["resume"]).expect_code(0);
+    assert!(home.json(&["status"])["paused_until"].is_null());
+    let tag = agent.send("outbox", "http_post", post(KEY));
+    home.firedoor(&["answer", id(&held(&home)), "block"]).expect_code(0);
+    assert!(agent.answer(tag).1);
+    let log = home.firedoor(&["log", "--json"]).expect_code(0).stdout;
+    let rows: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<&str> = rows
+        .iter()
+        .map(|row| &row["what"])
+        .filter_map(|what| match what["kind"].as_str()? {
+            "command" => what["text"].as_str(),
+            "judged" if what["subject"] == "http_post" => what["verdict"].as_str(),
+            _ => None,
+        })
+        .collect();
+    let paused = kinds.iter().position(|kind| *kind == "questions paused for 15 min").unwrap();
+    assert_eq!(kinds[paused + 1..paused + 4], ["allow", "questions are asked again", "ask"]);
+}
+
+#[test]
 fn what_was_refused_stays_refused_however_it_is_written() {
     let (home, mut agent) = leaky();
     let tag = agent.send("outbox", "http_post", post(KEY));
@@ -169,7 +199,7 @@ fn a_client_and_what_it_started_may_not_weaken_protection() {
     home.protect();
     // The script holds a session first, then tries; the second try comes from a process below it in another session.
     let script = r#"printf '{"jsonrpc":"2.0","id":1,"method":"ping"}\n' | "$@"
-        for try in "mode watch" "restore --all" "rules add allow --tool x" "grants add cursor/user/s --rw /" "pins accept cursor/user/s"
+        for try in "mode watch" "restore --all" "rules add allow --tool x" "grants add cursor/user/s --rw /" "pins accept cursor/user/s" "pause 5"
         do firedoor $try >/dev/null 2>&1; echo "\"$try: $?\""; setsid firedoor $try >/dev/null 2>&1; echo "\"below, $try: $?\""
         done
         firedoor mode strict >/dev/null 2>&1; echo "\"mode strict: $?\""
@@ -182,7 +212,7 @@ fn a_client_and_what_it_started_may_not_weaken_protection() {
             tries.push(said);
         }
     }
-    assert_eq!(tries.len(), 11, "{tries:?}; {}", client.log());
+    assert_eq!(tries.len(), 13, "{tries:?}; {}", client.log());
     let (stricter, weaker) = tries.split_last().unwrap();
     assert!(weaker.iter().all(|t| t.ends_with(": 1")), "{weaker:?}");
     assert_eq!(stricter, "mode strict: 0", "making protection stronger is anybody's right");

@@ -58,7 +58,11 @@ export type EngineView = { "state": "starting" } | { "state": "up", version: str
 /**
  * Whether it runs inside this app.
  */
-own: boolean, mode: string, sessions: Array<SessionView>, problems: Array<string>, } | { "state": "down", reason: string, };
+own: boolean, mode: string, 
+/**
+ * Until when nothing is asked, when there is a pause.
+ */
+paused_until: number | null, sessions: Array<SessionView>, problems: Array<string>, } | { "state": "down", reason: string, };
 
 export type EvidenceView = { 
 /**
@@ -520,7 +524,7 @@ bad: number | null,
  */
 why: string | null, };
 
-export type View = "home" | "activity" | "restore";
+export type View = { "at": "home" } | { "at": "activity" } | { "at": "servers" } | { "at": "rules" } | { "at": "settings" } | { "at": "pause" } | { "at": "protect", app: string | null, } | { "at": "restore", app: string | null, };
 
 export type WhatView = { "kind": "started", level: string, } | { "kind": "resumed" } | { "kind": "ended", status: string, } | { "kind": "refused", reason: string, } | { "kind": "judged", method: string, subject: string | null, verdict: VerdictView, reference: string | null, findings: Array<FindingView>, } | { "kind": "answered", reference: string, allowed: boolean, duration: string, } | { "kind": "unanswered", reference: string, } | { "kind": "withdrawn", reference: string, } | { "kind": "expired", reference: string, } | { "kind": "noise", lines: number, bytes: number, } | { "kind": "pinned", subject: string, changed: Array<string>, } | { "kind": "command", text: string, } | { "kind": "denied", text: string, by: string, reason: string, } | { "kind": "noticed", text: string, 
 /**

@@ -153,6 +153,47 @@ test("the first run shows each change before it is made, and what became of it",
   expect($("#checked").textContent).toContain("tool x is missing");
 });
 
+test("the tray asks for a pause, and a click at the moment it appears does not begin one", async () => {
+  const backend = new FakeMain();
+  backend.wanted = { at: "pause" };
+  open = mount(Main, { target: document.body, props: { backend } });
+  await settle(1);
+  $("#pause-now").click();
+  expect(backend.done).toEqual([]);
+  await settle(ARM_MS);
+  $("#pause-now").click();
+  await settle(1);
+  expect(backend.done).toEqual(["pause 15"]);
+  expect(document.querySelector("#pausing")).toBeNull();
+});
+
+test("a pause says when it ends, and ends on a click", async () => {
+  const backend = new FakeMain();
+  backend.wanted = { at: "pause" };
+  backend.pausedUntil = new Date(2026, 10, 21, 14, 5).getTime();
+  open = mount(Main, { target: document.body, props: { backend } });
+  await settle(1);
+  expect($(".state h1").textContent).toBe("Paused until 14:05");
+  $("#resume").click();
+  await settle(1);
+  expect(backend.done).toEqual(["resume"]);
+});
+
+test("one client is protected or given back from the tray, and nothing before it was shown", async () => {
+  const backend = new FakeMain();
+  const planned: unknown[] = [];
+  const plan = backend.plan;
+  backend.plan = (action, entries) => {
+    planned.push([action, entries]);
+    return plan(action, entries);
+  };
+  backend.wanted = { at: "restore", app: "cursor" };
+  open = mount(Main, { target: document.body, props: { backend } });
+  await settle(1);
+  expect(planned).toContainEqual(["restore", ["cursor"]]);
+  expect(backend.carried).toEqual([]);
+});
+
 test("a refused file's folder is granted by its row, and taken back", async () => {
   const backend = new FakeMain();
   const row = (seq: number, folder: string | null): RowView => ({

@@ -41,6 +41,14 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Ask nothing for a while; what is certain and critical stays blocked
+    Pause {
+        /// For how many minutes (1 to 60)
+        #[arg(default_value_t = 15)]
+        minutes: u32,
+    },
+    /// Ask again, before a pause is over
+    Resume,
     /// Run the engine without a desktop
     Daemon {
         /// Go to the background; print "ready" when it listens

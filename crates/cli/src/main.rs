@@ -38,6 +38,8 @@ fn main() -> ExitCode {
         Command::Status { json } => status::run(json),
         Command::Doctor { json } => doctor::run(json),
         Command::Mode { mode, json } => settings::mode(mode, json),
+        Command::Pause { minutes } => settings::pause(minutes),
+        Command::Resume => settings::resume(),
         Command::Daemon { background, child } => daemon::run(background, child),
         Command::Pending { json } => questions::pending(json),
         Command::Ignore { entry } => questions::ignore(entry),

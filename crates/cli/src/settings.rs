@@ -36,6 +36,16 @@ pub fn mode(mode: Option<Mode>, json: bool) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Asks nothing for a while.
+pub fn pause(minutes: u32) -> Result<ExitCode, Failure> {
+    settled(&mut Engine::running_or_started()?, &Request::Pause { minutes })
+}
+
+/// Asks again.
+pub fn resume() -> Result<ExitCode, Failure> {
+    settled(&mut Engine::running_or_started()?, &Request::Resume)
+}
+
 /// Rules.
 pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
     let mut engine = Engine::running_or_started()?;

@@ -7,7 +7,7 @@ use firedoor_ipc::command::{Reply, Request};
 use crate::{
     engine::{Engine, unexpected},
     failure::Failure,
-    output, questions,
+    log, output, questions,
 };
 
 /// Shows what the engine is doing. Starts nothing.
@@ -22,6 +22,10 @@ pub fn run(json: bool) -> Result<ExitCode, Failure> {
     }
     output::line(&format!("Firedoor {}, process {}, mode {}", status.version, status.pid, status.mode));
     output::line(&format!("{} servers running, {} open questions", status.sessions.len(), status.pending));
+    if let Some(until) = status.paused_until {
+        let left = until.since(log::now()).div_ceil(60_000);
+        output::line(&format!("questions are paused for {left} min more: `firedoor resume` ends that"));
+    }
     for session in &status.sessions {
         output::line(&format!(
             "  {}  for {}  process {}  profile {}  {} calls",

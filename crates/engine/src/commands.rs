@@ -83,6 +83,7 @@ fn weakens(request: &Request, mode: firedoor_model::Mode, log_days: u32) -> Opti
             (Watch, Watch) | (Balanced | Watch, Balanced) | (_, Strict) => None,
             (_, new) => Some(format!("switching to mode {new}")),
         },
+        Request::Pause { minutes } => Some(format!("pausing questions for {minutes} min")),
         Request::Ignore { entry } => Some(format!("leaving {entry} unprotected")),
         Request::Authorize { action } => Some(action.clone()),
         Request::Answer { choice: Choice::Block, .. }
@@ -93,6 +94,7 @@ fn weakens(request: &Request, mode: firedoor_model::Mode, log_days: u32) -> Opti
         | Request::Log(_)
         | Request::Watch
         | Request::Quit
+        | Request::Resume
         | Request::VerifyLog
         | Request::Rules
         | Request::RuleFromRow { effect: Choice::Block, .. }
@@ -146,6 +148,8 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::Server { entry } => server::show(engine, entry).await,
         Request::Stop { entry } => server::stop(engine, entry).await,
         Request::Mode { set } => settings::mode(engine, set).await,
+        Request::Pause { minutes } => engine.begin_pause(minutes).await,
+        Request::Resume => engine.end_pause().await,
         Request::Ignore { entry } => settings::ignore(engine, entry).await,
         Request::Quit => quit(engine).await,
         Request::Authorize { action } => {
@@ -188,6 +192,7 @@ fn status(engine: &Engine) -> Status {
         pid: std::process::id(),
         since: engine.since,
         mode: engine.mode.get(),
+        paused_until: engine.paused(),
         pending: engine.desk.borrow().questions().len(),
         sessions,
         observe_next: Vec::new(),
@@ -290,6 +295,8 @@ mod tests {
         check(answer(Choice::Block), Mode::Balanced, false);
         check(Request::Authorize { action: "restore".into() }, Mode::Watch, true);
         check(Request::Ignore { entry: "cursor/user/fs".parse().unwrap() }, Mode::Watch, true);
+        check(Request::Pause { minutes: 1 }, Mode::Watch, true);
+        check(Request::Resume, Mode::Strict, false);
         check(Request::Status, Mode::Strict, false);
         check(Request::RestoreRule { id: 1 }, Mode::Watch, true);
         check(Request::RuleFromRow { seq: 1, effect: Choice::Allow }, Mode::Watch, true);

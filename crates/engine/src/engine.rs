@@ -28,6 +28,7 @@ use crate::{
     config::Config,
     egress::Egress,
     managed::Managed,
+    pause::Pause,
     recorder::Recorder,
     session::{Session, connections::HeldConnection, held::HeldLine},
     watching::{self, Offers},
@@ -76,6 +77,8 @@ pub struct Engine {
     /// That has changed.
     pub retain: Notify,
     pub mode: Cell<Mode>,
+    /// While it lasts, nothing is asked.
+    pub pause: Cell<Option<Pause>>,
     pub sessions: RefCell<BTreeMap<u64, Rc<Session>>>,
     pub agents: RefCell<HashMap<Process, Rc<Agent>>>,
     /// How each entry's server was last started.
@@ -127,6 +130,7 @@ impl Engine {
             removed: RefCell::default(),
             uses: RefCell::default(),
             mode: Cell::new(parts.managed.at_least(parts.mode)),
+            pause: Cell::default(),
             managed: parts.managed,
             retain: Notify::new(),
             sessions: RefCell::default(),
@@ -341,7 +345,8 @@ impl Engine {
     /// Lets the desk's clocks run.
     pub async fn run_clocks(self: Rc<Self>) {
         loop {
-            let deadline = self.desk.borrow().next_deadline();
+            let asked = self.desk.borrow().next_deadline();
+            let deadline = asked.into_iter().chain(self.pause_ends()).min();
             let wait = deadline.map_or(ROUND, |at| Duration::from_millis(at.since(now()) + 1).min(ROUND));
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -349,6 +354,7 @@ impl Engine {
             }
             let events = self.desk.borrow_mut().tick(now());
             self.act(events);
+            self.let_pause_end();
             self.forget_dead_agents();
         }
     }

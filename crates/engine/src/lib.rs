@@ -16,6 +16,7 @@ mod engine;
 mod io;
 mod launches;
 mod managed;
+mod pause;
 mod recorder;
 mod secrets;
 mod session;

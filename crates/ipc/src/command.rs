@@ -13,6 +13,9 @@ use firedoor_model::{
 };
 use serde::{Deserialize, Serialize};
 
+/// Longest pause, in minutes. Whoever wants to be asked about nothing for longer says so with mode Watch.
+pub const MAX_PAUSE: u32 = 60;
+
 /// One command. Each is answered by one [`Reply`], except [`Request::Log`] and [`Request::Watch`], which stream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
@@ -164,6 +167,13 @@ pub enum Request {
         /// The new mode. `watch` weakens protection.
         set: Option<Mode>,
     },
+    /// Ask nothing for a while: what would be asked about is let through and recorded. Weakens protection.
+    Pause {
+        /// For how long, 1 to [`MAX_PAUSE`].
+        minutes: u32,
+    },
+    /// Ask again.
+    Resume,
     /// Do not offer to protect this server any more, until it changes. Weakens protection: nobody else would notice.
     Ignore {
         /// Which entry.
@@ -350,6 +360,9 @@ pub struct Status {
     pub since: Millis,
     /// The mode in force.
     pub mode: Mode,
+    /// Until when nothing is asked; absent when there is no pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_until: Option<Millis>,
     /// Open questions.
     pub pending: usize,
     /// Running servers.

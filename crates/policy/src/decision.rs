@@ -57,6 +57,8 @@ pub struct Input<'a> {
     pub quarantined: bool,
     /// The tool was never used before.
     pub new_tool: bool,
+    /// The user is not to be asked for now.
+    pub paused: bool,
 }
 
 /// What happens to the message, and why.

@@ -54,5 +54,6 @@ pub fn input<'a>(subject: &'a Subject, findings: &'a [Finding], rules: &'a [Rule
         now: Millis(1000),
         quarantined: false,
         new_tool: false,
+        paused: false,
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 /// 2. quarantine, and an inspection that failed;
 /// 3. a permit for exactly this call (the caller spends it: [`crate::Desk::judge`] does);
 /// 4. allow rules, each silencing the findings of its detector;
-/// 5. the findings that are left, by mode.
+/// 5. the findings that are left, by mode. During a pause nothing is asked ([`unasked`]).
 ///
 /// 1 and 2 hold in every mode. An answer was given on what could be asked about, so what it allows (a rule of origin
 /// Answer or Suggestion, a session rule) silences no finding that blocks by itself; a rule that somebody wrote does.
@@ -49,7 +49,10 @@ pub fn judge(input: &Input<'_>, session: &SessionRules) -> Decision {
             Verdict::Allow => {}
             verdict => match allowing(input, session, verdict, Some(finding)) {
                 Some(reason) => silenced = Some(reason),
-                None => open.push((verdict, finding.severity, place)),
+                None => match unasked(input, verdict, finding) {
+                    Verdict::Allow => {}
+                    verdict => open.push((verdict, finding.severity, place)),
+                },
             },
         }
     }
@@ -62,6 +65,7 @@ pub fn judge(input: &Input<'_>, session: &SessionRules) -> Decision {
     if input.mode == Mode::Strict && input.new_tool {
         match allowing(input, session, Verdict::Ask, None) {
             Some(reason) => silenced = Some(reason),
+            None if input.paused => {}
             None => return settled(Verdict::Ask, Reason::NewTool),
         }
     }
@@ -94,6 +98,16 @@ fn weigh(mode: Mode, finding: &Finding) -> Verdict {
                 Verdict::Allow
             }
         }
+    }
+}
+
+/// What becomes of a demand while the user is not asked: what would be asked about passes and stays on record, as in
+/// Watch. What needs somebody's leave does not pass, as in Watch. What blocks by itself goes on doing so.
+fn unasked(input: &Input<'_>, demand: Verdict, finding: &Finding) -> Verdict {
+    match demand {
+        Verdict::Ask if !input.paused => Verdict::Ask,
+        Verdict::Ask => weigh(Mode::Watch, finding),
+        Verdict::Allow | Verdict::Block => demand,
     }
 }
 

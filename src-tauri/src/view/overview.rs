@@ -34,6 +34,9 @@ pub enum EngineView {
         /// Whether it runs inside this app.
         own: bool,
         mode: String,
+        /// Until when nothing is asked, when there is a pause.
+        #[cfg_attr(test, ts(type = "number | null"))]
+        paused_until: Option<u64>,
         sessions: Vec<SessionView>,
         problems: Vec<String>,
     },
@@ -138,11 +141,12 @@ impl EngineView {
         match engine {
             Engine::Starting => Self::Starting,
             Engine::Down(reason) => Self::Down { reason: sentence(reason) },
-            Engine::Up(Status { version, pid, mode, sessions, problems, .. }) => Self::Up {
+            Engine::Up(Status { version, pid, mode, paused_until, sessions, problems, .. }) => Self::Up {
                 version: name(version),
                 pid: *pid,
                 own: *pid == std::process::id(),
                 mode: mode.to_string(),
+                paused_until: paused_until.map(|at| at.0),
                 sessions: sessions.iter().map(|s| SessionView::new(s, clients)).collect(),
                 problems: problems.iter().map(|p| sentence(p)).collect(),
             },

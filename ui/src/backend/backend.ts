@@ -71,5 +71,8 @@ export interface MainBackend {
   acceptChange(entry: string, seen: string): Promise<string>;
   observe(entry: string, on: boolean): Promise<string>;
   stopServer(entry: string): Promise<string>;
+  /** Asks nothing for so many minutes. */
+  pause(minutes: number): Promise<string>;
+  resume(): Promise<string>;
   onChanged(look: () => void): Promise<() => void>;
 }

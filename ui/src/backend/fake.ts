@@ -1,5 +1,5 @@
 // A backend for tests and for looking at the windows in a plain browser (npm run fake). Never in a build.
-import type { CountsView, QuestionView, RowView, RulesView, ServerView, SettingsView } from "../bindings";
+import type { CountsView, QuestionView, RowView, RulesView, ServerView, SettingsView, View } from "../bindings";
 import type { MainBackend, PromptBackend } from "./backend";
 
 export function question(over: Partial<QuestionView> = {}): QuestionView {
@@ -140,10 +140,16 @@ export function serverView(over: Partial<ServerView> = {}): ServerView {
 
 export class FakeMain implements MainBackend {
   readonly carried: number[][] = [];
-  wantedView = (): ReturnType<MainBackend["wantedView"]> => Promise.resolve(null);
+  wanted: View | null = null;
+  pausedUntil: number | null = null;
+  wantedView = (): ReturnType<MainBackend["wantedView"]> => {
+    const view = this.wanted;
+    this.wanted = null;
+    return Promise.resolve(view);
+  };
   overview = (): ReturnType<MainBackend["overview"]> =>
     Promise.resolve({
-      engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", sessions: [], problems: [] },
+      engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", paused_until: this.pausedUntil, sessions: [], problems: [] },
       questions: [],
       offers: [],
       last_block: null,
@@ -152,7 +158,7 @@ export class FakeMain implements MainBackend {
     const entries = ["files", "github"].map((server) => ({ ...entry, warnings: [], findings: [], entry: `cursor/user/${server}`, server }));
     return Promise.resolve([{ id: "cursor", name: "Cursor", files: [{ path: "/home/u/.cursor/mcp.json", scope: "user", entries, warnings: [], problem: null }] }]);
   };
-  plan = (action: "protect" | "restore"): ReturnType<MainBackend["plan"]> =>
+  plan: MainBackend["plan"] = (action) =>
     Promise.resolve({
       nonce: "p1",
       action,
@@ -240,6 +246,8 @@ export class FakeMain implements MainBackend {
   acceptChange: MainBackend["acceptChange"] = (entry, seen) => this.does(`accept ${entry} ${seen}`);
   observe: MainBackend["observe"] = (entry, on) => this.does(`observe ${entry} ${on ? "on" : "off"}`);
   stopServer: MainBackend["stopServer"] = (entry) => this.does(`stop ${entry}`);
+  pause: MainBackend["pause"] = (minutes) => this.does(`pause ${minutes}`);
+  resume: MainBackend["resume"] = () => this.does("resume");
   /** Why nothing may be done, if so. */
   refusal: string | null = null;
   does(what: string): Promise<string> {

@@ -117,7 +117,7 @@ function full(): FakeMain {
   const sessions = [session("cursor", "Cursor", "github"), session("cursor", "Cursor", "filesystem"), session("claude-code", "Claude Code", "postgres", "partial: this kernel lacks a layer")];
   main.rows = story();
   main.overview = async () => ({
-    engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", sessions, problems: [] },
+    engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", paused_until: null, sessions, problems: [] },
     questions: [],
     offers: [],
     last_block: main.rows.find((r) => r.what.kind === "judged" && r.what.verdict === "block") ?? null,

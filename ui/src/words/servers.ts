@@ -1,6 +1,7 @@
 // The grid of Home.
 import type { FoundClientView, FoundEntryView, OverviewView, StateView } from "../bindings";
-import { count } from "./time";
+import { count, minute } from "./time";
+import { home as t } from "./en/home";
 
 export interface Cell {
   app: string;
@@ -69,6 +70,7 @@ export function standing(o: OverviewView, n: Count): { door: string; title: stri
     const title = o.questions.length === 1 ? "One question waits" : `${o.questions.length} questions wait`;
     return { door: "d-question", title, text: all };
   }
+  if (engine.paused_until !== null) return { door: "d-paused", title: t.pausedUntil(minute(engine.paused_until)), text: t.paused };
   if (engine.problems.length > 0) return { door: "d-degraded", title: "On, with a problem", text: all };
   if (n.servers > 0 && n.protected === 0) {
     return { door: "d-off", title: "Nothing is protected", text: "Every server runs as its app starts it." };

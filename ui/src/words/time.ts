@@ -6,6 +6,11 @@ export function clock(ms: number): string {
   return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
+/** The time of day without seconds. */
+export function minute(ms: number): string {
+  return clock(ms).slice(0, 5);
+}
+
 export function day(ms: number, now: number): string {
   const at = new Date(ms);
   return at.toDateString() === new Date(now).toDateString()

@@ -126,7 +126,7 @@ const client = (name: string, ...entries: FoundClientView["files"][0]["entries"]
   files: [{ path: "/p", scope: "user", entries, warnings: [], problem: null }],
 });
 const overview = (problems: string[] = []): OverviewView => ({
-  engine: { state: "up", version: "0", pid: 1, own: true, mode: "balanced", sessions: [], problems },
+  engine: { state: "up", version: "0", pid: 1, own: true, mode: "balanced", paused_until: null, sessions: [], problems },
   questions: [],
   offers: [],
   last_block: null,

@@ -84,6 +84,7 @@ impl Session {
                 now: engine.now(),
                 quarantined: false,
                 new_tool: false,
+                paused: engine.paused().is_some(),
             };
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };

@@ -305,6 +305,7 @@ impl Session {
                 now: engine.now(),
                 quarantined: tool.as_ref().is_some_and(|t| t.quarantined),
                 new_tool: method == "tools/call" && tool.is_none(),
+                paused: engine.paused().is_some(),
             };
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };

@@ -180,6 +180,26 @@ fn strict_asks_about_new_tools() {
     assert_eq!(verdict(Mode::Strict, &[rule(1, Choice::Allow, Origin::User, named("flow/"))]), Ask);
 }
 
+#[test]
+fn a_pause_lets_through_what_would_be_asked_and_nothing_else() {
+    let subject = subject();
+    let verdict = |mode, new_tool, found: &[Finding]| {
+        let input = Input { mode, new_tool, paused: true, ..input(&subject, found, &[]) };
+        judge(&input, &SessionRules::default()).verdict
+    };
+    for (found, want) in [
+        (flow("cursor/user/fs"), Allow),
+        (finding("flow/secret", Critical, Certain), Block),
+        (finding("definition/changed", Medium, Certain), Block),
+        (finding("engine/failed", Critical, Certain), Block),
+        // The sandbox is never opened without somebody's leave.
+        (finding(HOST, Medium, Certain), Block),
+    ] {
+        assert_eq!(verdict(Mode::Balanced, false, std::slice::from_ref(&found)), want, "{}", found.detector);
+    }
+    assert_eq!(verdict(Mode::Strict, true, &[]), Allow);
+}
+
 fn session_with_permit() -> SessionRules {
     let permit = Permit { call: subject().call, reference: Ref("AA".into()), from: Millis(500), until: Millis(2000) };
     SessionRules { permits: vec![permit], ..SessionRules::default() }
@@ -252,6 +272,24 @@ proptest! {
         let decision = judge(&input, &SessionRules::default());
         let by_rule = matches!(decision.reason, Reason::Rule { .. });
         prop_assert!(decision.verdict == Allow || decision.verdict == Block && by_rule);
+    }
+
+    #[test]
+    fn a_pause_changes_questions_only(
+        findings in prop::collection::vec(any_finding(), 0..4),
+        rules in prop::collection::vec(any_rule(), 0..6),
+        mode in any_mode(),
+        new_tool: bool,
+    ) {
+        let subject = subject();
+        let input = Input { mode, new_tool, ..input(&subject, &findings, &rules) };
+        let asking = judge(&input, &SessionRules::default());
+        let paused = judge(&Input { paused: true, ..input }, &SessionRules::default());
+        if asking.verdict == Ask {
+            prop_assert_eq!(paused.verdict, Allow);
+        } else {
+            prop_assert_eq!(paused, asking);
+        }
     }
 
     #[test]
