@@ -7,7 +7,7 @@ use std::{
     process::Child,
 };
 
-use firedoor_tests::{Client, Home, alive, descendants, kill, text, until};
+use firedoor_tests::{Client, Home, Keychain, alive, descendants, kill, text, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -341,6 +341,47 @@ fn an_entry_is_protected_answers_and_comes_back() {
     let pins = home.json(&["pins", "list"]).to_string();
     assert!(pins.contains("cursor/user/s") && pins.contains("echo"), "{pins}");
     home.firedoor(&["restore", "--all"]).expect_code(0);
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_credential_in_a_header_moves_into_the_keychain_and_only_the_server_gets_it() {
+    let home = Home::new();
+    let http = Http::start(&home, "locked");
+    let url = format!("http://127.0.0.1:{}/mcp", http.port);
+    let headers = json!({"Authorization": "Bearer let-me-in", "X-Team": "blue"});
+    let path = home.cursor(json!({"s": {"url": url, "headers": headers}}));
+    let before = fs::read(&path).unwrap();
+    let _keychain = Keychain::start(&home);
+    let report = home.json(&["protect", "--all", "--yes"]);
+    assert_eq!(report["verified"][0]["verified"], "answers", "{report}");
+    let reference = "firedoor-secret:cursor/user/s/Authorization";
+    assert_eq!(report["files"][0]["secrets"], json!([reference]), "{report}");
+    let now = fs::read_to_string(&path).unwrap();
+    assert!(now.contains(reference) && now.contains("blue") && !now.contains("let-me-in"), "{now}");
+    assert_eq!(home.json(&["secrets", "list"])["secrets"][0]["used_by"], json!(["cursor/user/s"]));
+
+    home.set("FIREDOOR_HEADER_1", reference);
+    home.set("FIREDOOR_HEADER_2", "blue");
+    let mut client = Client::open(&home, "s");
+    assert!(seen(&mut client).iter().all(|s| s[1]["authorization"] == "Bearer let-me-in" && s[1]["x-team"] == "blue"));
+    for pid in descendants(client.pid()).into_iter().chain(home.engine()).chain([client.pid()]) {
+        for file in ["cmdline", "environ"] {
+            let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            assert!(!String::from_utf8_lossy(&bytes).contains("let-me-in"), "{file} of {pid}");
+        }
+    }
+    client.end();
+    assert!(!home.firedoor(&["log", "--json"]).expect_code(0).stdout.contains("let-me-in"));
+    // The same entry's secret for another address.
+    let mut line = home.command_line("s");
+    line[4] = format!("http://127.0.0.1:{}/other", http.port);
+    let mut client = Client::start(&home, &line);
+    let id = client.request("initialize", json!({}));
+    let answer = client.answer(id);
+    assert!(message(&answer).contains("not handed out"), "{answer}");
+    client.end();
+    home.firedoor(&["restore", "--all"]).expect_code(0).expect_said("byte for byte");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 

@@ -6,6 +6,7 @@ use firedoor_model::{EntryId, SecretRef};
 
 use crate::{
     catalog::{Clients, Interpolation},
+    declared::Found,
     env::Env,
     moved,
     wrap::wrapped,
@@ -15,6 +16,8 @@ use crate::{
 pub struct Configured {
     /// Its own command and arguments.
     line: Vec<String>,
+    /// The address that it reaches instead.
+    url: Option<String>,
     rules: Interpolation,
     /// The secrets that it refers to.
     pub secrets: BTreeSet<SecretRef>,
@@ -23,20 +26,25 @@ pub struct Configured {
 impl Clients {
     /// The entry with this id. `None` when there is no such entry, or it starts no program.
     pub fn configured(&self, env: &Env<'_>, id: &EntryId) -> Option<Configured> {
-        let stdio = self.find(env, id)?.stdio;
+        let Found { stdio, url, .. } = self.find(env, id)?;
         let own = wrapped(&stdio).map_or(0, |w| w.command_at + 1);
         let line = std::iter::once(&stdio.command).chain(stdio.args()).skip(own).map(|s| s.value.clone()).collect();
-        let secrets = moved::references(&stdio).into_iter().collect();
-        Some(Configured { line, rules: self.interpolation(id), secrets })
+        let secrets = moved::references(stdio.values()).into_iter().collect();
+        Some(Configured { line, url, rules: self.interpolation(id), secrets })
     }
 }
 
 impl Configured {
+    /// Whether this is the address that the entry reaches.
+    pub fn reaches(&self, url: &str) -> bool {
+        self.url.as_deref() == Some(url)
+    }
+
     /// Whether this is what the entry starts. Words that the client fills something into may have become anything.
     pub fn starts(&self, program: &OsString, args: &[OsString]) -> bool {
         let line: Vec<&OsString> = std::iter::once(program).chain(args).collect();
         let same =
             |(ours, theirs): (&String, &&OsString)| ours.as_str() == theirs.as_os_str() || self.rules.refers(ours);
-        self.line.len() == line.len() && self.line.iter().zip(&line).all(same)
+        self.url.is_none() && self.line.len() == line.len() && self.line.iter().zip(&line).all(same)
     }
 }

@@ -26,8 +26,8 @@ pub(crate) struct Found {
     /// The project it belongs to, if it belongs to one.
     pub project: Option<String>,
     pub stdio: Stdio,
-    /// It starts the shim for a server that is reached over HTTP.
-    pub remote: bool,
+    /// The address, when it starts the shim for a server that is reached over HTTP.
+    pub url: Option<String>,
 }
 
 impl Clients {
@@ -50,13 +50,13 @@ impl Clients {
             let source = Source::read(&file.path, file.max_bytes).ok()??;
             let (all, _) = located(&file, &source).ok()?;
             let Located { server, .. } = all.into_iter().find(|l| l.id == *id)?;
-            let (stdio, remote) = match server.shape {
-                Shape::Stdio(stdio) => (*stdio, false),
-                Shape::Remote(remote) => (remote.parts.ok()?.behind?.start, true),
+            let (stdio, url) = match server.shape {
+                Shape::Stdio(stdio) => (*stdio, None),
+                Shape::Remote(remote) => (remote.parts.ok()?.behind?.start, Some(remote.url?.value)),
                 Shape::Odd(_) => return None,
             };
             let project = server.project.or_else(|| file.project.clone());
-            Some(Found { file, project, stdio, remote })
+            Some(Found { file, project, stdio, url })
         };
         self.files_of(env, id).into_iter().find_map(read).or_else(|| elsewhere().find_map(read))
     }

@@ -147,6 +147,29 @@ impl Stdio {
     pub fn args(&self) -> &[Str] {
         self.args.as_ref().map_or(&[], |(_, _, all)| all)
     }
+
+    /// The strings that may stand for a secret.
+    pub fn values(&self) -> impl Iterator<Item = &Str> {
+        self.env.iter().filter_map(|(_, value)| value.as_ref()).chain(self.args())
+    }
+}
+
+impl Remote {
+    /// The strings that may stand for a secret.
+    pub fn values(&self) -> impl Iterator<Item = &Str> {
+        self.headers.iter().map(|(_, value)| value)
+    }
+}
+
+impl Shape {
+    /// The strings that may stand for a secret.
+    pub fn values(&self) -> Vec<&Str> {
+        match self {
+            Self::Stdio(stdio) => stdio.values().collect(),
+            Self::Remote(remote) => remote.values().collect(),
+            Self::Odd(_) => Vec::new(),
+        }
+    }
 }
 
 /// Every server under `path` (keys from the root; in JSON `*` matches all), in the order of the text. Where a JSON name

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::{
     catalog::Interpolation,
-    document::{Stdio, Str},
+    document::{Remote, Shape, Stdio, Str},
     secret,
     wrap::{Edit, quoted, slice, wrapped},
 };
@@ -26,7 +26,7 @@ use crate::{
 pub struct SecretLeft {
     /// Whose it is.
     pub entry: EntryId,
-    /// The variable, or the option in front of the argument.
+    /// The variable or header, or the option in front of the argument.
     pub name: String,
     /// Why.
     pub reason: String,
@@ -134,12 +134,21 @@ struct Place<'s> {
     clear: bool,
 }
 
-/// The values of an entry's variables and its own arguments: of a protected entry those behind the shim's.
-fn places(stdio: &Stdio, rules: Interpolation) -> Vec<Place<'_>> {
-    let env = stdio.env.iter().filter_map(|(name, value)| {
-        let at = value.as_ref()?;
-        Some(Place { name: name.clone(), clear: secret::in_clear(rules, Some(name), &at.value), at })
-    });
+/// The values of an entry's variables, headers and own arguments: of a protected entry those behind the shim's.
+fn places(shape: &Shape, rules: Interpolation) -> Vec<Place<'_>> {
+    match shape {
+        Shape::Stdio(stdio) => started(stdio, rules),
+        Shape::Remote(Remote { headers, .. }) => headers.iter().map(|(name, at)| named(name, at, rules)).collect(),
+        Shape::Odd(_) => Vec::new(),
+    }
+}
+
+fn named<'s>(name: &str, at: &'s Str, rules: Interpolation) -> Place<'s> {
+    Place { name: name.to_owned(), clear: secret::in_clear(rules, Some(name), &at.value), at }
+}
+
+fn started(stdio: &Stdio, rules: Interpolation) -> Vec<Place<'_>> {
+    let env = stdio.env.iter().filter_map(|(name, value)| Some(named(name, value.as_ref()?, rules)));
     let own = wrapped(stdio).map_or(0, |w| w.command_at + 1);
     let line: Vec<&Str> = std::iter::once(&stdio.command).chain(stdio.args()).skip(own).collect();
     let words: Vec<&str> = line.iter().map(|s| s.value.as_str()).collect();
@@ -177,14 +186,14 @@ pub(crate) struct Moves {
 /// becomes one of its own if `known` has that secret.
 pub(crate) fn moves(
     text: &str,
-    stdio: &Stdio,
+    shape: &Shape,
     id: &EntryId,
     rules: Interpolation,
     known: impl Fn(&SecretRef) -> Option<Kept>,
 ) -> Moves {
     let mut out = Moves::default();
-    let places = places(stdio, rules);
-    let mut taken: BTreeSet<SecretRef> = references(stdio).into_iter().filter(|r| r.entry() == id).collect();
+    let places = places(shape, rules);
+    let mut taken: BTreeSet<SecretRef> = references(shape.values()).into_iter().filter(|r| r.entry() == id).collect();
     for Place { name, at, clear } in &places {
         let spelled = slice(text, at.span.clone());
         let kept = match SecretRef::read(&at.value) {
@@ -211,15 +220,15 @@ pub(crate) fn moves(
 }
 
 /// What stays where it is when nothing can move.
-pub(crate) fn all_left(stdio: &Stdio, id: &EntryId, rules: Interpolation, reason: &str) -> Vec<SecretLeft> {
-    let clear = places(stdio, rules).into_iter().filter(|p| p.clear);
+pub(crate) fn all_left(shape: &Shape, id: &EntryId, rules: Interpolation, reason: &str) -> Vec<SecretLeft> {
+    let clear = places(shape, rules).into_iter().filter(|p| p.clear);
     let name = |p: &Place<'_>| firedoor_model::Untrusted::new(p.name.as_str()).visible(80);
     clear.map(|p| SecretLeft { entry: id.clone(), name: name(&p), reason: reason.to_owned() }).collect()
 }
 
 /// Whether anything in an entry is a secret in clear.
-pub(crate) fn has_secret(stdio: &Stdio, rules: Interpolation) -> bool {
-    places(stdio, rules).iter().any(|p| p.clear)
+pub(crate) fn has_secret(shape: &Shape, rules: Interpolation) -> bool {
+    places(shape, rules).iter().any(|p| p.clear)
 }
 
 /// A reference for a value, or why it cannot have one.
@@ -253,24 +262,19 @@ fn reference(
     Ok(reference)
 }
 
-/// The references in an entry.
-pub(crate) fn references(stdio: &Stdio) -> Vec<SecretRef> {
-    placed(stdio).into_iter().map(|(_, reference)| reference).collect()
-}
-
-fn placed(stdio: &Stdio) -> Vec<(&Str, SecretRef)> {
-    let env = stdio.env.iter().filter_map(|(_, value)| value.as_ref());
-    let all = env.chain(stdio.args());
-    all.filter_map(|s| Some((s, SecretRef::read(&s.value)?))).collect()
+/// The references among the strings of an entry.
+pub(crate) fn references<'s>(values: impl IntoIterator<Item = &'s Str>) -> Vec<SecretRef> {
+    values.into_iter().filter_map(|s| SecretRef::read(&s.value)).collect()
 }
 
 /// The edits that put an entry's secrets back, and those that are not to be had.
 pub(crate) fn put_back(
-    stdio: &Stdio,
+    shape: &Shape,
     known: &dyn Fn(&SecretRef) -> Result<Kept, String>,
 ) -> (Vec<Edit>, Vec<SecretLeft>) {
     let (mut edits, mut missing) = (Vec::new(), Vec::new());
-    for (at, reference) in placed(stdio) {
+    for at in shape.values() {
+        let Some(reference) = SecretRef::read(&at.value) else { continue };
         match known(&reference) {
             Ok(kept) => edits.push((at.span.clone(), kept.token())),
             Err(reason) => {

@@ -15,7 +15,7 @@ use crate::{
     catalog::{Clients, Interpolation, Syntax, stem},
     discover::{ConfigFile, Located, Map},
     document,
-    document::{Remote, Shape, Span, Stdio, SyntaxError},
+    document::{Remote, Shape, Span, SyntaxError, remote::VARIABLE},
     env::Env,
     error::{FileError, Problem},
     journal::Journal,
@@ -260,7 +260,8 @@ impl Clients {
                         Shape::Remote(Remote { parts: Ok(parts), .. }) => remote::wrap(text, parts, id, shim),
                         _ => continue,
                     });
-                    fresh.insert(id.clone());
+                    // What is restored of one with references is not what it is now.
+                    if state == State::Unprotected { &mut fresh } else { &mut with_secrets }.insert(id.clone());
                 }
                 State::Protected => {}
                 other => {
@@ -268,10 +269,7 @@ impl Clients {
                     continue;
                 }
             }
-            let moves = match &server.shape {
-                Shape::Stdio(stdio) => self.moves(env, text, id, stdio, secrets),
-                Shape::Remote(_) | Shape::Odd(_) => Moves::default(),
-            };
+            let moves = self.moves(env, text, id, &server.shape, secrets);
             if moves.edits.is_empty() && state == State::Protected {
                 new.skipped.push(skip(reason(&state)));
                 continue;
@@ -290,17 +288,17 @@ impl Clients {
         Ok(new)
     }
 
-    fn moves(&self, env: &Env<'_>, text: &str, id: &EntryId, stdio: &Stdio, secrets: Secrets<'_>) -> Moves {
+    fn moves(&self, env: &Env<'_>, text: &str, id: &EntryId, shape: &Shape, secrets: Secrets<'_>) -> Moves {
         let rules = self.interpolation(id);
-        let foreign = moved::references(stdio).iter().any(|r| r.entry() != id);
-        if !foreign && !moved::has_secret(stdio, rules) {
+        let foreign = moved::references(shape.values()).iter().any(|r| r.entry() != id);
+        if !foreign && !moved::has_secret(shape, rules) {
             return Moves::default();
         }
-        let stay = |reason: &str| Moves { left: moved::all_left(stdio, id, rules, reason), ..Moves::default() };
+        let stay = |reason: &str| Moves { left: moved::all_left(shape, id, rules, reason), ..Moves::default() };
         match secrets {
             Secrets::Stay(reason) => stay(reason),
             Secrets::Move | Secrets::Show => match env.vault() {
-                Ok((keychain, _)) => moved::moves(text, stdio, id, rules, |r| moved::lookup(keychain, r).ok()),
+                Ok((keychain, _)) => moved::moves(text, shape, id, rules, |r| moved::lookup(keychain, r).ok()),
                 Err(reason) => stay(&reason),
             },
         }
@@ -326,7 +324,7 @@ impl Clients {
             let (all, _) = file.servers(text).ok()?;
             Some(restored(text, &all, ids, &known).text)
         };
-        // Of entries that were protected before, only what restoring makes of them can be compared.
+        // Of entries that were protected before, or refer to secrets, only what restoring makes of them can be compared.
         let before: BTreeSet<EntryId> = with_secrets.difference(fresh).cloned().collect();
         let want = if before.is_empty() { Some(repaired.to_owned()) } else { back(repaired, &before) };
         match (back(&new.text, &touched), want) {
@@ -355,24 +353,23 @@ fn restored(
 ) -> Text {
     let (mut edits, mut new) = (Vec::new(), Text::default());
     for Located { id, server } in all.iter().filter(|l| chosen.contains(&l.id)) {
-        let references = if let Shape::Stdio(stdio) = &server.shape { moved::references(stdio) } else { Vec::new() };
-        match &server.shape {
-            Shape::Stdio(stdio) if wrapped(stdio).is_some() || !references.is_empty() => {
-                edits.extend(wrapped(stdio).map(|own| unwrap(text, stdio, &own)).unwrap_or_default());
-                let (secrets, missing) = moved::put_back(stdio, known);
+        let references = moved::references(server.shape.values());
+        let own = match &server.shape {
+            shape if !behind(shape) && !references.is_empty() => Ok(Vec::new()),
+            Shape::Stdio(stdio) if let Some(own) = wrapped(stdio) => Ok(unwrap(text, stdio, &own)),
+            Shape::Remote(Remote { parts: Ok(parts), url: Some(url), .. }) => remote::unwrap(text, parts, url),
+            _ => Err("it is not protected: nothing to restore".into()),
+        };
+        match own {
+            Ok(own) => {
+                edits.extend(own);
+                let (secrets, missing) = moved::put_back(&server.shape, known);
                 edits.extend(secrets);
                 new.back.extend(references);
                 new.left.extend(missing);
                 new.changed.push(id.clone());
             }
-            Shape::Remote(Remote { parts: Ok(parts), url: Some(url), .. }) => match remote::unwrap(text, parts, url) {
-                Ok(own) => {
-                    edits.extend(own);
-                    new.changed.push(id.clone());
-                }
-                Err(reason) => new.skipped.push(Skipped { id: id.clone(), reason }),
-            },
-            _ => new.skipped.push(Skipped { id: id.clone(), reason: "it is not protected: nothing to restore".into() }),
+            Err(reason) => new.skipped.push(Skipped { id: id.clone(), reason }),
         }
     }
     new.text = splice(text, edits);
@@ -449,7 +446,9 @@ fn secrets(text: &str, syntax: Syntax, rules: Interpolation, mut each: impl FnMu
     document::strings(text, syntax, |key, span, value| {
         let flag = before.as_ref().filter(|(k, _)| k.as_deref() == key).map(|(_, v)| v.as_str());
         let shown = [flag.unwrap_or_default(), value];
-        if secret::in_clear(rules, key, value) || secret::arg_in_clear(rules, &shown, 1) {
+        // The name of a header that became a variable said more than that of the variable.
+        let header = key.is_some_and(|k| k.starts_with(VARIABLE)) && SecretRef::read(value).is_none();
+        if header || secret::in_clear(rules, key, value) || secret::arg_in_clear(rules, &shown, 1) {
             each(span);
         }
         before = Some((key.map(str::to_owned), value.to_owned()));

@@ -176,7 +176,7 @@ impl Clients {
             command: None,
             args: Vec::new(),
             env_names: Vec::new(),
-            secrets: Vec::new(),
+            secrets: moved::references(located.server.shape.values()),
             state: state(self, &located.id, &located.server.shape, shim),
             warnings: Vec::new(),
         };
@@ -189,7 +189,6 @@ impl Clients {
         found.command = line.next();
         found.args = line.collect();
         found.env_names = stdio.env.iter().map(|(name, _)| Untrusted::new(name.as_str())).collect();
-        found.secrets = moved::references(stdio);
         if stdio.args().iter().any(|a| SecretRef::read(&a.value).is_some()) {
             let note = "it takes a secret as an argument, which other programs of yours can read while it runs";
             found.warnings.push(note.into());

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     catalog::{Clients, Directory},
-    document::{Remote, Shape, Stdio},
+    document::{Remote, Shape, Stdio, Str},
     moved, secret,
     wrap::{SHIM, wrapped},
 };
@@ -80,7 +80,7 @@ fn reached(clients: &Clients, id: &EntryId, remote: &Remote, shim: Option<&Path>
         Ok(_) if remote.url.as_ref().is_some_and(|u| secret::in_url(clients.interpolation(id), &u.value)) => {
             not_yet("not yet protected: its address looks like a secret in clear")
         }
-        Ok(_) => State::Unprotected,
+        Ok(_) => unprotected(remote.values()),
         Err(why) => not_yet(format!("not yet protected: it is a remote server, and {why}")),
     }
 }
@@ -129,10 +129,14 @@ fn direct(clients: &Clients, id: &EntryId, stdio: &Stdio) -> State {
     {
         return not_yet("not yet protected: it runs through the Windows command line (cmd /c)");
     }
-    if !moved::references(stdio).is_empty() {
-        let reason =
-            "it starts without Firedoor, but its secrets are in the keychain: protect it, or restore it".into();
-        return State::Misrouted { reason };
+    unprotected(stdio.values())
+}
+
+/// An entry that could be protected, with these strings.
+fn unprotected<'s>(values: impl IntoIterator<Item = &'s Str>) -> State {
+    if moved::references(values).is_empty() {
+        return State::Unprotected;
     }
-    State::Unprotected
+    let reason = "it starts without Firedoor, but its secrets are in the keychain: protect it, or restore it".into();
+    State::Misrouted { reason }
 }

@@ -230,7 +230,9 @@ impl Clients {
         let direct = |words: &[&str]| expanded(words)?.iter().map(|s| secret(s)).collect::<Result<Vec<_>, _>>();
         let all: Vec<&str> = std::iter::once(&stdio.command).chain(stdio.args()).map(|s| s.value.as_str()).collect();
         match wrapped(stdio) {
-            None if found.remote => Ok(Invocations { direct: None, through: Some(line(expanded(&all)?, &through)?) }),
+            None if found.url.is_some() => {
+                Ok(Invocations { direct: None, through: Some(line(expanded(&all)?, &through)?) })
+            }
             None => Ok(Invocations { direct: Some(line(direct(&all)?, &variables)?), through: None }),
             Some(own) => Ok(Invocations {
                 direct: Some(line(direct(all.get(own.command_at + 1..).unwrap_or_default())?, &variables)?),

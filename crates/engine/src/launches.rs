@@ -196,10 +196,11 @@ async fn launch(
 async fn launch_remote(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
-    request: RemoteRequest,
+    mut request: RemoteRequest,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
+    secrets::fill_in(engine, &mut request).await.map_err(|e| LaunchError::Refused(e.to_string()))?;
     let own = std::env::current_exe().map_err(|e| LaunchError::Refused(format!("cannot find Firedoor itself: {e}")))?;
     let program = own.with_file_name("firedoor-remote");
     let (user, granted) = user_grants(engine, &request.entry).await;

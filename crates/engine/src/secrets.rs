@@ -1,9 +1,9 @@
 //! Secrets at a launch: what the entry refers to comes out of the keychain and goes to the shim over the socket.
 
-use std::{ffi::OsString, rc::Rc, time::Duration};
+use std::{ffi::OsString, path::Path, rc::Rc, time::Duration};
 
-use firedoor_clients::{Clients, Env, SecretError, secret_of};
-use firedoor_model::{EntryId, Keychain, SecretRef, Untrusted, launch::LaunchRequest};
+use firedoor_clients::{Clients, Configured, Env, SecretError, secret_of};
+use firedoor_model::{EntryId, Keychain, SecretRef, Untrusted, launch::LaunchRequest, remote::RemoteRequest};
 use firedoor_store::SystemKeychain;
 
 use crate::engine::Engine;
@@ -41,23 +41,85 @@ pub enum FillError {
     Failed(String),
 }
 
+/// A start that may need secrets.
+pub trait Start: Clone + Send + 'static {
+    /// Which entry, where, and with which environment.
+    fn of(&self) -> (&EntryId, &Path, &[(OsString, OsString)]);
+
+    /// Whether it is what the entry says.
+    fn is(&self, configured: &Configured) -> bool;
+
+    /// The references in it.
+    fn references(&self) -> Vec<SecretRef>;
+
+    /// Puts a value in the place of each reference.
+    fn replace(&mut self, value: impl FnMut(&SecretRef) -> Result<String, FillError>) -> Result<(), FillError>;
+}
+
+impl Start for LaunchRequest {
+    fn of(&self) -> (&EntryId, &Path, &[(OsString, OsString)]) {
+        (&self.entry, &self.cwd, &self.env)
+    }
+
+    fn is(&self, configured: &Configured) -> bool {
+        configured.starts(&self.program, &self.args)
+    }
+
+    fn references(&self) -> Vec<SecretRef> {
+        self.args.iter().chain(self.env.iter().map(|(_, value)| value)).filter_map(reference).collect()
+    }
+
+    fn replace(&mut self, mut value: impl FnMut(&SecretRef) -> Result<String, FillError>) -> Result<(), FillError> {
+        for text in self.args.iter_mut().chain(self.env.iter_mut().map(|(_, value)| value)) {
+            if let Some(reference) = reference(text) {
+                *text = value(&reference)?.into();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Its headers, and nothing else: its environment stays with the shim.
+impl Start for RemoteRequest {
+    fn of(&self) -> (&EntryId, &Path, &[(OsString, OsString)]) {
+        (&self.entry, &self.cwd, &self.env)
+    }
+
+    fn is(&self, configured: &Configured) -> bool {
+        configured.reaches(&self.url)
+    }
+
+    fn references(&self) -> Vec<SecretRef> {
+        self.headers.iter().filter_map(|(_, value)| SecretRef::read(value)).collect()
+    }
+
+    fn replace(&mut self, mut value: impl FnMut(&SecretRef) -> Result<String, FillError>) -> Result<(), FillError> {
+        for (_, text) in &mut self.headers {
+            if let Some(reference) = SecretRef::read(text) {
+                *text = value(&reference)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 fn reference(value: &OsString) -> Option<SecretRef> {
     SecretRef::read(value.to_str()?)
 }
 
 /// Puts the secrets of an entry in the place of the references that its client passed on.
-pub async fn fill_in(engine: &Rc<Engine>, request: &mut LaunchRequest) -> Result<(), FillError> {
-    let values = || request.args.iter().chain(request.env.iter().map(|(_, value)| value));
-    if !values().any(|value| reference(value).is_some()) {
+pub async fn fill_in<S: Start>(engine: &Rc<Engine>, request: &mut S) -> Result<(), FillError> {
+    if request.references().is_empty() {
         return Ok(());
     }
     let (paths, mut given) = (engine.paths.clone(), request.clone());
     // Files are read, and the keychain may take its time.
     let work = move || {
         let clients = Clients::load().map_err(|e| FillError::Failed(e.to_string()))?;
-        let variables = given.env.clone();
+        let (_, cwd, variables) = given.of();
+        let (cwd, variables) = (cwd.to_owned(), variables.to_vec());
         let lookup = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
-        let env = Env::new(paths, &given.cwd, lookup);
+        let env = Env::new(paths, &cwd, lookup);
         fill(&clients, &env, &SystemKeychain::new(LIMIT), &mut given)?;
         Ok::<_, FillError>(given)
     };
@@ -65,33 +127,25 @@ pub async fn fill_in(engine: &Rc<Engine>, request: &mut LaunchRequest) -> Result
     Ok(())
 }
 
-fn fill(
-    clients: &Clients,
-    env: &Env<'_>,
-    keychain: &dyn Keychain,
-    request: &mut LaunchRequest,
-) -> Result<(), FillError> {
+fn fill<S: Start>(clients: &Clients, env: &Env<'_>, keychain: &dyn Keychain, request: &mut S) -> Result<(), FillError> {
     let shown = |id: &EntryId| Untrusted::new(id.to_string()).visible(200);
-    let not_configured = || FillError::NotConfigured { entry: shown(&request.entry) };
-    let configured = clients.configured(env, &request.entry).ok_or_else(not_configured)?;
+    let entry = request.of().0.clone();
+    let not_configured = || FillError::NotConfigured { entry: shown(&entry) };
+    let configured = clients.configured(env, &entry).ok_or_else(not_configured)?;
     // Whoever can start a shim can name any entry. What gets its secrets is what the user configured, nothing else.
-    if !configured.starts(&request.program, &request.args) {
+    if !request.is(&configured) {
         return Err(not_configured());
     }
-    let (entry, secrets) = (request.entry.clone(), configured.secrets);
-    let values = request.args.iter_mut().chain(request.env.iter_mut().map(|(_, value)| value));
-    for value in values {
-        let Some(reference) = reference(value) else { continue };
+    request.replace(|reference| {
         if *reference.entry() != entry {
             let (reference, client) = (shown(reference.entry()), entry.client().to_owned());
             return Err(FillError::Foreign { reference, client });
         }
-        if !secrets.contains(&reference) {
-            return Err(FillError::NotConfigured { entry: shown(&entry) });
+        if !configured.secrets.contains(reference) {
+            return Err(not_configured());
         }
-        *value = secret_of(keychain, &reference)?.into();
-    }
-    Ok(())
+        Ok(secret_of(keychain, reference)?)
+    })
 }
 
 #[cfg(test)]
@@ -108,8 +162,11 @@ mod tests {
         let shim =
             |id: &str, rest: &str| format!(r#"{{"command":"/x/firedoor-shim","args":["--entry","{id}","--",{rest}]"#);
         let own = "firedoor-secret:cursor/user/a/T";
+        let reached = r#"{"command":"/x/firedoor-shim","args":["--entry","cursor/user/r","--url","https://x/mcp","--header",
+            "Authorization=env:FIREDOOR_HEADER_1","--was","url,headers"],
+            "env":{"FIREDOOR_HEADER_1":"firedoor-secret:cursor/user/r/Authorization"}}"#;
         let text = format!(
-            r#"{{"mcpServers":{{"a":{},"env":{{"T":"{own}"}}}},"b":{},"env":{{"T":"{own}"}}}}}}}}"#,
+            r#"{{"mcpServers":{{"a":{},"env":{{"T":"{own}"}}}},"b":{},"env":{{"T":"{own}"}}}},"r":{reached}}}}}"#,
             shim("cursor/user/a", r#""npx","-y","${userHome}/srv""#),
             shim("cursor/user/b", r#""evil""#),
         );
@@ -134,6 +191,22 @@ mod tests {
         assert!(said(check("cursor/user/a", &["evil"], own)).contains("not in its client's configuration"));
         assert!(said(check("cursor/user/c", &line, own)).contains("not in its client's configuration"));
         assert!(said(check("cursor/user/b", &["evil"], own)).contains("belongs to another entry"));
+        let remote = |url: &str| {
+            let entry = "cursor/user/r".parse().unwrap();
+            let headers = vec![("Authorization".into(), "firedoor-secret:cursor/user/r/Authorization".into())];
+            let mut request = RemoteRequest {
+                entry,
+                url: url.into(),
+                transport: Default::default(),
+                headers,
+                cwd: "/".into(),
+                env: vec![],
+            };
+            fill(&clients, &env, &keychain, &mut request).map(|()| request.headers.remove(0).1)
+        };
+        set_secret(&keychain, &"cursor/user/r/Authorization".parse().unwrap(), "Bearer x").unwrap();
+        assert_eq!(remote("https://x/mcp"), Ok("Bearer x".into()));
+        assert!(remote("https://evil/mcp").unwrap_err().to_string().contains("not in its client's configuration"));
         let made_up = "firedoor-secret:cursor/user/a/OTHER";
         assert!(said(check("cursor/user/a", &line, made_up)).contains("not in its client's configuration"));
         keychain.remove(&reference.item()).unwrap();

@@ -36,7 +36,16 @@ fn secrets_move_and_come_back_in_every_spelling() {
     let array = "{ // c\n \"mcp\": {\"a\": {\"type\":\"local\",\"command\":[\"npx\",\"--token\",\"FAKEvalue1\"],\"environment\":{\"A_KEY\":\"FAKEvalue2\"},},},\n}\n";
     let toml = "# c\n[mcp_servers.a]\ncommand = 'npx'\nargs = ['--token', 'FAKEvalue1', \"--api-key=FAKEvalue2\"] # d\n\n[mcp_servers.a.env]\nA_TOKEN = 'FAKEvalue3' # e\nB_TOKEN = \"\"\"FAKEvalue4\"\"\"\n\n[mcp_servers.b]\ncommand = \"x\"\nenv = { C_TOKEN = 'FAKEvalue5' }\nenv_x.y = 1\n";
     let yaml = "# c\nextensions:\n  a:\n    type: stdio\n    cmd: npx\n    args:\n      - --token\n      - FAKEvalue1 # d\n      - '--api-key=FAKEvalue2'\n    envs:\n      A_TOKEN: FAKEvalue3 # e\n      B_TOKEN: \"FAKEvalue4\\u0041\"\n";
+    let headers = r#"{"mcpServers":{
+  "a":{"type":"http","url":"https://mcp.example/mcp","headers":{"Authorization":"Bearer FAKE\u0076alue1", "X-Api-Key" : "FAKEvalue2","X-Team":"blue"}},
+  "b":{"headers":{"authorization":"FAKEvalue3"},"url":"https://b.example/mcp"}
+}}"#;
+    let headers_in_toml = "[mcp_servers.a]\nurl = 'https://mcp.example/mcp' # c\nhttp_headers = { Authorization = 'Bearer FAKEvalue1', X-B = \"2\" }\n";
+    let headers_in_yaml = "extensions:\n  a:\n    type: streamable_http\n    uri: https://mcp.example/mcp\n    headers: {X-Api-Key: FAKEvalue1, X-Team: \"a b\"}\n";
     for (place, text) in [
+        ("home/.claude.json", headers),
+        ("home/.codex/config.toml", headers_in_toml),
+        ("home/.config/goose/config.yaml", headers_in_yaml),
         (CURSOR, json),
         ("home/.config/opencode/opencode.json", array),
         ("home/.codex/config.toml", toml),
@@ -147,4 +156,34 @@ fn a_new_value_written_over_a_reference_moves_too() {
     assert!(!leaks(home.scratch.path()));
     one(home.restore(&[])).unwrap();
     assert_eq!(read(&path), text.replace("FAKEvalue1", "FAKEvalue2"));
+}
+
+#[test]
+fn headers_move_out_of_entries_that_were_protected_before_and_of_copies() {
+    let (mut home, keychain) = home();
+    let text = r#"{"mcpServers":{"a":{"url":"https://x/mcp","headers":{"Authorization":"Bearer FAKEvalue1"}}}}"#;
+    let path = home.write(CURSOR, text);
+    home.keychain = None;
+    let applied = one(home.protect(&[])).unwrap();
+    assert_eq!(applied.secrets_left[0].name, "Authorization");
+    home.keychain = Some(keychain.clone());
+    let applied = one(home.protect(&[])).unwrap();
+    assert_eq!(applied.secrets[0].to_string(), "firedoor-secret:cursor/user/a/Authorization");
+    assert_eq!(home.entries()[0].secrets, applied.secrets);
+    assert!(!leaks(home.scratch.path()), "{}", read(&path));
+    // Taken out by hand, with its reference: that is said, and both ways lead on.
+    let by_hand = text.replace("Bearer FAKEvalue1", "firedoor-secret:cursor/user/a/Authorization");
+    fs::write(&path, &by_hand).unwrap();
+    assert!(home.states()["a"].contains("its secrets are in the keychain"), "{:?}", home.states());
+    one(home.protect(&[])).unwrap();
+    assert_eq!(home.states()["a"], "protected");
+    fs::write(&path, &by_hand).unwrap();
+    one(home.restore(&[])).unwrap();
+    assert_eq!(read(&path), text);
+    // A copy gets a secret of its own.
+    let entry = r#"{"url":"https://x/mcp","headers":{"Authorization":"firedoor-secret:cursor/user/a/Authorization"}}"#;
+    let both = format!(r#"{{"mcpServers":{{"a":{entry},"b":{entry}}}}}"#);
+    fs::write(&path, both).unwrap();
+    one(home.protect(&[])).unwrap();
+    assert!(keychain.get("cursor/user/b/Authorization").unwrap().is_some());
 }
