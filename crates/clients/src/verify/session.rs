@@ -11,12 +11,11 @@ use std::{
 
 use firedoor_model::Untrusted;
 use nix::{
-    sys::{
-        signal::{Signal, killpg},
-        wait::{Id, WaitPidFlag, WaitStatus, waitid},
-    },
+    sys::signal::{Signal, killpg},
     unistd::Pid,
 };
+// nix has no waitid(2) for macOS.
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 use serde_json::{Value, json};
 
 use super::{Invocation, ToolsSeen, VerifyError, canonical};
@@ -176,9 +175,9 @@ impl Server {
 impl Server {
     /// Whether the server has ended; it stays to be reaped.
     fn ended(&self) -> bool {
-        let Ok(pid) = i32::try_from(self.child.id()) else { return true };
-        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        !matches!(waitid(Id::Pid(Pid::from_raw(pid)), flags), Ok(WaitStatus::StillAlive))
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(pid), flags), Ok(None))
     }
 }
 
