@@ -93,7 +93,7 @@ take_apart() {
             if (value(i) == "--url") fail("it has a remote server: see \"Restore by hand\" in the user guide")
             bare = 0
             if (value(i) == "--no-args") { bare = 1; i += step }
-            if (value(i) != "--") fail("an entry is not as Firedoor writes it")
+            if (value(i) != "--" && value(i) != "--program") fail("an entry is not as Firedoor writes it")
             own = i + step
             if (own > n) fail("an entry ends early")
             if (text[entry - 1] == "-") {

@@ -1,8 +1,10 @@
 """Real MCP clients, told what is needed of them: how they are installed, configured, and asked what they see.
 
-None needs a login or calls a model. Facts were observed with the pinned versions on Linux.
+None needs a login or a model but the one here. Facts were observed with the pinned versions on Linux.
 """
 
+import functools
+import http.server
 import json
 import re
 import subprocess
@@ -10,6 +12,8 @@ import threading
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 CONNECTED = "connected"
+# What the servers of the test offer.
+TOOLS = {"echo": ("blob", "echo", "sleep", "whereami"), "files": ("list_directory", "read_file")}
 
 
 class Unusable(Exception):
@@ -19,6 +23,48 @@ class Unusable(Exception):
 def statuses(text, pattern):
     """Server -> status in lower case, from the lines of a listing."""
     return {name: status.strip().lower() for name, status in re.findall(pattern, ANSI.sub("", text), re.MULTILINE)}
+
+
+class Model(http.server.BaseHTTPRequestHandler):
+    """A model that says "ok" and remembers the tools that it was last offered, for clients that list them nowhere else."""
+
+    offered = frozenset()
+
+    @classmethod
+    @functools.cache
+    def url(cls):
+        """Where it is, from the first look on. It ends with the test."""
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), cls)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}/v1"
+
+    def do_POST(self):
+        """A streamed chat completion."""
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        Model.offered = frozenset(tool["function"]["name"] for tool in asked.get("tools", []))
+        part = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "fake"}
+        said = {"index": 0, "delta": {"role": "assistant", "content": "ok"}, "finish_reason": None}
+        end = {"index": 0, "delta": {}, "finish_reason": "stop"}
+        parts = [json.dumps({**part, "choices": [choice]}) for choice in (said, end)]
+        body = "".join(f"data: {one}\n\n" for one in (*parts, "[DONE]")).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Nothing."""
+
+    @classmethod
+    def asked_by(cls, scratch, *command, tool):
+        """Server -> its tools, if the client offered the model all of them when it was started so."""
+        Model.offered = frozenset()
+        done = scratch.run(*command, timeout=120)
+        if not Model.offered:
+            raise Unusable(f"it asked no model: exit {done.returncode}: {done.stderr[-200:]}")
+        whole = {name: tools for name, tools in TOOLS.items() if all(tool(name, one) in Model.offered for one in tools)}
+        return {name: " ".join([CONNECTED, *tools]) for name, tools in whole.items()}
 
 
 class ClaudeCode:
@@ -191,7 +237,102 @@ class QwenCode:
         return statuses(done.stdout + done.stderr, r"^\W*([\w-]+): .* \(stdio\) - (.+)$")
 
 
-ALL = (ClaudeCode(), GeminiCli(), Codex(), Opencode(), FactoryDroid(), QwenCode())
+class CopilotCli:
+    """`copilot -p` connects to every server and offers its tools to the model."""
+
+    id, package, program = "copilot-cli", "@github/copilot@1.0.102", "copilot"
+    file, rewritten = ".copilot/mcp-config.json", False
+    keeps_from_servers = ()
+    env = {"COPILOT_OFFLINE": "true", "COPILOT_MODEL": "fake", "COPILOT_AUTO_UPDATE": "false"}
+
+    def config(self, servers):
+        """With a comment and trailing commas, which it reads."""
+        entries = "".join(
+            f'    "{name}": {{"type": "local", "command": {json.dumps(line[0])}, // {name}\n'
+            f'      "args": {json.dumps(line[1:])}, "tools": ["*"],}},\n'
+            for name, line in servers.items()
+        )
+        return f'{{\n  "mcpServers": {{\n{entries}  }},\n}}\n'
+
+    def see(self, scratch, program):
+        """Server -> the names of its tools."""
+        scratch.env["COPILOT_PROVIDER_BASE_URL"] = Model.url()
+        command = (program, "-p", "hi", "--allow-all-tools")
+        return Model.asked_by(scratch, *command, tool=lambda server, tool: f"{server}-{tool}")
+
+
+class Continue:
+    """`cn -p` connects to every server and offers its tools to the model."""
+
+    id, package, program = "continue", "@continuedev/cli@1.5.47", "cn"
+    file, rewritten = ".continue/config.yaml", False
+    keeps_from_servers = ()
+    env = {"CONTINUE_TELEMETRY_ENABLED": "0"}
+
+    def config(self, servers):
+        """A list, with a comment in it; arguments between brackets and on lines."""
+        model = f"  - {{name: fake, provider: openai, model: fake, apiKey: none, apiBase: '{Model.url()}'}}"
+        out = [f"name: test\nversion: 0.0.1\nschema: v1\nmodels:\n{model}\nmcpServers: # by hand\n"]
+        for number, (name, line) in enumerate(servers.items()):
+            lines = "".join(f"\n      - '{word}'" for word in line[1:])
+            out.append(f"  - name: {name}\n    command: {line[0]}\n    args:{lines if number else ' ' + json.dumps(line[1:])}\n")
+        return "".join(out)
+
+    def see(self, scratch, program):
+        """Server -> the names of its tools."""
+        return Model.asked_by(scratch, program, "-p", "hi", tool=lambda _server, tool: tool)
+
+
+class McpInspector:
+    """`mcp-inspector --cli` connects to one server of its catalog and lists its tools. It fills in defaults."""
+
+    id, package, program = "mcp-inspector", "@modelcontextprotocol/inspector@2.12.0", "mcp-inspector"
+    file, rewritten = ".mcp-inspector/mcp.json", False
+    # It passes on what the SDK takes for safe.
+    keeps_from_servers = ("XDG_",)
+    env = {"MCP_INSPECTOR_SECRET_STORE": "memory"}
+    options = ()
+
+    def config(self, servers):
+        """Strict JSON, indented."""
+        entries = {name: {"command": line[0], "args": line[1:]} for name, line in servers.items()}
+        return json.dumps({"mcpServers": entries}, indent=2) + "\n"
+
+    def see(self, scratch, program):
+        """Server -> the names of its tools."""
+        seen = {}
+        for name in TOOLS:
+            command = (program, "--cli", *self.options, "--server", name, "--method", "tools/list")
+            done = scratch.run(*command, timeout=120)
+            try:
+                tools = json.loads(done.stdout)["tools"]
+            except (ValueError, KeyError):
+                continue
+            seen[name] = " ".join([CONNECTED, *sorted(tool["name"] for tool in tools)])
+        return seen
+
+
+class McpInspectorBefore(McpInspector):
+    """Its older command line takes a "--" among a server's arguments for its own. It has no catalog."""
+
+    package = "@modelcontextprotocol/inspector@0.15.0"
+    file = "mcp.json"
+    keeps_from_servers = ()
+    options = ("--config", "mcp.json")
+
+
+ALL = (
+    ClaudeCode(),
+    GeminiCli(),
+    Codex(),
+    Opencode(),
+    FactoryDroid(),
+    QwenCode(),
+    CopilotCli(),
+    Continue(),
+    McpInspector(),
+    McpInspectorBefore(),
+)
 # These must run for the test to pass.
 NEEDED = ("claude-code", "gemini-cli")
 

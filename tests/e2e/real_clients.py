@@ -94,9 +94,9 @@ def main():
     as_ordinary_user(__file__)
     ran, failed = [], False
     with tempfile.TemporaryDirectory(prefix="fd-clients-", dir="/tmp") as place:
-        for client in [one for one in ALL if len(sys.argv) < 2 or one.id in sys.argv[1:]]:
+        for number, client in enumerate(one for one in ALL if len(sys.argv) < 2 or one.id in sys.argv[1:]):
             try:
-                program = install(client, pathlib.Path(place) / client.id)
+                program = install(client, pathlib.Path(place) / str(number))
             except Unusable as error:
                 print(f"skipped  {client.package}: {error}", flush=True)
                 continue

@@ -201,21 +201,27 @@ impl Clients {
     }
 
     fn files_in(&self, env: &Env<'_>, journal: &Journal, projects: &[Project]) -> Vec<Vec<ConfigFile>> {
-        self.clients
-            .iter()
-            .map(|client| {
-                let mut files = home_files(client, env);
-                // A file that was protected while a variable pointed elsewhere is still found.
-                for record in journal.records().iter().filter(|r| r.client == client.id && r.project.is_none()) {
-                    files.extend(moved_file(client, env, &record.path));
-                }
-                files.extend(projects.iter().flat_map(|project| project_files(client, env, project)));
-                let mut seen = BTreeSet::new();
-                // `$HOME` may be a project too; its file is then the user's. Only what exists can be the same file.
-                files.retain(|f| seen.insert(f.path.canonicalize().unwrap_or_else(|_| f.path.clone())));
-                files
-            })
-            .collect()
+        let real = |file: &ConfigFile| file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
+        let user = |client: &Client| {
+            let mut files = home_files(client, env);
+            // A file that was protected while a variable pointed elsewhere is still found.
+            for record in journal.records().iter().filter(|r| r.client == client.id && r.project.is_none()) {
+                files.extend(moved_file(client, env, &record.path));
+            }
+            let mut seen = BTreeSet::new();
+            files.retain(|file| seen.insert(real(file)));
+            files
+        };
+        let mut all: Vec<Vec<ConfigFile>> = self.clients.iter().map(user).collect();
+        // `$HOME` may be a project too, and so may a client's own directory (`~/.cursor` has an `mcp.json`); the file is
+        // then the user's, and that client's. Only what exists can be the same file.
+        let users: BTreeSet<PathBuf> = all.iter().flatten().map(real).collect();
+        for (client, files) in self.clients.iter().zip(&mut all) {
+            let mut seen = users.clone();
+            let projects = projects.iter().flat_map(|project| project_files(client, env, project));
+            files.extend(projects.filter(|file| seen.insert(real(file))));
+        }
+        all
     }
 
     /// The files where an entry can stand, without looking at other projects.

@@ -135,6 +135,8 @@ pub(crate) struct Stdio {
     pub args_block: bool,
     /// See [`Form::splits`].
     pub splits: bool,
+    /// See [`Form::no_dashes`].
+    pub no_dashes: bool,
     /// What it sets; `None` takes an inherited variable away.
     pub env: Vec<(String, Option<Str>)>,
     /// Inherited variables that it names to be passed on.

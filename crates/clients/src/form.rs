@@ -22,6 +22,8 @@ pub(crate) struct Form {
     pub headers: Vec<String>,
     /// The client takes a command with blanks in it apart, as a shell would.
     pub splits: bool,
+    /// The client takes a bare `--` among a server's arguments for its own: the shim's has another name there.
+    pub no_dashes: bool,
 }
 
 impl Default for Form {
@@ -38,6 +40,7 @@ impl Default for Form {
             // The second is Codex's.
             headers: all(&["headers", "http_headers"]),
             splits: false,
+            no_dashes: false,
         }
     }
 }

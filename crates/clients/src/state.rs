@@ -125,10 +125,6 @@ fn direct(clients: &Clients, id: &EntryId, stdio: &Stdio) -> State {
     if let Some(by) = clients.wrappers.wraps(&stdio.command.value, &args) {
         return State::WrappedByOther { by };
     }
-    if crate::catalog::stem(&stdio.command.value) == "cmd" && args.first().is_some_and(|a| a.eq_ignore_ascii_case("/c"))
-    {
-        return not_yet("not yet protected: it runs through the Windows command line (cmd /c)");
-    }
     unprotected(stdio.values())
 }
 

@@ -21,6 +21,8 @@ pub const SHIM: &str = "firedoor-shim";
 pub(crate) const ENTRY: &str = "--entry";
 const NO_ARGS: &str = "--no-args";
 const END: &str = "--";
+/// The same for clients that take a bare `--` for their own.
+const PROGRAM: &str = "--program";
 
 /// A splice: the bytes of the span become the text.
 pub(crate) type Edit = (Span, String);
@@ -49,7 +51,7 @@ pub fn is_wrapped<S: AsRef<str>>(command: &str, args: &[S]) -> Option<Wrapped> {
     let id = at(1)?.parse().ok()?;
     let no_args = at(2) == Some(NO_ARGS);
     let end = if no_args { 3 } else { 2 };
-    if at(end) != Some(END) || at(end + 1).is_none() {
+    if !matches!(at(end), Some(END | PROGRAM)) || at(end + 1).is_none() {
         return None;
     }
     Some(Wrapped { id, no_args, command_at: end + 1 })
@@ -72,13 +74,11 @@ pub(crate) fn slice(text: &str, span: Span) -> &str {
 /// The edits that put an entry behind the shim.
 pub(crate) fn wrap(text: &str, stdio: &Stdio, id: &EntryId, shim: &str) -> Vec<Edit> {
     let command = &stdio.command;
-    let own = |mark: &str| {
-        let (entry, id, end) = (quoted(ENTRY), quoted(&id.to_string()), quoted(END));
-        format!("{entry},{id},{mark}{end},{}", slice(text, command.span.clone()))
-    };
+    let (entry, id) = (quoted(ENTRY), quoted(&id.to_string()));
+    let end = quoted(if stdio.no_dashes { PROGRAM } else { END });
+    let own = |mark: &str| format!("{entry},{id},{mark}{end},{}", slice(text, command.span.clone()));
     if stdio.in_command {
         let at = command.span.start;
-        let (entry, id, end) = (quoted(ENTRY), quoted(&id.to_string()), quoted(END));
         return vec![(at..at, format!("{},{entry},{id},{end},", quoted(shim)))];
     }
     let mut edits = vec![(command.span.clone(), quoted(shim))];
@@ -86,8 +86,7 @@ pub(crate) fn wrap(text: &str, stdio: &Stdio, id: &EntryId, shim: &str) -> Vec<E
         Some((_, _, all)) if stdio.args_block => {
             let at = all.first().map_or(command.span.start, |first| dash(text, first));
             let behind = format!("{}{}", end_of_line(text, at), slice(text, line_start(text, at)..at));
-            let id = quoted(&id.to_string());
-            let own = [quoted(ENTRY), id, quoted(END), slice(text, command.span.clone()).to_owned()];
+            let own = [&entry, &id, &end, slice(text, command.span.clone())];
             edits.push((at..at, own.iter().map(|item| format!("- {item}{behind}")).collect()));
         }
         Some((_, span, all)) => {

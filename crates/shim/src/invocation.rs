@@ -44,7 +44,7 @@ pub enum Parsed {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UsageError {
     #[error(
-        "usage: firedoor-shim --entry ID [--no-args] -- PROGRAM [ARGUMENT…]\n\
+        "usage: firedoor-shim --entry ID [--no-args] (--|--program) PROGRAM [ARGUMENT…]\n\
              usage: firedoor-shim --entry ID --url URL [--transport auto|http|sse] [--header NAME=VALUE]…\n({0})"
     )]
     Shape(&'static str),
@@ -103,7 +103,8 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, UsageEr
             Some("--was" | "--type") => drop(value("--was and --type need a value")?),
             Some("--no-args") => no_args = true,
             Some("--version") => return Ok(Parsed::Version),
-            Some("--") => break Some(args.next().ok_or(UsageError::Shape("a program is missing"))?),
+            // The second for clients that take a bare "--" for their own.
+            Some("--" | "--program") => break Some(args.next().ok_or(UsageError::Shape("a program is missing"))?),
             _ => return Err(UsageError::Shape("unknown option")),
         }
     };
@@ -138,6 +139,8 @@ mod tests {
         let program = Server::Program { program: "npx".into(), args: vec!["-y".into(), "--".into(), "srv".into()] };
         let want = Invocation { entry: "cursor/user/fs".parse().unwrap(), server: program };
         assert_eq!(check("--entry|cursor/user/fs|--|npx|-y|--|srv"), Ok(Parsed::Run(want)));
+        let want = Server::Program { program: "npx".into(), args: vec!["--program".into(), "x".into()] };
+        assert_eq!(server("--entry|a/b/c|--program|npx|--program|x"), want);
         let want = Server::Program { program: "x".into(), args: Vec::new() };
         assert_eq!(server("--entry|a/b/c|--no-args|--|x"), want);
         assert_eq!(check("--version"), Ok(Parsed::Version));

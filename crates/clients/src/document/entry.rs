@@ -126,6 +126,7 @@ fn program_or_url(layout: Layout, fields: &[Field], form: &Form) -> Shape {
         args,
         args_block: false,
         splits: form.splits && !in_command,
+        no_dashes: form.no_dashes,
         env,
         env_passed: at(&form.env_passed).map(passed).unwrap_or_default(),
         env_file: text("envFile"),

@@ -94,6 +94,8 @@ const FILES: &[(&str, &str, &str, Form)] = &[
     ("kiro", "user", "home/.kiro/settings/mcp.json", STRICT),
     ("lm-studio", "legacy", "home/.cache/lm-studio/mcp.json", STRICT),
     ("lm-studio", "user", "home/.lmstudio/mcp.json", STRICT),
+    ("mcp-inspector", "project", "work/mcp.json", STRICT),
+    ("mcp-inspector", "user", "home/.mcp-inspector/mcp.json", STRICT),
     ("mcporter", "project", "work/config/mcporter.json", EITHER),
     ("mcporter", "user", "home/.mcporter/mcporter.json", EITHER),
     ("opencode", "home", "home/.opencode/opencode.jsonc", ARRAYS),
@@ -177,7 +179,6 @@ const SHOWN: &[(&str, &str, &str, &str)] = &[
     ("crush", "project-script", "work/crushrc", "script"),
     ("crush", "project-dot-script", "work/.crushrc", "script"),
     ("jetbrains-ai", "user", "home/.config/JetBrains/IdeaIC2026.1/options/llm.mcpServers.xml", "XML"),
-    ("mcp-inspector", "project", "work/mcp.json", "--"),
     ("msty", "user", "home/.config/MstyStudio/data.db", "database"),
 ];
 

@@ -39,7 +39,7 @@ fn states() {
         ("__proto__", "not yet protected: its name means something else to JavaScript clients"),
         ("num", "not yet protected: its args are not all strings"),
         ("typed", "not yet protected: it has a command, but its type is \"http\""),
-        ("cmd", "not yet protected: it runs through the Windows command line (cmd /c)"),
+        ("cmd", "unprotected"),
         ("guard", "wrapped by mcp-guardian"),
         ("${HOME}", "not yet protected: its name or project contains \"${\", which the client would replace"),
         ("remote", "unprotected"),
@@ -52,6 +52,19 @@ fn states() {
         assert_eq!(states.get(server).map(String::as_str), Some(want), "{server}");
     }
     assert!(states["relative"].starts_with("misrouted: it starts \"./firedoor-shim\" instead of"));
+}
+
+#[test]
+fn a_clients_own_directory_is_nobody_elses_project() {
+    let home = Home::new();
+    let text = r#"{"mcpServers":{"a":{"command":"x"}}}"#;
+    for (dir, want) in [("home/.cursor", "cursor/user/a"), ("home/other", "mcp-inspector/project:")] {
+        let path = home.write(&format!("{dir}/mcp.json"), text);
+        let scan = home.clients.scan(&home.env().with_projects([home.at(dir)]));
+        let all = scan.clients.into_iter().flat_map(|c| c.files).filter(|f| f.path == path).flat_map(|f| f.entries);
+        let ids: Vec<String> = all.map(|e| e.id.to_string()).collect();
+        assert!(ids.len() == 1 && ids[0].starts_with(want), "{ids:?}");
+    }
 }
 
 #[test]

@@ -73,6 +73,17 @@ fn every_sample_comes_back_byte_for_byte() {
 fn the_edit_is_small() {
     for (place, before, after) in [
         (
+            DESKTOP,
+            r#"{"mcpServers":{"srv":{"command":"cmd","args":["/c","npx","-y","srv","C:\\u\u00e9"]}}}"#,
+            r#"{"mcpServers":{"srv":{"command":"SHIM","args":["--entry","claude-desktop/user/srv","--","cmd","/c","npx","-y","srv","C:\\u\u00e9"]}}}"#,
+        ),
+        (
+            // A bare "--" would be lost (0.15.0).
+            "home/.mcp-inspector/mcp.json",
+            r#"{"mcpServers":{"srv":{"command":"npx","args":["-y","srv"]}}}"#,
+            r#"{"mcpServers":{"srv":{"command":"SHIM","args":["--entry","mcp-inspector/user/srv","--program","npx","-y","srv"]}}}"#,
+        ),
+        (
             CURSOR_USER,
             r#"{"mcpServers":{"srv":{"command":"npx","args":["-y","srv"],"env":{"A":"1"},"x":1e400}}}"#,
             r#"{"mcpServers":{"srv":{"command":"SHIM","args":["--entry","cursor/user/srv","--","npx","-y","srv"],"env":{"A":"1"},"x":1e400}}}"#,
