@@ -40,6 +40,8 @@ struct Row {
     #[serde(default = "yes")]
     made: bool,
     #[serde(default)]
+    chosen: bool,
+    #[serde(default)]
     unless: Vec<String>,
     #[serde(default)]
     checksum: Option<Checksum>,
@@ -83,6 +85,7 @@ impl Issuer {
             before: 0,
             generic: false,
             made: false,
+            chosen: false,
             unless: Vec::new(),
             checksum: None,
             named: true,
@@ -291,10 +294,8 @@ fn plausible(row: &Row, secret: &[u8]) -> bool {
     if row.named {
         return secret.iter().any(u8::is_ascii_digit);
     }
-    if row.generic && (!row.made || randomness::looks_made(secret)) {
-        return !randomness::written(secret);
-    }
-    !row.generic
+    let made = || !row.made || randomness::looks_made(secret) || row.chosen && randomness::chosen(secret);
+    !row.generic || made() && !randomness::written(secret)
 }
 
 #[cfg(test)]
@@ -384,6 +385,31 @@ mod tests {
                 "basic-authorization",
                 format!("authorization: Basic {}", data_encoding::BASE64.encode(format!("me:{}", a(9)).as_bytes())),
             ),
+            ("assigned-secret", format!("fbApiKey:            \"{}\",", made(HEX, 32))),
+            ("assigned-secret", format!("define('API_KEY', '{}')", made(HEX, 32))),
+            ("assigned-secret", format!("<api_key>{}</api_key>", made(HEX, 32))),
+            ("assigned-secret", format!("{{\\\"token\\\":\\\"{}\\\"}}", a(24))),
+            ("assigned-secret", format!("SECRET_KEY_PROD={}", made(HEX, 40))),
+            ("assigned-password", "\"vm_password\": \"Blueskies!\"".into()),
+            ("assigned-password", "DB_PASSWORD=mycoin!1\n".into()),
+            ("command-line-secret", format!("tool login --token {} x", a(24))),
+            ("command-line-secret", "Connect-VIServer -Password VMware1!".into()),
+            ("dotnet-config-password", "<add key=\"MailPassword\" value=\"Prestig$rel\"/>".into()),
+            (
+                "dotnet-network-credential",
+                format!("new NetworkCredential(\"me@x.example\", \"{}\")", made("bcdfghjklmnpqrstvwxz", 16)),
+            ),
+            ("unix-password-hash", format!("root:$6${}${}:19000:0:", a(16), a(86))),
+            ("unix-password-hash", format!("me:$2y$10${}", a(53))),
+            ("newrelic-license-key", format!("license: {}NRAL", made(HEX, 36))),
+            ("newrelic-key", format!("key NRAA-{}", made(HEX, 27))),
+            ("kubeadm-token", format!("kubeadm join --token {}.{}", made(HEX, 6), made("bcdfghjklmnpqrstvwxz", 16))),
+            ("salesforce-session", format!("00D{}!{}", a(12), a(96))),
+            ("thingsboard-device-token", format!("coap://x.example/api/v1/{}/telemetry", a(20))),
+            ("twitch-stream-key", format!("live_126031192_{}", a(30))),
+            ("vault-unseal-key", format!("Unseal Key 1: {}", data_encoding::BASE64.encode(a(33).as_bytes()))),
+            ("appsync-key", format!("key: da2-{}", made("abcdefghjkmnpqrstuvwxyz0123456789", 26))),
+            ("azure-devops-named-key", format!("ado_pat = \"{}\"", made("abcdefghjkmnpqrstuvwxyz234567", 52))),
             ("netrc-password", format!("machine api.example.net login me password {}", a(9))),
             ("connection-string-password", format!("Server=db;User Id=app;Password={};", a(12))),
             ("otp-secret", format!("otpauth://totp/x:me?issuer=x&secret={}", made("ABCDEFGHJKLMNPQR234567", 32))),
@@ -429,6 +455,13 @@ mod tests {
             "curl --user \"user:password\" https://x",
             "basic knowledge of the language and basic AAAAbbbb1234cccc",
             "machine learning login page password reset",
+            "\"trust\", \"password\", \"scram-sha-256\", \"md5\"",
+            "\"password\": \"Mot-de-passe1\"",
+            "password = Settings.Db1Password",
+            "getCredentials(-token someIdentifierName)",
+            "dapiDataGetTopLongShortPositionRatio (params)",
+            "POSTGRES_PASSWORD=postgres",
+            "password: \"P@ssw0rd\"",
         ] {
             assert_eq!(table.scan(text.as_bytes()), [], "{text}");
         }

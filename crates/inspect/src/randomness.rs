@@ -103,6 +103,20 @@ pub(crate) fn looks_made(value: &[u8]) -> bool {
     changes * 7 >= value.len() * 2 && words * 12 <= value.len() && digits >= 2
 }
 
+/// Whether a value looks like a password that a person chose: small letters, capitals, digits and signs, three kinds of them.
+/// What joins words and what formats text is no sign.
+pub(crate) fn chosen(value: &[u8]) -> bool {
+    let has = |kind: fn(&u8) -> bool| usize::from(value.iter().any(kind));
+    let kinds = has(u8::is_ascii_lowercase)
+        + has(u8::is_ascii_uppercase)
+        + has(u8::is_ascii_digit)
+        + has(|b| b"!#&*+=?@^`|~".contains(b));
+    let joins = |b: &u8| b"-_./:,'%$\\<>(){}[]".contains(b);
+    // What examples have most of all.
+    let example = value.windows(5).any(|w| w.eq_ignore_ascii_case(b"p@ssw") || w.eq_ignore_ascii_case(b"passw"));
+    kinds >= 3 && !example && value.iter().all(u8::is_ascii_graphic) && !value.iter().any(joins)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +134,18 @@ mod tests {
             ("std::string2::x1y2", false),
         ] {
             assert_eq!(looks_made(value.as_bytes()), want, "{value}");
+        }
+        for (value, want) in [
+            ("1qay@WXSk", true),
+            ("Rrhh1234", true),
+            ("mycoin!1", true),
+            ("abuser123456", false),
+            ("Mot-de-passe1", false),
+            ("config.Db1!", false),
+            ("P@ssw0rd1", false),
+            ("Contrase\u{f1}a1", false),
+        ] {
+            assert_eq!(chosen(value.as_bytes()), want, "{value}");
         }
         assert!(entropy(b"aaaa") < 0.1 && entropy(b"abcd") > 1.9);
         assert_eq!(entropy(b"").max(0.0), 0.0);
