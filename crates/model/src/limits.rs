@@ -18,6 +18,33 @@ pub struct Limits {
     pub file_size: Option<Size>,
     /// Processor time, in percent of one processor. In force in a control group only.
     pub cpu: Option<Count>,
+    /// How much of what it may reach is too much.
+    pub rates: Rates,
+}
+
+/// How often a server whose connections are judged may do what it is allowed to do. In profiles: `[limits.rates]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rates {
+    /// Look-ups of names that leave this machine, per minute.
+    pub look_ups: Option<Count>,
+    /// Connections to one host and port, per minute.
+    pub connections_to_one: Option<Count>,
+    /// All connections, per minute.
+    pub connections: Option<Count>,
+    /// Bytes of names below one wildcard that were never looked up before, per hour.
+    pub new_names: Option<Count>,
+}
+
+impl Rates {
+    fn over(self, base: Self) -> Self {
+        Self {
+            look_ups: self.look_ups.or(base.look_ups),
+            connections_to_one: self.connections_to_one.or(base.connections_to_one),
+            connections: self.connections.or(base.connections),
+            new_names: self.new_names.or(base.new_names),
+        }
+    }
 }
 
 impl Limits {
@@ -29,6 +56,7 @@ impl Limits {
             files: self.files.or(base.files),
             file_size: self.file_size.or(base.file_size),
             cpu: self.cpu.or(base.cpu),
+            rates: self.rates.over(base.rates),
         }
     }
 }
@@ -179,6 +207,9 @@ mod tests {
         let text = serde_json::to_string(&own).unwrap();
         assert_eq!(serde_json::from_str::<Limits>(&text).unwrap(), own);
         assert!(serde_json::from_str::<Limits>(r#"{"memmory":"4GiB"}"#).is_err());
+        let rates = |text: &str| serde_json::from_str::<Limits>(text).unwrap();
+        let (own, base) = (rates(r#"{"rates":{"look_ups":5}}"#), rates(r#"{"rates":{"look_ups":9,"new_names":7}}"#));
+        assert_eq!(own.over(base), rates(r#"{"rates":{"look_ups":5,"new_names":7}}"#));
     }
 
     proptest! {

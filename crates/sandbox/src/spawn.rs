@@ -193,7 +193,8 @@ fn plan(step: &Step, observe: bool, machine: Machine) -> Result<Planned<'_>, Spa
         Network::Hosts(hosts) => {
             let sockets = step.confinement.sockets.clone();
             let filter = if elf::may_use_musl(&step.program) { Reach::ListedMusl } else { Reach::Listed };
-            (Some(network::Reach::Listed { hosts: hosts.clone(), sockets, writable, trees }), filter)
+            let (hosts, rates) = (hosts.clone(), step.confinement.limits.rates);
+            (Some(network::Reach::Listed { hosts, rates, sockets, writable, trees }), filter)
         }
     };
     let landlock =

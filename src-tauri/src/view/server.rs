@@ -286,7 +286,7 @@ impl ReachView {
 }
 
 fn limits(limits: &Limits) -> Vec<LimitView> {
-    let Limits { memory, processes, files, file_size, cpu } = limits;
+    let Limits { memory, processes, files, file_size, cpu, rates: _ } = limits;
     [
         (LimitKind::Memory, memory.map(|m| m.to_string())),
         (LimitKind::Processes, processes.map(|n| n.get().to_string())),

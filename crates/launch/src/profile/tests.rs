@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use firedoor_model::limits::Rates;
+
 use super::{built_in::BUILT_IN, parse::parse, *};
 
 /// Files beside the profiles that are none.
@@ -190,6 +192,9 @@ fn limits_are_read_key_by_key() {
     let all = own.over(crate::grants::base_limits());
     assert_eq!((all.memory.unwrap().to_string(), all.cpu.unwrap().get()), ("2GiB".to_owned(), 150));
     assert!(all.processes.is_some() && all.files.is_some() && all.file_size.is_some(), "from base.toml");
+    let Rates { look_ups, connections_to_one, connections, new_names } = all.rates;
+    let rates = [look_ups, connections_to_one, connections, new_names];
+    assert!(rates.iter().all(Option::is_some), "from base.toml");
 }
 
 #[test]

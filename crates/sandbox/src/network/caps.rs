@@ -1,4 +1,4 @@
-//! How much of what is allowed is too much. Pure: a clock's readings in, a verdict out.
+//! Whether it is too much of what is allowed. Pure: a clock's readings in, a verdict out.
 //!
 //! Honest servers stay far below: these end floods, and the slow leak of data in the names that a wildcard allows.
 
@@ -7,19 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use firedoor_model::limits::{Count as Most, Rates};
+
 use super::policy::Refusal;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
-/// Look-ups that leave this machine, per minute. A crawler makes some dozens.
-pub(crate) const LOOK_UPS: usize = 600;
-/// Connections to one host and port, per minute. An installation of npm packages makes some dozens.
-pub(crate) const CONNECTIONS_TO_ONE: usize = 1200;
-/// All connections, per minute. A browser makes a hundred for one page.
-pub(crate) const CONNECTIONS: usize = 6000;
-/// Bytes of names below one wildcard that were never looked up before, per hour. What names carry is bounded by their bytes,
-/// however it is encoded, so nothing has to be guessed about how random they look. Honest services use some dozen names.
-pub(crate) const NEW_NAMES: usize = 2048;
 /// Hosts and wildcards that are counted at once. With more, the oldest counts are dropped when they are over.
 const MAX_COUNTED: usize = 8192;
 
@@ -35,21 +28,24 @@ impl Count {
         Self { since: now, used: 0 }
     }
 
-    /// Uses this much, or nothing when it is too much.
-    fn take(&mut self, now: Instant, (limit, time): (usize, Duration), amount: usize) -> bool {
+    /// Uses this much, or nothing when it is too much, which is an error that says how much there is.
+    fn take(&mut self, now: Instant, (most, time): (Option<Most>, Duration), amount: usize) -> Result<(), u32> {
         if now.duration_since(self.since) >= time {
             *self = Self::new(now);
         }
-        let enough = self.used + amount <= limit;
-        if enough {
-            self.used += amount;
+        let Some(most) = most.map(Most::get) else { return Ok(()) };
+        let used = self.used.saturating_add(amount);
+        if used > usize::try_from(most).unwrap_or(usize::MAX) {
+            return Err(most);
         }
-        enough
+        self.used = used;
+        Ok(())
     }
 }
 
 /// What one server has used.
 pub(crate) struct Caps {
+    rates: Rates,
     look_ups: Count,
     connections: Count,
     hosts: HashMap<String, Count>,
@@ -57,28 +53,28 @@ pub(crate) struct Caps {
 }
 
 impl Caps {
-    pub fn new(now: Instant) -> Self {
+    pub fn new(rates: Rates, now: Instant) -> Self {
         let (look_ups, connections) = (Count::new(now), Count::new(now));
-        Self { look_ups, connections, hosts: HashMap::new(), wildcards: HashMap::new() }
+        Self { rates, look_ups, connections, hosts: HashMap::new(), wildcards: HashMap::new() }
     }
 
     /// One more look-up.
     pub fn look_up(&mut self, now: Instant) -> Result<(), Refusal> {
-        if self.look_ups.take(now, (LOOK_UPS, MINUTE), 1) { Ok(()) } else { Err(Refusal::LookUps) }
+        self.look_ups.take(now, (self.rates.look_ups, MINUTE), 1).map_err(Refusal::LookUps)
     }
 
     /// A name below a wildcard that was not looked up before.
     pub fn new_name(&mut self, now: Instant, parent: &str, name: &str) -> Result<(), Refusal> {
         let bytes = name.len().saturating_sub(parent.len());
-        let count = counted(&mut self.wildcards, parent, now, HOUR);
-        if count.is_some_and(|c| c.take(now, (NEW_NAMES, HOUR), bytes)) { Ok(()) } else { Err(Refusal::Names) }
+        let count = counted(&mut self.wildcards, parent, now, HOUR).ok_or(Refusal::TooMany)?;
+        count.take(now, (self.rates.new_names, HOUR), bytes).map_err(Refusal::Names)
     }
 
     /// One more connection to a host and port.
     pub fn connect(&mut self, now: Instant, target: &str) -> Result<(), Refusal> {
-        let count = counted(&mut self.hosts, target, now, MINUTE);
-        let one = count.is_some_and(|c| c.take(now, (CONNECTIONS_TO_ONE, MINUTE), 1));
-        if one && self.connections.take(now, (CONNECTIONS, MINUTE), 1) { Ok(()) } else { Err(Refusal::Connections) }
+        let count = counted(&mut self.hosts, target, now, MINUTE).ok_or(Refusal::TooMany)?;
+        count.take(now, (self.rates.connections_to_one, MINUTE), 1).map_err(Refusal::ConnectionsToOne)?;
+        self.connections.take(now, (self.rates.connections, MINUTE), 1).map_err(Refusal::Connections)
     }
 }
 
@@ -108,18 +104,23 @@ mod tests {
     #[test]
     fn each_is_bounded_and_comes_back() {
         let start = Instant::now();
-        let mut caps = Caps::new(start);
+        let most = |n: i64| Most::try_from(n).ok();
+        let rates =
+            Rates { look_ups: most(60), connections_to_one: most(12), connections: most(60), new_names: most(2048) };
+        let mut caps = Caps::new(rates, start);
         for now in [start, start + HOUR] {
-            assert_eq!(allowed(|_| caps.look_up(now)), LOOK_UPS);
-            assert_eq!(allowed(|_| caps.connect(now, "a.example:443")), CONNECTIONS_TO_ONE);
-            assert_eq!(allowed(|n| caps.connect(now, &format!("n{n}.example:443"))), CONNECTIONS - CONNECTIONS_TO_ONE);
+            assert_eq!(allowed(|_| caps.look_up(now)), 60);
+            assert_eq!(allowed(|_| caps.connect(now, "a.example:443")), 12);
+            assert_eq!(allowed(|n| caps.connect(now, &format!("n{n}.example:443"))), 48);
             let name = |n: usize| format!("{n:031}.example.com");
-            assert_eq!(allowed(|n| caps.new_name(now, "example.com", &name(n))), NEW_NAMES / 32);
+            assert_eq!(allowed(|n| caps.new_name(now, "example.com", &name(n))), 2048 / 32);
             assert!(caps.new_name(now, "example.org", "a.example.org").is_ok(), "each wildcard by itself");
         }
         let soon = start + HOUR + MINUTE;
         assert!(caps.look_up(soon).is_ok() && caps.connect(soon, "a.example:443").is_ok());
-        assert_eq!(caps.new_name(soon, "example.com", &"a".repeat(60)), Err(Refusal::Names));
+        assert_eq!(caps.new_name(soon, "example.com", &"a".repeat(60)), Err(Refusal::Names(2048)));
+        let mut free = Caps::new(Rates::default(), start);
+        assert_eq!(allowed(|_| free.look_up(start)), 100_000);
     }
 
     #[test]

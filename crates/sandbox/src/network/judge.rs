@@ -49,8 +49,8 @@ impl Judge {
     pub fn new(reach: Reach, attempts: Attempts) -> nix::Result<Self> {
         let listed = match &reach {
             Reach::Proxy { .. } => None,
-            Reach::Listed { hosts, sockets, writable, trees } => {
-                Some(Listed::new(hosts, Sockets::new(sockets.clone(), writable.clone(), trees.clone()))?)
+            Reach::Listed { hosts, rates, sockets, writable, trees } => {
+                Some(Listed::new(hosts, *rates, Sockets::new(sockets.clone(), writable.clone(), trees.clone()))?)
             }
         };
         Ok(Self { reach, listed, attempts })
@@ -169,7 +169,8 @@ impl Judge {
             Err(refusal) => refusal,
         };
         // C libraries connect UDP sockets to what they have looked up only to see which way it would go; that is no attempt.
-        let asked = self.listed()?.names.meant_by(to.ip()).is_some() && refusal != Refusal::Connections;
+        let too_many = matches!(refusal, Refusal::ConnectionsToOne(_) | Refusal::Connections(_) | Refusal::TooMany);
+        let asked = self.listed()?.names.meant_by(to.ip()).is_some() && !too_many;
         if asked || matches!(to.port(), 0 | u16::MAX) {
             return Err(Errno::ENETUNREACH);
         }

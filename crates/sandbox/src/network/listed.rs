@@ -6,7 +6,10 @@ use std::{
     time::Instant,
 };
 
-use firedoor_model::network::{self, AttemptKind, Host, HostGrant, Hosts, KnownName, Port};
+use firedoor_model::{
+    limits::Rates,
+    network::{self, AttemptKind, Host, HostGrant, Hosts, KnownName, Port},
+};
 use nix::{errno::Errno, libc};
 
 use super::{
@@ -46,14 +49,14 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    pub fn new(hosts: &Hosts, sockets: Sockets) -> nix::Result<Self> {
+    pub fn new(hosts: &Hosts, rates: Rates, sockets: Sockets) -> nix::Result<Self> {
         let errno = |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO));
         let mut known = hosts.known.clone();
         let addresses = vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         known.push(KnownName { name: "localhost".into(), addresses });
         Ok(Self {
             policy: Policy::new(hosts.allowed.clone()),
-            caps: Caps::new(Instant::now()),
+            caps: Caps::new(rates, Instant::now()),
             domain: own_domain(),
             listen: hosts.listen,
             names: Names::default(),

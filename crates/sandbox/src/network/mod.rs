@@ -36,7 +36,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use firedoor_model::network::{AttemptKind, HostRuling, Hosts};
+use firedoor_model::{
+    limits::Rates,
+    network::{AttemptKind, HostRuling, Hosts},
+};
 use nix::{
     errno::Errno,
     libc,
@@ -79,6 +82,8 @@ pub(crate) enum Reach {
     /// What the lists say.
     Listed {
         hosts: Hosts,
+        /// How much of it is too much.
+        rates: Rates,
         /// Unix sockets that may be connected to.
         sockets: Vec<PathBuf>,
         /// Directories in which the server may make sockets of its own, and change modes and times of files.

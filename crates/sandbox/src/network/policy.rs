@@ -4,7 +4,6 @@ use std::{fmt, net::IpAddr};
 
 use firedoor_model::network::{Host, HostGrant, Port};
 
-use super::caps::{CONNECTIONS, CONNECTIONS_TO_ONE, LOOK_UPS, NEW_NAMES};
 use super::public::{embedded, is_local_name, is_public};
 
 /// The host list of one server.
@@ -20,12 +19,16 @@ pub(crate) enum Refusal {
     NotGranted,
     /// The name is granted, but stands for an address of this machine or network.
     NotPublic(IpAddr),
-    /// Too many look-ups.
-    LookUps,
-    /// Too many new names below a wildcard.
-    Names,
-    /// Too many connections.
-    Connections,
+    /// More look-ups than these in a minute.
+    LookUps(u32),
+    /// More bytes than these of new names below a wildcard in an hour.
+    Names(u32),
+    /// More connections than these to one host in a minute.
+    ConnectionsToOne(u32),
+    /// More connections than these in a minute.
+    Connections(u32),
+    /// More hosts than are counted.
+    TooMany,
 }
 
 impl fmt::Display for Refusal {
@@ -38,15 +41,18 @@ impl fmt::Display for Refusal {
                 f,
                 "the name is granted but stands for {address}, which is not public; if it is right, grant that address too"
             ),
-            Self::LookUps => write!(f, "more than {LOOK_UPS} look-ups in a minute"),
-            Self::Names => write!(
+            Self::LookUps(most) => write!(f, "more than {most} look-ups in a minute (limits.rates.look_ups)"),
+            Self::Names(most) => write!(
                 f,
-                "more than {NEW_NAMES} bytes of new names below one wildcard in an hour; names can carry data out: grant those that are needed by name"
+                "more than {most} bytes of new names below one wildcard in an hour (limits.rates.new_names); names can carry data out: grant those that are needed by name"
             ),
-            Self::Connections => write!(
-                f,
-                "more than {CONNECTIONS_TO_ONE} connections to one host, or {CONNECTIONS} to all, in a minute"
-            ),
+            Self::ConnectionsToOne(most) => {
+                write!(f, "more than {most} connections to one host in a minute (limits.rates.connections_to_one)")
+            }
+            Self::Connections(most) => {
+                write!(f, "more than {most} connections in a minute (limits.rates.connections)")
+            }
+            Self::TooMany => f.write_str("more hosts in a short time than can be counted"),
         }
     }
 }
