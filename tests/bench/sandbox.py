@@ -2,11 +2,13 @@
 """What the sandbox costs beside nothing, in pairs: launch, processor time of programs, a judged connect, the shim's size.
 
 usage: sandbox.py [ROUNDS]    with FIREDOOR_BIN_DIR, as an ordinary user or as root (then as nobody)
-Prints medians of both sides and of the differences of each pair.
+Prints medians of both sides and of the differences of each pair, and of launches the least as well.
 """
-import os, pathlib, resource, shutil, socket, statistics, subprocess, sys, tempfile, threading, time
+import os, pathlib, re, resource, shutil, socket, statistics, subprocess, sys, threading, time
 
-ORDINARY = 65534
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from harness.scratch import Scratch, as_ordinary_user  # noqa: E402
+
 CONNECT = """
 import socket, sys, time
 to, n = ("127.0.0.1", int(sys.argv[1])), int(sys.argv[2])
@@ -32,27 +34,36 @@ def measure(command, env, cwd):
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
+def shim(scratch):
+    """Starts through the shim, an engine running: the pairs, and the most memory of a shim whose server runs."""
+    line = scratch.protect_one("echo", scratch.python, scratch.servers / "echo_server.py")
+    with scratch.start(*line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}\n')
+        process.stdin.flush()
+        process.stdout.readline()
+        memory = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{process.pid}/status").read_text())[1]
+        process.stdin.close()
+    return scratch.protect_one("true", shutil.which("true")), int(memory) / 1024
+
+
 def main():
-    binaries = pathlib.Path(os.environ["FIREDOOR_BIN_DIR"])
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 11
-    root = pathlib.Path(tempfile.mkdtemp(prefix="fd-cost-"))
-    firedoor = root / "firedoor"
-    shutil.copy(binaries / "firedoor", firedoor)
-    size = (binaries / "firedoor-shim").stat().st_size
-    if os.geteuid() == 0:
-        os.chown(root, ORDINARY, ORDINARY)
-        os.setgroups([])
-        os.setresgid(ORDINARY, ORDINARY, ORDINARY)
-        os.setresuid(ORDINARY, ORDINARY, ORDINARY)
-    work = root / "work"
+    as_ordinary_user(__file__)
+    with Scratch() as scratch:
+        compare(scratch, rounds)
+
+
+def compare(scratch, rounds):
+    work = scratch.home / "work"
     work.mkdir()
-    env = {"HOME": str(root), "PATH": os.environ["PATH"]}
+    env = scratch.env
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(4096)
     threading.Thread(target=lambda: [c.close() for c, _ in iter(listener.accept, None)], daemon=True).start()
     port = str(listener.getsockname()[1])
-    sandbox = [str(firedoor), "sandbox", "run", "--rw", str(work), "--host", f"127.0.0.1:{port}", "--"]
+    firedoor = str(scratch.bin / "firedoor")
+    sandbox = [firedoor, "sandbox", "run", "--rw", str(work), "--host", f"127.0.0.1:{port}", "--"]
     if shutil.which("git"):
         subprocess.run(["git", "init", "-q", "."], cwd=work, env=env, check=True)
         for n in range(200):
@@ -63,22 +74,24 @@ def main():
         ("git status", ["sh", "-c", "i=0; while [ $i -lt 450 ]; do git status >/dev/null || exit; i=$((i+1)); done"]),
         ("npm ls", ["sh", "-c", "for i in 1 2 3; do npm ls --all >/dev/null 2>&1; done; true"]),
     ]
-    try:
-        measure([*sandbox, "true"], env, work)
-        pairs = [(measure(["true"], env, work)[0], measure([*sandbox, "true"], env, work)[0]) for _ in range(rounds * 4)]
-        show("launch of true, ms", [(a * 1e3, b * 1e3) for a, b in pairs])
-        for name, command in programs:
-            if not shutil.which(command[0]) or not shutil.which(name.split()[0].replace("python", "python3")):
-                print(f"{name}: NOT MEASURED, not installed")
-                continue
-            pairs = [(measure(command, env, work)[1], measure([*sandbox, *command], env, work)[1]) for _ in range(rounds)]
-            show(f"{name}, s of processor time", pairs)
-        one = ["python3", "-ISc", CONNECT, port, "2000"]
-        pairs = [(float(measure(one, env, work)[2]), float(measure([*sandbox, *one], env, work)[2])) for _ in range(rounds)]
-        show("non-blocking connect, us", pairs)
-        print(f"firedoor-shim: {size / 2**20:.2f} MiB")
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+    through, memory = shim(scratch)
+    for name, command in (("sandbox run", [*sandbox, "true"]), ("the shim", through)):
+        measure(command, env, work)
+        pairs = [(measure(["true"], env, work)[0], measure(command, env, work)[0]) for _ in range(rounds * 4)]
+        show(f"launch of true by {name}, ms", [(a * 1e3, b * 1e3) for a, b in pairs])
+        least = min(b for _, b in pairs) - min(a for a, _ in pairs)
+        print(f"launch of true by {name}, ms, the least of each side: more {least * 1e3:+.3f}", flush=True)
+    for name, command in programs:
+        if not shutil.which(command[0]) or not shutil.which(name.split()[0].replace("python", "python3")):
+            print(f"{name}: NOT MEASURED, not installed")
+            continue
+        pairs = [(measure(command, env, work)[1], measure([*sandbox, *command], env, work)[1]) for _ in range(rounds)]
+        show(f"{name}, s of processor time", pairs)
+    one = ["python3", "-ISc", CONNECT, port, "2000"]
+    pairs = [(float(measure(one, env, work)[2]), float(measure([*sandbox, *one], env, work)[2])) for _ in range(rounds)]
+    show("non-blocking connect, us", pairs)
+    size = (scratch.bin / "firedoor-shim").stat().st_size
+    print(f"firedoor-shim: {size / 2**20:.2f} MiB on disk, {memory:.2f} MiB at most in memory beside a running server")
 
 
 def show(name, pairs):
