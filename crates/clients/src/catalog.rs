@@ -153,6 +153,8 @@ pub(crate) enum Interpolation {
     ShellDefault,
     /// As before, and `$VAR`.
     Shell,
+    /// As before, and in `env` a bare `VAR` that is set.
+    ShellNames,
     /// `${env:VAR}`, `${userHome}`, `${workspaceFolder}` and relatives.
     Editor,
     /// `{env:VAR}`, `{file:PATH}`.

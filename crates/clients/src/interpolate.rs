@@ -34,7 +34,9 @@ impl<'e> Variables<'e> {
                 Piece::Reference(inside) => {
                     let value = match self.rules {
                         Interpolation::None | Interpolation::Unknown => None,
-                        Interpolation::ShellDefault | Interpolation::Shell => self.shell(inside),
+                        Interpolation::ShellDefault | Interpolation::Shell | Interpolation::ShellNames => {
+                            self.shell(inside)
+                        }
                         Interpolation::Editor => self.editor(inside),
                         // What a file holds is not read: it is there to keep a secret.
                         Interpolation::Tags => inside.strip_prefix("env:").and_then(|name| self.var(name)),
@@ -97,7 +99,7 @@ impl Interpolation {
         match self {
             Self::None => None,
             Self::ShellDefault | Self::Editor => Some("${"),
-            Self::Shell | Self::Unknown => Some("$"),
+            Self::Shell | Self::ShellNames | Self::Unknown => Some("$"),
             Self::Tags => Some("{"),
         }
     }

@@ -88,11 +88,17 @@ pub(crate) fn in_clear(rules: Interpolation, name: Option<&str>, value: &str) ->
     if literal.is_empty() {
         return false;
     }
-    literal.split([' ', '=', ',', '"', '\'', ':']).any(has_prefix)
+    if literal.split([' ', '=', ',', '"', '\'', ':']).any(has_prefix)
         || literal.split_whitespace().any(|w| url_password(w) || jwt(w))
         || header(literal)
-        || name.is_some_and(|n| credential_name(n) && !harmless(literal))
-        || (name.is_some() && random(literal))
+    {
+        return true;
+    }
+    // Which variables are set where the client runs is not known here.
+    if rules == Interpolation::ShellNames && variable(literal) {
+        return false;
+    }
+    name.is_some_and(|n| credential_name(n) && !harmless(literal)) || (name.is_some() && random(literal))
 }
 
 /// A password, or a parameter with a credential's name or form.
@@ -116,6 +122,11 @@ pub(crate) fn arg_in_clear<S: AsRef<str>>(rules: Interpolation, args: &[S], at: 
     let before = at.checked_sub(1).and_then(|i| args.get(i)).map(AsRef::as_ref);
     let flag = before.filter(|b| b.starts_with('-') && !b.contains('=') && credential_name(b));
     in_clear(rules, None, arg) || flag.is_some_and(|f| !arg.starts_with('-') && in_clear(rules, Some(f), arg))
+}
+
+/// The name of a variable, as they are written by convention.
+fn variable(text: &str) -> bool {
+    text.contains('_') && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
 /// A prefix, and enough behind it to be more than a word.
@@ -225,9 +236,14 @@ mod tests {
 
     #[test]
     fn what_a_reference_is_depends_on_the_client() {
-        use Interpolation::{Editor, None, Shell, ShellDefault};
+        use Interpolation::{Editor, None, Shell, ShellDefault, ShellNames};
         for (rules, value, want) in [
             (Shell, "$MY_TOKEN", false),
+            (Shell, "MY_TOKEN", true),
+            (ShellNames, "MY_TOKEN", false),
+            (ShellNames, "$MY_TOKEN", false),
+            (ShellNames, "hunter2", true),
+            (ShellNames, "ghp_FAKEfakeFAKEfakeFAKE", true),
             (Shell, "${MY_TOKEN:-hunter2}", true),
             (ShellDefault, "$MY_TOKEN", true),
             (Editor, "$MY_TOKEN", true),

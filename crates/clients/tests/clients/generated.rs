@@ -211,8 +211,14 @@ fn check(place: &str, text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Few cases, unless `PROPTEST_CASES` says how many.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(64);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn json(text in document(false)) {

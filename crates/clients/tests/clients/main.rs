@@ -10,4 +10,5 @@ mod home;
 mod places;
 mod remote;
 mod round_trip;
+mod samples;
 mod secrets;
