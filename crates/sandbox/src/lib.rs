@@ -6,6 +6,8 @@
 //! caller ──fork──> guardian ──fork, confine, exec──> server ──> whatever it starts
 //! ```
 //!
+//! [`seatbelt`] makes macOS's form of the same confinement, which nothing starts yet.
+//!
 //! The guardian outlives the caller by the moment it takes to kill the server's whole tree, and answers the server's
 //! network calls when the confinement opens any network. [`doctor`] says what this machine can enforce.
 //!
@@ -29,6 +31,7 @@ mod procfs;
 mod quota;
 mod reap;
 mod script;
+pub mod seatbelt;
 mod seccomp;
 mod server;
 mod signals;
