@@ -18,8 +18,8 @@ use super::{Granted, Profile};
 const IGNORED: &[std::ops::RangeInclusive<char>] =
     &['\u{200c}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{206a}'..='\u{206f}', '\u{feff}'..='\u{feff}'];
 
-/// Characters outside ASCII that are ASCII letters when case does not count (Unicode CaseFolding.txt, full folding); the dotless i,
-/// whose capital is I.
+/// Characters outside ASCII that are ASCII letters when case does not count (Unicode CaseFolding.txt, full folding); and the
+/// dotless i, whose capital is I.
 const FOLDS: &[(char, &str)] = &[
     ('\u{131}', "i"),
     ('\u{17f}', "s"),
@@ -172,7 +172,10 @@ mod tests {
     /// The table holds every character whose folding is ASCII.
     #[test]
     fn foldings_are_complete() {
-        let fold = |c: char| -> String { c.to_uppercase().flat_map(char::to_lowercase).collect() };
+        // Lower case first: the capital sharp s has no other capital.
+        let fold = |c: char| -> String {
+            c.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+        };
         let all: Vec<(char, String)> = (char::MIN..=char::MAX)
             .filter(|c| !c.is_ascii())
             .map(|c| (c, fold(c)))
