@@ -123,6 +123,15 @@ enum Word<'a> {
 }
 
 impl<'a> Words<'a> {
+    /// The first word that is no option: this one, or the one behind `--`.
+    fn positional(&mut self, word: Word<'a>) -> Result<Option<&'a str>, PlanError> {
+        match word {
+            Word::Positional(text) => Ok(Some(text)),
+            Word::End => self.rest.next().map(|a| self.text(a)).transpose(),
+            Word::Option(..) => Ok(None),
+        }
+    }
+
     fn next(&mut self) -> Result<Option<Word<'a>>, PlanError> {
         let Some(arg) = self.rest.next() else { return Ok(None) };
         let text = self.text(arg)?;

@@ -1,7 +1,7 @@
 //! The audit log: appending, reading, retention.
 
 use firedoor_model::{EntryId, Millis, audit::Event};
-use rusqlite::{Connection, Transaction, params, params_from_iter, types::Value};
+use rusqlite::{Connection, Row, Transaction, params, params_from_iter, types::Value};
 
 use crate::{
     Store, StoreError, row,
@@ -103,6 +103,16 @@ impl Store {
 }
 
 impl<A> Store<A> {
+    /// A row of `seq`, `body` and `hash`.
+    pub(crate) fn stored(&self, doing: &'static str, found: &Row<'_>) -> Result<StoredEvent, StoreError> {
+        let seq = u64::try_from(self.sql(doing, found.get::<_, i64>(0))?).unwrap_or(0);
+        let at = row::At { path: &self.path, table: "event", row: &seq };
+        let body: String = found.get(1).map_err(|_| at.bad("its text is not UTF-8"))?;
+        let hash: Vec<u8> = self.sql(doing, found.get(2))?;
+        let hash = row::digest(&hash).ok_or_else(|| at.bad("its hash has the wrong length"))?;
+        Ok(StoredEvent { seq, hash, event: at.json("body", &body)? })
+    }
+
     /// Events that match all of `query`, oldest first. A row that cannot be read is an error that names it.
     pub fn events(&self, query: &Query) -> Result<Vec<StoredEvent>, StoreError> {
         const DOING: &str = "read the audit log";
@@ -131,12 +141,7 @@ impl<A> Store<A> {
         let mut rows = self.sql(DOING, statement.query(params_from_iter(values)))?;
         let mut events = Vec::new();
         while let Some(found) = self.sql(DOING, rows.next())? {
-            let seq = u64::try_from(self.sql(DOING, found.get::<_, i64>(0))?).unwrap_or(0);
-            let at = row::At { path: &self.path, table: "event", row: &seq };
-            let body: String = found.get(1).map_err(|_| at.bad("its text is not UTF-8"))?;
-            let hash: Vec<u8> = self.sql(DOING, found.get(2))?;
-            let hash = row::digest(&hash).ok_or_else(|| at.bad("its hash has the wrong length"))?;
-            events.push(StoredEvent { seq, hash, event: at.json("body", &body)? });
+            events.push(self.stored(DOING, found)?);
         }
         if *newest {
             events.reverse();

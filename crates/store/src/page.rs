@@ -49,16 +49,11 @@ impl<A> Store<A> {
         let mut page = Page::default();
         let (mut looked, mut last) = (0, 0);
         while let Some(found) = self.sql(DOING, rows.next())? {
-            let seq = u64::try_from(self.sql(DOING, found.get::<_, i64>(0))?).unwrap_or(0);
-            let at = row::At { path: &self.path, table: "event", row: &seq };
-            let body: String = found.get(1).map_err(|_| at.bad("its text is not UTF-8"))?;
-            let hash: Vec<u8> = self.sql(DOING, found.get(2))?;
-            let hash = row::digest(&hash).ok_or_else(|| at.bad("its hash has the wrong length"))?;
-            let event: Event = at.json("body", &body)?;
-            (looked, last) = (looked + 1, seq);
+            let row = self.stored(DOING, found)?;
+            (looked, last) = (looked + 1, row.seq);
             // Times follow the numbers, but for a clock that was set back: those rows are passed over one by one.
-            if filter.passes(&event) {
-                page.rows.push(StoredEvent { seq, hash, event });
+            if filter.passes(&row.event) {
+                page.rows.push(row);
             }
             if page.rows.len() >= limit as usize {
                 break;

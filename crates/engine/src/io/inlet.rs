@@ -157,15 +157,24 @@ impl Inlet {
         let space = lines.space();
         let count = match (&mut self.source, &mut self.log) {
             (Source::Socket(fd) | Source::Pipe(fd), Some(log)) => {
-                if log.read == log.end && take_ready(fd, log).await? == 0 {
+                // splice takes all that a pipe has. Of a socket it takes no more pieces than the pipe in between has slots,
+                // which says nothing.
+                let whole = log.between.is_none();
+                let emptied = |count| whole && count < MOVE;
+                if log.read == log.end && when_ready(fd, |fd| log.take(fd), emptied).await? == 0 {
                     return Ok(0);
                 }
                 log.give(space)?
             }
             (Source::Socket(fd), None) => {
-                read_ready(fd, space, |fd, space| recv(fd.as_raw_fd(), space, MsgFlags::MSG_DONTWAIT)).await?
+                let room = space.len();
+                let take = |fd: &OwnedFd| recv(fd.as_raw_fd(), space, MsgFlags::MSG_DONTWAIT);
+                when_ready(fd, take, |count| count < room).await?
             }
-            (Source::Pipe(fd), None) => read_ready(fd, space, |fd, space| nix::unistd::read(fd, space)).await?,
+            (Source::Pipe(fd), None) => {
+                let room = space.len();
+                when_ready(fd, |fd| nix::unistd::read(fd, space), |count| count < room).await?
+            }
             (Source::Thread(reader), _) => reader.read(space).await?,
         };
         lines.filled(count);
@@ -173,38 +182,18 @@ impl Inlet {
     }
 }
 
-async fn take_ready(fd: &AsyncFd<OwnedFd>, log: &mut Log) -> io::Result<usize> {
-    loop {
-        let mut ready = fd.readable().await?;
-        match log.take(fd.get_ref()) {
-            Ok(count) => {
-                // splice takes all that a pipe has, so less than asked for means that it is empty. Of a socket it takes no
-                // more pieces than the pipe in between has slots, which says nothing.
-                if count > 0 && count < MOVE && log.between.is_none() {
-                    ready.clear_ready();
-                }
-                return Ok(count);
-            }
-            Err(Errno::EAGAIN) => ready.clear_ready(),
-            Err(Errno::EINTR) => {}
-            Err(Errno::ECONNRESET) => return Ok(0),
-            Err(e) => return Err(e.into()),
-        }
-    }
-}
-
-async fn read_ready(
+/// Moves bytes from a descriptor once it has some. Zero is the end of the stream. `emptied` says of a count whether
+/// nothing can be left: epoll will tell when there is something again, which saves the read that would only say so.
+async fn when_ready(
     fd: &AsyncFd<OwnedFd>,
-    space: &mut [u8],
-    mut read: impl FnMut(&OwnedFd, &mut [u8]) -> nix::Result<usize>,
+    mut take: impl FnMut(&OwnedFd) -> nix::Result<usize>,
+    emptied: impl Fn(usize) -> bool,
 ) -> io::Result<usize> {
     loop {
         let mut ready = fd.readable().await?;
-        match read(fd.get_ref(), space) {
+        match take(fd.get_ref()) {
             Ok(count) => {
-                // Less than asked for: the descriptor is empty, and epoll will tell when it no longer is. That saves the
-                // read that would only say so.
-                if count > 0 && count < space.len() {
+                if count > 0 && emptied(count) {
                     ready.clear_ready();
                 }
                 return Ok(count);

@@ -34,12 +34,8 @@ pub(super) fn npx(tool: &'static str, args: &[OsString]) -> Result<PackageComman
                 }
                 _ => return Err(words.unknown(name)),
             },
-            Word::End => {
-                positional = words.rest.next().map(|a| words.text(a)).transpose()?;
-                break;
-            }
-            Word::Positional(text) => {
-                positional = Some(text);
+            first @ (Word::End | Word::Positional(_)) => {
+                positional = words.positional(first)?;
                 break;
             }
         }
