@@ -47,6 +47,7 @@ static const char *setting(const char *name) {
 
 static const char *current;
 static pid_t guardian; /* inside: the parent of the first process */
+static char groups[4096]; /* /proc/self/cgroup of the first process; others cannot read theirs */
 static void end(const char *state, const char *detail) {
     printf("%s\t%s\t%s\n", current, state, detail);
     fflush(stdout);
@@ -286,6 +287,25 @@ static void proc_file(const char *what) { char p[60]; snprintf(p, sizeof p, "/pr
 static void process_environment(void) { proc_file("environ"); }
 static void process_arguments(void) { proc_file("cmdline"); }
 static void process_maps(void) { proc_file("maps"); }
+/* A file of our own memory group, or of the one above: what runs on this machine, and how much it uses. */
+static void group_file(int above, const char *unified, const char *older) {
+    char path[700] = "";
+    for (char *rest = groups, *line; (line = strsep(&rest, "\n")) && *line;) {
+        char *controllers = strchr(line, ':') + 1, *group = strchr(controllers, ':');
+        *group++ = 0;
+        if (above && strrchr(group, '/')) *strrchr(group, '/') = 0;
+        if (!strcmp(controllers, "memory")) snprintf(path, sizeof path, "/sys/fs/cgroup/memory%s/%s", group, older);
+        if (!*controllers && !*path && !access("/sys/fs/cgroup/cgroup.controllers", F_OK)) snprintf(path, sizeof path, "/sys/fs/cgroup%s/%s", group, unified);
+    }
+    if (!*path || (access(path, F_OK) && errno == ENOENT)) absent("no such file of a memory group");
+    reads(path);
+}
+static void group_limit(void) { group_file(0, "memory.max", "memory.limit_in_bytes"); }
+static void group_processes(void) { group_file(0, "cgroup.procs", "cgroup.procs"); }
+static void group_use(void) { group_file(0, "memory.current", "memory.usage_in_bytes"); }
+static void other_groups_processes(void) { group_file(1, "cgroup.procs", "cgroup.procs"); }
+static void other_groups_use(void) { group_file(1, "memory.stat", "memory.usage_in_bytes"); }
+static void other_groups_names(void) { int fd = open("/sys/fs/cgroup", O_RDONLY | O_DIRECTORY); char b[400]; TRY(fd, "open"); TRY(syscall(SYS_getdents64, fd, b, sizeof b), "getdents"); open_("listed"); }
 static void process_memory(void) { char p[60]; snprintf(p, sizeof p, "/proc/%d/mem", outside()); int fd = open(p, O_RDWR); TRY(fd, "open"); open_("opened"); }
 static void guardian_memory(void) { if (!*setting("INSIDE")) absent("no guardian"); char p[60]; snprintf(p, sizeof p, "/proc/%d/mem", guardian); int fd = open(p, O_RDWR); TRY(fd, "open"); open_("opened"); }
 static void read_memory(void) { char b[8]; struct iovec l = {b, 8}, r = {(void *)setting, 8}; if (process_vm_readv(outside(), &l, 1, &r, 1, 0) < 0 && errno != EFAULT) blocked("process_vm_readv"); open_("allowed"); }
@@ -349,7 +369,7 @@ static struct { const char *name; void (*run)(void); } probes[] = {
     P(race_port), P(race_unix_path), P(race_unix_family), P(race_unix_link), P(race_own_socket), P(race_message_name), P(race_messages_name), P(race_message_blocks), P(race_message_control), P(race_descriptor), P(race_address),
     P(tree_hook), P(tree_config), P(tree_config_truncated), P(tree_config_linked), P(tree_config_mode), P(tree_config_replaced), P(tree_deep), P(tree_upper_case), P(tree_startup_file), P(tree_through_link), P(tree_dangling_link), P(tree_directory_moved), P(tree_git_file), P(tree_git_link), P(tree_by_home), P(tree_git_moved_away), P(tree_exchanged), P(tree_bare_repository), P(tree_common_directory), P(tree_nameless), P(tree_nameless_empty), P(tree_reopened), P(tree_reopened_path), P(tree_by_directory), P(tree_openat2), P(tree_node), P(tree_socket), P(tree_device), P(tree_config_removed), P(tree_ordinary),
     P(race_tree_path), P(race_tree_rename), P(race_tree_outside), P(race_tree_link), P(race_tree_last), P(race_tree_holder), P(race_tree_directory),
-    P(trace), P(trace_guardian), P(process_environment), P(process_arguments), P(process_maps), P(process_memory), P(guardian_memory), P(read_memory), P(take_descriptor), P(signal_process), P(signal_by_pidfd), P(signal_owner), P(stop_guardian), P(signal_guardian), P(signal_caller), P(signal_guardians_group), P(trace_caller), P(read_guardian), P(limit_guardian), P(guardian_descriptor), P(own_memory_file), P(limit_process), P(renice_user),
+    P(trace), P(trace_guardian), P(process_environment), P(process_arguments), P(process_maps), P(group_limit), P(group_processes), P(group_use), P(other_groups_processes), P(other_groups_use), P(other_groups_names), P(process_memory), P(guardian_memory), P(read_memory), P(take_descriptor), P(signal_process), P(signal_by_pidfd), P(signal_owner), P(stop_guardian), P(signal_guardian), P(signal_caller), P(signal_guardians_group), P(trace_caller), P(read_guardian), P(limit_guardian), P(guardian_descriptor), P(own_memory_file), P(limit_process), P(renice_user),
     P(user_namespace), P(cloned_namespace), P(clone_three), P(own_table), P(ring), P(key_planted), P(key_found), P(shared_memory), P(fault_handler), P(bpf_map), P(personality_bits), P(queue), P(handle_of_file), P(x32_call), P(x32_socket), P(call_32_bit), P(terminal_input), P(privileged_program),
     P(environment_secret), P(inherited_descriptor), P(exhaust_guardian), P(exhaust_descriptors), P(exhaust_connects), P(exhaust_mixed), P(huge_blocks), P(survivor),
 };
@@ -361,6 +381,7 @@ int main(int count, char **words) {
     if (!f) return 2;
     while (settings < 64 && fscanf(f, "%31[^=]=%255[^\n]\n", names[settings], values[settings]) == 2) settings++;
     fclose(f);
+    if ((f = fopen("/proc/self/cgroup", "r"))) { fread(groups, 1, sizeof groups - 1, f); fclose(f); }
     guardian = getppid();
     for (unsigned i = 0; i < sizeof lethal / sizeof *lethal; i++)
         if (count == 3 && !strcmp(words[2], lethal[i].name)) { current = lethal[i].name; lethal[i].run(); return 0; }

@@ -25,6 +25,7 @@ use crate::{
     control::{Failure, Place},
     error::Stage,
     level::{ABI_SCOPE, ABI_TCP},
+    quota::own,
     sys,
 };
 
@@ -111,6 +112,13 @@ impl Domain {
                 continue;
             }
             ruleset = ruleset.add_rule(PathBeneath::new(path.as_fd(), opened)).map_err(|e| failure(at, &e))?;
+            if grant.path == Path::new(own::NAMED_BY) {
+                // One by one, because other groups are below these. What cannot be looked at stays closed.
+                for file in own::limits().iter().filter_map(|file| open_path(file).ok().flatten()) {
+                    let rule = PathBeneath::new(file.as_fd(), AccessFs::ReadFile);
+                    ruleset = ruleset.add_rule(rule).map_err(|e| failure(at, &e))?;
+                }
+            }
         }
         Ok(Self { ruleset, skipped })
     }

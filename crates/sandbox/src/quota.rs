@@ -6,6 +6,7 @@
 
 pub(crate) mod census;
 pub(crate) mod group;
+pub(crate) mod own;
 
 use std::{
     os::fd::BorrowedFd,

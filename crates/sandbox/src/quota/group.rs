@@ -21,7 +21,7 @@ use super::Resource;
 use crate::procfs::Stat;
 
 /// Where every system that has delegation mounts it.
-const MOUNT: &str = "/sys/fs/cgroup";
+pub(super) const MOUNT: &str = "/sys/fs/cgroup";
 const PREFIX: &str = "firedoor-";
 /// What a busy server may have moved to swap, as a part of its memory.
 const SWAP_PART: u64 = 4;
