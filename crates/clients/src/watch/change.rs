@@ -147,7 +147,7 @@ mod tests {
         });
         let entries = entries.collect();
         let path = file.path.clone();
-        let seen = FileSeen { file, target: None, entries, problem: None, projects: Vec::new() };
+        let seen = FileSeen { file, target: None, entries, problem: None, empty: false, projects: Vec::new() };
         Seen { files: [(path, seen)].into(), ..Seen::default() }
     }
 

@@ -28,6 +28,8 @@ pub(super) struct FileSeen {
     pub target: Option<PathBuf>,
     pub entries: BTreeMap<EntryId, EntrySeen>,
     pub problem: Option<String>,
+    /// Nothing stands in it: somebody may be about to write it.
+    pub empty: bool,
     /// The projects that it lists.
     pub projects: Vec<PathBuf>,
 }
@@ -58,7 +60,8 @@ impl Clients {
     /// Looks at one file; `None` when it is not there.
     pub(super) fn file_seen(&self, env: &Env<'_>, journal: &Journal, file: ConfigFile) -> Option<FileSeen> {
         let shim = env.shim.as_deref();
-        let mut seen = FileSeen { file, target: None, entries: BTreeMap::new(), problem: None, projects: Vec::new() };
+        let (entries, projects) = (BTreeMap::new(), Vec::new());
+        let mut seen = FileSeen { file, target: None, entries, problem: None, empty: false, projects };
         let read = match Source::read(&seen.file.path, seen.file.max_bytes) {
             Ok(None) => return None,
             Ok(Some(source)) => self.fill_seen(&mut seen, &source, journal, shim),
@@ -76,6 +79,7 @@ impl Clients {
         shim: Option<&Path>,
     ) -> Result<(), FileError> {
         seen.target = Some(source.target.clone());
+        seen.empty = source.bytes.trim_ascii().is_empty();
         let (_, text) = seen.file.text(&source.bytes)?;
         let (located, _) = seen.file.servers(text)?;
         seen.projects = seen.file.projects(text);
@@ -96,12 +100,14 @@ impl Seen {
         self.files.values().find_map(|file| file.entries.get(id))
     }
 
-    /// A file that can no longer be read says nothing about its servers: they stand as they were.
+    /// A file that can no longer be read, or is empty all at once, says nothing about its servers: they stand as they were.
     pub fn keep_unread(&mut self, before: &mut Self) {
         for (path, now) in &mut self.files {
-            if now.problem.is_some()
-                && let Some(old) = before.files.get(path)
-            {
+            let Some(old) = before.files.get(path) else { continue };
+            if now.empty && !old.entries.is_empty() {
+                now.problem = Some(format!("{}: the file is empty, and held servers before", path.display()));
+            }
+            if now.problem.is_some() {
                 now.entries = old.entries.clone();
                 now.projects = old.projects.clone();
             }
