@@ -22,6 +22,18 @@ pub const MAX_FDS: usize = 12;
 
 const HEADER: usize = 5;
 
+/// A socket whose other end is closed is an error and no signal; what arrives is not inherited.
+#[cfg(target_os = "linux")]
+const SENDING: MsgFlags = MsgFlags::MSG_NOSIGNAL;
+#[cfg(target_os = "linux")]
+const RECEIVING: MsgFlags = MsgFlags::MSG_CMSG_CLOEXEC;
+/// macOS has neither flag. std sets SO_NOSIGPIPE on its sockets; the descriptors that arrive are marked one by one, and nothing
+/// is started meanwhile by a thread that receives.
+#[cfg(target_os = "macos")]
+const SENDING: MsgFlags = MsgFlags::empty();
+#[cfg(target_os = "macos")]
+const RECEIVING: MsgFlags = MsgFlags::empty();
+
 /// What can be wrong with a frame.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
@@ -74,7 +86,7 @@ pub fn send(socket: BorrowedFd<'_>, frame: &[u8], fds: &[BorrowedFd<'_>]) -> io:
     let rights = [ControlMessage::ScmRights(&raw)];
     let control: &[ControlMessage<'_>] = if raw.is_empty() { &[] } else { &rights };
     loop {
-        match sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(frame)], control, MsgFlags::MSG_NOSIGNAL, None) {
+        match sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(frame)], control, SENDING, None) {
             Err(Errno::EINTR) => {}
             other => return other.map_err(io::Error::from),
         }
@@ -110,7 +122,7 @@ impl Receiver {
         let mut space = cmsg_space!([RawFd; MAX_FDS]);
         let mut slices = [IoSliceMut::new(&mut chunk)];
         let received = loop {
-            match recvmsg::<()>(socket.as_raw_fd(), &mut slices, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC) {
+            match recvmsg::<()>(socket.as_raw_fd(), &mut slices, Some(&mut space), RECEIVING) {
                 Err(Errno::EINTR) => {}
                 other => break other.map_err(io::Error::from)?,
             }
@@ -122,7 +134,10 @@ impl Receiver {
                 if let ControlMessageOwned::ScmRights(raw) = message {
                     for fd in raw {
                         // SAFETY: the kernel has just put this descriptor into our table and nobody else knows it.
-                        self.fds.push_back(unsafe { OwnedFd::from_raw_fd(fd) });
+                        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+                        #[cfg(target_os = "macos")]
+                        nix::fcntl::fcntl(&fd, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC))?;
+                        self.fds.push_back(fd);
                     }
                 }
             }

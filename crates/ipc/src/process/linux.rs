@@ -1,0 +1,96 @@
+//! Processes on Linux, from /proc (proc(5)).
+
+use std::{fs, io, os::fd::BorrowedFd, path::PathBuf};
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+
+use super::{Peer, Process, Stat};
+
+/// Reads one process. `NotFound` when it is gone.
+pub fn stat(pid: u32) -> io::Result<Stat> {
+    let text = fs::read(format!("/proc/{pid}/stat"))?;
+    parse_stat(pid, &text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat")))
+}
+
+fn parse_stat(pid: u32, text: &[u8]) -> Option<Stat> {
+    // The second field is the command name in parentheses, which may itself hold spaces and parentheses.
+    let end = text.iter().rposition(|b| *b == b')')?;
+    let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // rest[0] is field 3, the state.
+    Some(Stat {
+        process: Process { pid, start: fields.get(19)?.parse().ok()? },
+        parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        terminal: fields.get(4)?.parse().ok()?,
+    })
+}
+
+/// Every process there is now.
+pub fn all() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The name of the executable, at most 15 bytes of it. A process may change its own.
+pub fn name(pid: u32) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned())
+}
+
+/// The real user id.
+pub fn user(pid: u32) -> Option<u32> {
+    let text = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let line = text.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
+    std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The control groups (cgroups(7)), as one text.
+pub fn group(pid: u32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()
+}
+
+/// The executable, where it may be read.
+pub fn executable(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+/// The arguments, the program's name first. At most 64 KiB are read.
+pub fn arguments(pid: u32) -> Vec<String> {
+    use io::Read;
+    let mut bytes = Vec::new();
+    if let Ok(file) = fs::File::open(format!("/proc/{pid}/cmdline"))
+        && file.take(64 << 10).read_to_end(&mut bytes).is_ok()
+    {
+        return bytes
+            .split(|b| *b == 0)
+            .map(|part| String::from_utf8_lossy(part).into_owned())
+            .take_while(|part| !part.is_empty())
+            .collect();
+    }
+    Vec::new()
+}
+
+/// Asks the kernel for the peer (SO_PEERCRED, unix(7)).
+pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
+    let credentials = getsockopt(&socket, PeerCredentials)?;
+    let pid = u32::try_from(credentials.pid()).map_err(io::Error::other)?;
+    if pid == 0 {
+        return Err(io::Error::other("the process at the other end is in another pid namespace"));
+    }
+    Ok(Peer { uid: credentials.uid(), process: stat(pid)?.process })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_parentheses_do_not_confuse() {
+        let line = b"42 (a) S 9 (x) R 7 42 43 34816 42 4194304 1 2 3 4 5 6 7 8 20 0 1 0 777 1000 10 0";
+        let stat = parse_stat(42, line).unwrap();
+        assert_eq!((stat.parent, stat.session, stat.terminal, stat.process.start), (7, 43, 34816, 777));
+        assert!(parse_stat(1, b"1 (x").is_none());
+        assert!(parse_stat(1, b"1 (x) S").is_none());
+    }
+}
