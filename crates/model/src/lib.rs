@@ -40,6 +40,7 @@ pub mod rule;
 pub mod secret;
 pub mod text;
 pub mod time;
+pub mod unavailable;
 pub mod verdict;
 pub mod wire;
 
@@ -51,4 +52,5 @@ pub use keychain::{Keychain, KeychainError};
 pub use secret::SecretRef;
 pub use text::Untrusted;
 pub use time::Millis;
+pub use unavailable::Unavailable;
 pub use verdict::{Mode, Verdict};

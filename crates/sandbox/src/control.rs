@@ -15,7 +15,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{error::Stage, quota::Quota, sys};
+use crate::{error::Stage, level::Quota, sys};
 
 /// Longest message. The longest honest one lists the skipped grants.
 const MAX_MESSAGE: usize = 64 * 1024;

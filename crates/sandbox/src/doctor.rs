@@ -17,8 +17,9 @@ use nix::{
 
 use crate::{
     filesystem::Version,
-    level::{Level, Report, missing_from},
-    quota::{Quota, group::Group},
+    layers::missing_from,
+    level::{Level, Quota, Report},
+    quota::group::Group,
     seccomp::{self, Arch, Listener, Program, Reach, Scope},
     sys,
 };

@@ -2,6 +2,7 @@
 
 use std::{fmt, io, path::PathBuf};
 
+use firedoor_model::Unavailable;
 use serde::{Deserialize, Serialize};
 
 /// The step of a start that failed. Travels from the server's process, before it runs anything, to the caller.
@@ -57,6 +58,9 @@ pub enum SpawnError {
     /// A fork would copy only one of several threads, with the locks of the others held for ever.
     #[error("a server can only be started while the process has a single thread, but it has {0}")]
     Threads(usize),
+    /// There is no backend for this system.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
     /// The kernel has no Landlock.
     #[error(
         "Landlock is not available ({0}), so the server cannot be confined and was not started: use Linux 5.13 or \
@@ -138,6 +142,7 @@ pub enum SpawnError {
     Timeout(u64),
 }
 
+#[cfg(target_os = "linux")]
 impl SpawnError {
     pub(crate) fn setup(stage: Stage, source: impl Into<io::Error>) -> Self {
         Self::Setup { stage, source: source.into() }

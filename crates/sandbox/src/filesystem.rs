@@ -24,7 +24,7 @@ use nix::{
 use crate::{
     control::{Failure, Place},
     error::Stage,
-    level::{ABI_SCOPE, ABI_TCP},
+    layers::{ABI_SCOPE, ABI_TCP},
     quota::own,
     sys,
 };

@@ -27,13 +27,15 @@ use nix::{
 use crate::{
     control::{self, Failure, News, Order, Place, Progress},
     error::Stage,
+    exit::Exit,
+    level::Quota,
     machine::Machine,
-    network::{Duty, Notice, Supervisor, attempts},
-    quota::{Found, Keeper, Quota, group::Group},
+    network::{Duty, Supervisor, attempts},
+    notice::Notice,
+    quota::{Found, Keeper, group::Group},
     reap,
     server::{Plan, Stdio, become_server},
     sys,
-    tree::Exit,
 };
 
 /// Its name in process lists.

@@ -13,41 +13,79 @@
 //!
 //! Architecture invariant: nothing runs unconfined. Where a layer is missing, [`spawn`] refuses or [`Outcome`] says so.
 
-mod control;
-mod doctor;
-mod elf;
 mod error;
-mod filesystem;
-mod guardian;
+mod exit;
+mod launch;
 mod level;
-mod limits;
-mod machine;
-mod metadata;
-mod network;
-mod observe;
-mod orphans;
-mod paths;
-mod procfs;
-mod quota;
-mod reap;
-mod script;
+mod notice;
 pub mod seatbelt;
-mod seccomp;
-mod server;
-mod signals;
-mod spawn;
-mod sys;
-mod tree;
-mod trees;
 
-pub use doctor::doctor;
+#[cfg(target_os = "linux")]
+mod control;
+#[cfg(target_os = "linux")]
+mod doctor;
+#[cfg(target_os = "linux")]
+mod elf;
+#[cfg(target_os = "linux")]
+mod filesystem;
+#[cfg(target_os = "linux")]
+mod guardian;
+#[cfg(target_os = "linux")]
+mod layers;
+#[cfg(target_os = "linux")]
+mod limits;
+#[cfg(target_os = "linux")]
+mod machine;
+#[cfg(target_os = "linux")]
+mod metadata;
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
+mod observe;
+#[cfg(target_os = "linux")]
+mod orphans;
+#[cfg(target_os = "linux")]
+mod paths;
+#[cfg(target_os = "linux")]
+mod procfs;
+#[cfg(target_os = "linux")]
+mod quota;
+#[cfg(target_os = "linux")]
+mod reap;
+#[cfg(target_os = "linux")]
+mod script;
+#[cfg(target_os = "linux")]
+mod seccomp;
+#[cfg(target_os = "linux")]
+mod server;
+#[cfg(target_os = "linux")]
+mod signals;
+#[cfg(target_os = "linux")]
+mod spawn;
+#[cfg(target_os = "linux")]
+mod sys;
+#[cfg(target_os = "linux")]
+mod tree;
+#[cfg(target_os = "linux")]
+mod trees;
+#[cfg(not(target_os = "linux"))]
+mod unavailable;
+
 pub use error::{SpawnError, Stage};
-pub use level::{Level, Outcome, Report};
-pub use machine::Machine;
-pub use network::Notice;
+pub use exit::Exit;
+pub use launch::{Launch, Stderr};
+pub use level::{Level, Outcome, Quota, Report};
+pub use notice::Notice;
+#[cfg(not(target_os = "linux"))]
+pub use unavailable::{Tree, doctor, spawn};
+#[cfg(target_os = "linux")]
+pub use {
+    doctor::doctor,
+    machine::Machine,
+    spawn::{spawn, spawn_on},
+    tree::Tree,
+};
+
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub use network::fuzz;
-pub use quota::Quota;
-pub use spawn::{Launch, Stderr, spawn, spawn_on};
-pub use tree::{Exit, Tree};

@@ -11,9 +11,9 @@ use nix::{
 };
 
 use crate::{
+    exit::Exit,
     procfs::{self, Stat},
     reap,
-    tree::Exit,
 };
 
 /// Longest time to spend on a tree whose guardian was killed.

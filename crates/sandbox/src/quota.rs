@@ -19,8 +19,8 @@ use firedoor_model::{
     network::{Attempt, AttemptKind},
 };
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 
+use crate::level::Quota;
 use census::{Bounds, census};
 use group::Group;
 
@@ -28,29 +28,6 @@ use group::Group;
 const PERIOD: Duration = Duration::from_secs(1);
 /// Counting may take one part in so many of the time.
 const SHARE: u32 = 20;
-
-/// How the limits of a whole tree are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Quota {
-    /// By the kernel, in a control group.
-    Group,
-    /// By the guardian, which counts once a second. Processor time is not limited.
-    Counted,
-}
-
-impl Quota {
-    /// One sentence for a person.
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Self::Group => "memory, processes and processor time are limited by a control group",
-            Self::Counted => {
-                "memory and processes are counted once a second and processor time is not limited, because no control group \
-                 can be made here"
-            }
-        }
-    }
-}
 
 /// What was used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use nix::{
     unistd::{Pid, getpgid, getpgrp},
 };
 
-use crate::{procfs, sys, tree::Exit};
+use crate::{exit::Exit, procfs, sys};
 
 /// How long to wait for a death before looking again.
 const PAUSE: Duration = Duration::from_millis(2);

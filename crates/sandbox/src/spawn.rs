@@ -31,14 +31,14 @@ use crate::{
     error::{SpawnError, Stage},
     filesystem::Version,
     guardian,
-    level::{ABI_SCOPE, ABI_TCP, Level, Outcome, missing_from},
+    launch::{Launch, Stderr},
+    layers::{ABI_SCOPE, ABI_TCP, missing_from},
+    level::{Level, Outcome, Quota},
     machine::Machine,
     network::{self, Duty},
     observe::{self, Observer},
     orphans::Orphans,
-    procfs,
-    quota::Quota,
-    reap, script,
+    procfs, reap, script,
     seccomp::{self, Arch, Listener, Logged, Reach, Scope},
     server::{Plan, Stdio},
     sys::{self, Vector},
@@ -55,30 +55,6 @@ const NOT_JUDGED: &str =
     "judged connections: this machine does not hand system calls to Firedoor (see `firedoor sandbox doctor`)";
 /// Most grants of one confinement; a profile has a few dozen.
 const MAX_GRANTS: usize = 4096;
-
-/// One server to start.
-pub struct Launch<'a> {
-    /// What to run, and what it may do.
-    pub step: &'a Step,
-    /// The server's standard input.
-    pub stdin: OwnedFd,
-    /// The server's standard output.
-    pub stdout: OwnedFd,
-    /// The server's standard error.
-    pub stderr: Stderr,
-    /// Whether what it does with files and connections is written down: [`Tree::record`]. Costs time with each open.
-    pub observe: bool,
-}
-
-/// The server's standard error. A datagram socket is replaced by `/dev/null`: through it the server could send to any
-/// other datagram socket by path.
-#[derive(Debug)]
-pub enum Stderr {
-    /// The caller's own.
-    Inherit,
-    /// This descriptor.
-    Fd(OwnedFd),
-}
 
 /// Starts a server under its confinement, with a guardian that outlives us by the time it takes to kill the tree.
 ///

@@ -12,7 +12,7 @@ use nix::{
     unistd::{ForkResult, Pid},
 };
 
-use crate::tree::Exit;
+use crate::exit::Exit;
 
 /// Turns the result of a call that returns a new descriptor into one.
 fn owned(result: c_long) -> nix::Result<OwnedFd> {

@@ -2,7 +2,7 @@
 
 use std::{
     cell::Cell,
-    fmt, io,
+    io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     time::{Duration, Instant},
 };
@@ -15,12 +15,12 @@ use nix::{
     },
     unistd::Pid,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::{
     control::{self, News, Order},
+    exit::Exit,
     level::Outcome,
-    network::Notice,
+    notice::Notice,
     orphans::Orphans,
     reap,
 };
@@ -29,38 +29,6 @@ use crate::{
 const GUARDIAN_END: Duration = Duration::from_secs(2);
 /// How long a guardian may take to kill its tree when it is told to.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
-
-/// How the main process of a server ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Exit {
-    /// It returned this exit code.
-    Code(i32),
-    /// This signal killed it.
-    Signal(i32),
-}
-
-impl Exit {
-    /// As a shell reports it: 128 plus the signal's number.
-    pub fn shell_code(self) -> i32 {
-        match self {
-            Self::Code(code) => code,
-            Self::Signal(signal) => 128 + signal,
-        }
-    }
-}
-
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code(code) => write!(f, "ended with exit code {code}"),
-            Self::Signal(signal) => match Signal::try_from(*signal) {
-                Ok(name) => write!(f, "was killed by {name}"),
-                Err(_) => write!(f, "was killed by signal {signal}"),
-            },
-        }
-    }
-}
 
 /// A running server with its guardian. Dropping it kills everything the server started.
 #[derive(Debug)]
@@ -199,18 +167,5 @@ impl Drop for Tree {
         // The guardian sees the hang-up, kills, and ends.
         let _ = shutdown(self.control.as_raw_fd(), Shutdown::Both);
         self.take_over();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exits_in_words() {
-        assert_eq!(Exit::Code(3).to_string(), "ended with exit code 3");
-        assert_eq!(Exit::Signal(9).to_string(), "was killed by SIGKILL");
-        assert_eq!(Exit::Signal(40).to_string(), "was killed by signal 40");
-        assert_eq!((Exit::Code(3).shell_code(), Exit::Signal(15).shell_code()), (3, 143));
     }
 }

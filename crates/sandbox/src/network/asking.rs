@@ -16,7 +16,7 @@ use nix::{errno::Errno, poll::PollFlags, unistd::Pid};
 use super::{
     Outcome,
     address::{self, Address},
-    attempts::{Attempts, Notice},
+    attempts::Attempts,
     caller::{Caller, Socket},
     judge::{Judge, begin},
     listed::Listed,
@@ -24,7 +24,7 @@ use super::{
     relay::{Door, Relay},
     resolver::own_addresses,
 };
-use crate::sys;
+use crate::{notice::Notice, sys};
 
 /// Relayed connections of one server at once.
 const MAX_RELAYS: usize = 64;

@@ -15,9 +15,8 @@ use nix::{
     sys::socket::{self, MsgFlags},
     unistd::Pid,
 };
-use serde::{Deserialize, Serialize};
 
-use crate::{observe::Journal, procfs};
+use crate::{notice::Notice, observe::Journal, procfs};
 
 /// The same attempt is told again after this long.
 const AGAIN: Duration = Duration::from_secs(600);
@@ -25,18 +24,6 @@ const AGAIN: Duration = Duration::from_secs(600);
 const MAX_TOLD: usize = 64;
 /// Longest target, in characters.
 const MAX_TEXT: usize = 300;
-
-/// What the guardian tells about a server that runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Notice {
-    /// Something was refused.
-    Attempted(Attempt),
-    /// A connection waits for [`crate::Tree::rule`].
-    Asked(HostQuestion),
-    /// Nothing waits for the answer to the question with this number any more.
-    Withdrawn(u64),
-}
 
 /// The guardian's end of the channel for notices, and the record of observe mode.
 pub(crate) struct Attempts {

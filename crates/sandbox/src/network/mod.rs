@@ -46,8 +46,6 @@ use nix::{
     poll::{PollFd, PollFlags},
 };
 
-pub use attempts::Notice;
-
 use crate::{
     metadata::Writable,
     observe::Observer,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    level::{ABI_SCOPE, ABI_TRUNCATE},
+    layers::{ABI_SCOPE, ABI_TRUNCATE},
     seccomp::{
         Reach,
         interpreter::{Shown, run},
