@@ -226,7 +226,7 @@ fn headers_come_from_variables_and_stand_in_no_argument_and_no_environment_but_t
     let http = Http::start(&home, "locked");
     let mut client = Client::start(&home, &http.command_line(&home, &[]));
     let id = client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
-    assert!(message(&client.answer(id)).contains("wants to know who you are"));
+    assert!(message(&client.answer(id)).contains("run `firedoor login cursor/user/remote`"));
     client.end();
 
     home.set("FIREDOOR_TEST_TOKEN", "let-me-in");
@@ -391,6 +391,6 @@ fn an_entry_whose_server_wants_a_login_is_given_back() {
     let http = Http::start(&home, "locked");
     let path = home.cursor(json!({"s": {"url": format!("http://127.0.0.1:{}/mcp", http.port)}}));
     let before = fs::read(&path).unwrap();
-    home.firedoor(&["protect", "--all", "--yes"]).expect_code(1).expect_said("wants to know who you are");
+    home.firedoor(&["protect", "--all", "--yes"]).expect_code(1).expect_said("run `firedoor login cursor/user/s`");
     assert_eq!(fs::read(&path).unwrap(), before);
 }

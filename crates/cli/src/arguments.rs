@@ -109,6 +109,16 @@ pub enum Command {
         #[command(subcommand)]
         command: SecretsCommand,
     },
+    /// Log in at a server that is reached over HTTP
+    Login(LoginOptions),
+    /// End a login at a server: tell its issuer, and take it out of the keychain
+    Logout {
+        /// Which entry
+        entry: EntryId,
+    },
+    /// Start the program that logs in, confined
+    #[command(hide = true)]
+    Errand,
     /// Look at pinned definitions and accept changes
     Pins {
         #[command(subcommand)]
@@ -196,6 +206,22 @@ pub struct ProtectOptions {
     /// One JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub struct LoginOptions {
+    /// Which entry
+    pub entry: EntryId,
+    /// Ask for this as well, as often as needed
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub scopes: Vec<String>,
+    /// What the issuer knows Firedoor by, where it registers nobody by itself: a name that you were given there, or the
+    /// https address of a document about the client
+    #[arg(long, value_name = "ID")]
+    pub client_id: Option<String>,
+    /// Look for project configurations here, too
+    #[arg(long = "project", value_name = "DIR")]
+    pub projects: Vec<PathBuf>,
 }
 
 #[derive(Args)]

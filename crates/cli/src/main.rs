@@ -6,10 +6,12 @@ mod changes;
 mod daemon;
 mod doctor;
 mod engine;
+mod errand;
 mod failure;
 mod inspect;
 mod keychain;
 mod log;
+mod login;
 mod observe;
 mod output;
 mod questions;
@@ -55,6 +57,9 @@ fn main() -> ExitCode {
         }
         Command::Rules { command } => settings::rules(command),
         Command::Secrets { command } => secrets::run(command),
+        Command::Login(options) => login::login(options),
+        Command::Logout { entry } => login::logout(&entry),
+        Command::Errand => errand::run(),
         Command::Pins { command } => settings::pins(command),
         Command::Grants { command } => settings::grants(command),
         Command::Stop { entry } => settings::stop(entry),

@@ -10,7 +10,7 @@ use firedoor_model::EntryId;
 use crate::{
     catalog::Clients,
     discover::{ConfigFile, Located},
-    document::{Shape, Stdio},
+    document::{Server, Shape, Stdio},
     env::Env,
     interpolate::Variables,
     scan::located,
@@ -42,14 +42,17 @@ impl Clients {
         Some(names)
     }
 
+    /// The address of an entry that reaches a server over HTTP, protected or not.
+    pub fn address(&self, env: &Env<'_>, id: &EntryId) -> Option<String> {
+        self.first(env, id, |_, server| match server.shape {
+            Shape::Remote(remote) => Some(remote.url?.value),
+            Shape::Stdio(_) | Shape::Odd(_) => None,
+        })
+    }
+
     /// The entry with this id, read from its file.
     pub(crate) fn find(&self, env: &Env<'_>, id: &EntryId) -> Option<Found> {
-        // Elsewhere only what was protected while a variable of the client pointed there.
-        let elsewhere = || self.files(env).into_iter().flatten();
-        let read = |file: ConfigFile| {
-            let source = Source::read(&file.path, file.max_bytes).ok()??;
-            let (all, _) = located(&file, &source).ok()?;
-            let Located { server, .. } = all.into_iter().find(|l| l.id == *id)?;
+        self.first(env, id, |file, server| {
             let (stdio, url) = match server.shape {
                 Shape::Stdio(stdio) => (*stdio, None),
                 Shape::Remote(remote) => (remote.parts.ok()?.behind?.start, Some(remote.url?.value)),
@@ -57,7 +60,19 @@ impl Clients {
             };
             let project = server.project.or_else(|| file.project.clone());
             Some(Found { file, project, stdio, url })
+        })
+    }
+
+    /// What the first file with an entry of this id gives.
+    fn first<T>(&self, env: &Env<'_>, id: &EntryId, give: impl Fn(ConfigFile, Server) -> Option<T>) -> Option<T> {
+        let read = |file: ConfigFile| {
+            let source = Source::read(&file.path, file.max_bytes).ok()??;
+            let (all, _) = located(&file, &source).ok()?;
+            let Located { server, .. } = all.into_iter().find(|l| l.id == *id)?;
+            give(file, server)
         };
+        // Elsewhere only what was protected while a variable of the client pointed there.
+        let elsewhere = || self.files(env).into_iter().flatten();
         self.files_of(env, id).into_iter().find_map(read).or_else(|| elsewhere().find_map(read))
     }
 }

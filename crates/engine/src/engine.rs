@@ -27,6 +27,7 @@ use crate::{
     authority::Authority,
     config::Config,
     egress::Egress,
+    logins::Logins,
     managed::Managed,
     pause::Pause,
     recorder::Recorder,
@@ -88,6 +89,8 @@ pub struct Engine {
     pub offers: RefCell<Offers>,
     /// How far configurations are watched; `None` while they are not.
     pub watching: RefCell<Option<Watching>>,
+    /// Logins that are being renewed.
+    pub logins: Logins,
     /// The desk's next deadline may have changed.
     pub wake: Notify,
     /// The engine is to end.
@@ -139,6 +142,7 @@ impl Engine {
             held: RefCell::default(),
             offers: RefCell::default(),
             watching: RefCell::default(),
+            logins: Logins::default(),
             wake: Notify::new(),
             end: Notify::new(),
             changes: watch::Sender::new(0),

@@ -28,7 +28,7 @@ use crate::{
     connection::{Incoming, Outgoing},
     egress::{Egress, Target},
     engine::Engine,
-    secrets,
+    logins, secrets,
     session::{
         self, Streams,
         definitions::{Tool, known_tools},
@@ -204,6 +204,7 @@ async fn launch_remote(
     let own = std::env::current_exe().map_err(|e| LaunchError::Refused(format!("cannot find Firedoor itself: {e}")))?;
     let program = own.with_file_name("firedoor-remote");
     let (user, granted) = user_grants(engine, &request.entry).await;
+    let login = logins::header(engine, &request, &user.hosts).await;
     let (paths, profiles, limit) =
         (engine.paths.clone(), engine.profiles.clone(), engine.config.limits.message_bytes());
     let (entry, now) = (request.entry.clone(), engine.now());
@@ -212,8 +213,15 @@ async fn launch_remote(
         firedoor_launch::remote(&request, &context, &program, limit)
     };
     let run = tokio::task::spawn_blocking(work).await.map_err(|_| unplanned())?;
-    let RemoteRun { step, instructions, what, digest, basis, notes } =
+    let RemoteRun { step, mut instructions, what, digest, basis, mut notes } =
         run.map_err(|e| LaunchError::Refused(e.to_string()))?;
+    match login {
+        Ok(header) => {
+            instructions.signed_in = header.is_some();
+            instructions.headers.extend(header);
+        }
+        Err(e) => notes.push(e.to_string()),
+    }
     record_notes(engine, &entry, &notes);
     let launched = Launched { what, limits: step.confinement.limits, ..Launched::default() };
     let lasting = Lasting { launch: digest, profile: "remote".into(), basis, launched, granted: Some(granted) };

@@ -42,7 +42,7 @@ pub use plan::{Container, Opening, Plan, Run, container, plan};
 pub use private::forget;
 pub use profile::{ArgumentAccess, Kind, Match, Problem, Profile, Profiles, Subject};
 pub use proposal::{Proposal, propose};
-pub use remote::{RemoteRun, remote};
+pub use remote::{RemoteRun, is_about_the_network, login_hosts, remote};
 
 /// What `firedoor grants` holds for one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

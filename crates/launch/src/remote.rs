@@ -111,6 +111,8 @@ pub fn remote(
             },
         },
         instructions: Instructions {
+            entry: request.entry.clone(),
+            signed_in: false,
             url: request.url.clone(),
             transport: request.transport,
             headers: request.headers.clone(),
@@ -121,6 +123,18 @@ pub fn remote(
         basis,
         notes,
     })
+}
+
+/// Whether a variable says how the network is used here.
+pub fn is_about_the_network(name: &str) -> bool {
+    VARIABLES.iter().any(|(known, _)| *known == name)
+}
+
+/// What has to be reached for a login at a server, besides the server: whoever issues tokens for it, which only the server
+/// knows. Names that stand for the user's own network are not among it, but for those on the server's own host.
+pub fn login_hosts(url: &str) -> Vec<HostGrant> {
+    let own = Url::parse(url).ok().as_ref().and_then(granted).map(|own| HostGrant { port: None, ..own });
+    own.into_iter().chain([HostGrant { host: Host::Any, port: None }]).collect()
 }
 
 /// The host and port of an address, as a grant.

@@ -28,6 +28,7 @@ pub mod finding;
 pub mod keychain;
 pub mod launch;
 pub mod limits;
+pub mod login;
 pub mod network;
 pub mod notice;
 pub mod observation;

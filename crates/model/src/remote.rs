@@ -62,12 +62,16 @@ pub struct RemoteRequest {
 /// environment.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instructions {
+    /// Which entry, for what the user is told.
+    pub entry: EntryId,
     /// The server's address.
     pub url: String,
     /// How it is spoken to.
     pub transport: Transport,
     /// Headers of every request.
     pub headers: Vec<(String, String)>,
+    /// One of the headers comes from a login, not from the entry.
+    pub signed_in: bool,
     /// Largest message, in bytes.
     pub max_message: usize,
 }

@@ -47,6 +47,7 @@ pub struct Bridge {
     pub(crate) output: Output,
     pub(crate) transport: Transport,
     pub(crate) limit: usize,
+    pub(crate) login: Login,
     pub(crate) flights: Flights,
     pub(crate) session: Session,
     pub(crate) mirror: RefCell<Mirror>,
@@ -59,6 +60,21 @@ pub struct Bridge {
     /// Why the session cannot go on.
     failure: RefCell<Option<String>>,
     failed: Notify,
+}
+
+/// How the user logs in at the server.
+pub(crate) enum Login {
+    /// With what the entry says itself.
+    Own,
+    /// With `firedoor login` and this entry.
+    Command(String),
+}
+
+impl Login {
+    fn of(instructions: &Instructions) -> Self {
+        let own = instructions.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        if own && !instructions.signed_in { Self::Own } else { Self::Command(instructions.entry.to_string()) }
+    }
 }
 
 /// What one line says.
@@ -81,6 +97,7 @@ impl Bridge {
             output,
             transport: instructions.transport,
             limit: instructions.max_message,
+            login: Login::of(instructions),
             flights: Flights::default(),
             session: Session::default(),
             mirror: RefCell::default(),

@@ -13,10 +13,11 @@ use reqwest::{
 };
 
 use crate::{
-    bridge::{Bridge, params},
+    bridge::{Bridge, Login, params},
     events::Events,
     flight::{Flight, Kind},
     http::{place, reason},
+    login::Challenge,
     output::one_line,
 };
 
@@ -42,6 +43,8 @@ struct Refusal {
     status: StatusCode,
     /// Where it points instead.
     elsewhere: Option<String>,
+    /// What it asks for.
+    challenge: Option<Challenge>,
     /// Its body on one line.
     body: Vec<u8>,
 }
@@ -324,6 +327,9 @@ impl Bridge {
 
     /// Passes a refusal on: as the server's own error where it is one, else in words.
     fn refuse(&self, flight: &Flight, refusal: &Refusal) {
+        if let Some(why) = refusal.wants(&self.login) {
+            return self.fail(flight, &format!("{} {why}", place(self.http.url())));
+        }
         if let (Some(error), Some(id)) = (refusal.error(), flight.single()) {
             return self.pass_on(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes());
         }
@@ -336,9 +342,10 @@ impl Refusal {
         let status = response.status();
         let target = response.headers().get(LOCATION).and_then(|l| l.to_str().ok());
         let elsewhere = target.and_then(|l| response.url().join(l).ok()).map(|url| place(&url));
+        let challenge = Challenge::of(response.headers());
         let mut body = collect(response, MAX_REFUSAL).await.unwrap_or_default();
         one_line(&mut body);
-        Self { status, elsewhere, body }
+        Self { status, elsewhere, challenge, body }
     }
 
     /// The error in it, if it is one of JSON-RPC's.
@@ -357,6 +364,29 @@ impl Refusal {
     fn is_modern(&self) -> bool {
         let code = self.error().and_then(Object::parse).and_then(|e| e.get("code")).and_then(|c| c.parse::<i64>().ok());
         code.is_some_and(|code| (-32022..=-32020).contains(&code))
+    }
+
+    /// What to do where it wants a login, or more of one.
+    fn wants(&self, login: &Login) -> Option<String> {
+        let Login::Command(entry) = login else { return None };
+        match (self.status, self.challenge.as_ref()) {
+            (StatusCode::UNAUTHORIZED, _) => Some(format!(
+                "wants a login (HTTP 401): run `firedoor login {entry}`, and start the server again; where that finds none, \
+                 give the entry a header with a token"
+            )),
+            (StatusCode::FORBIDDEN, Some(Challenge { error: Some(error), scopes, .. }))
+                if error == "insufficient_scope" =>
+            {
+                // The words stand in a command that somebody will copy.
+                let plain = |s: &&String| s.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:/-".contains(&b));
+                let scopes: String = scopes.iter().filter(plain).map(|s| format!(" --scope {s}")).collect();
+                Some(format!(
+                    "wants to be allowed more than it was (HTTP 403): run `firedoor login {entry}{scopes}`, and start the \
+                     server again"
+                ))
+            }
+            _ => None,
+        }
     }
 
     fn in_words(&self, server: &str) -> String {
@@ -414,6 +444,8 @@ pub(crate) fn pause(said: Option<u64>, failures: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use reqwest::header::WWW_AUTHENTICATE;
+
     use super::*;
 
     #[test]
@@ -421,6 +453,7 @@ mod tests {
         let refusal = |status: u16, elsewhere: Option<&str>, body: &str| Refusal {
             status: StatusCode::from_u16(status).unwrap(),
             elsewhere: elsewhere.map(str::to_owned),
+            challenge: None,
             body: body.into(),
         };
         for (refusal, want) in [
@@ -436,6 +469,22 @@ mod tests {
         assert!(modern.is_modern() && modern.error() == Some(r#"{"code":-32022,"message":"x"}"#));
         assert!(!refusal(400, None, r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"x"}}"#).is_modern());
         assert!(refusal(400, None, r#"{"error":"x"}"#).error().is_none());
+    }
+
+    #[test]
+    fn a_login_that_is_missing_or_too_small_names_the_command() {
+        let wants = |status: u16, text: &str| {
+            let headers = [(WWW_AUTHENTICATE, HeaderValue::from_str(text).unwrap())].into_iter().collect();
+            let status = StatusCode::from_u16(status).unwrap();
+            let refusal = Refusal { status, elsewhere: None, challenge: Challenge::of(&headers), body: Vec::new() };
+            let own = Login::Own;
+            assert_eq!(refusal.wants(&own), None);
+            refusal.wants(&Login::Command("cursor/user/s".into())).unwrap_or_default()
+        };
+        assert!(wants(401, "Bearer").contains("`firedoor login cursor/user/s`"));
+        let more = wants(403, r#"Bearer error="insufficient_scope", scope="a:b $(reboot) c""#);
+        assert!(more.contains("`firedoor login cursor/user/s --scope a:b --scope c`"), "{more}");
+        assert_eq!(wants(403, "Bearer error=\"invalid_token\"") + &wants(403, "Basic"), "");
     }
 
     #[test]

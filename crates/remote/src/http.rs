@@ -1,11 +1,11 @@
 //! The HTTP client: one origin, the user's headers, certificates of the system.
 
-use std::{error::Error as _, path::Path, sync::Arc, time::Duration};
+use std::{error::Error as _, path::Path, time::Duration};
 
 use bytes::Bytes;
 use firedoor_model::remote::Instructions;
 use reqwest::{
-    Certificate, Client, Method, Response, Url,
+    Certificate, Client, ClientBuilder, Method, Response, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
     redirect::{Attempt, Policy},
 };
@@ -99,8 +99,6 @@ impl Http {
             value.set_sensitive(true);
             headers.insert(parsed, value);
         }
-        // It fails when there is one already, which is as good.
-        let _ = Arc::new(rustls::crypto::ring::default_provider()).as_ref().clone().install_default();
         let origin = url.origin();
         let same_origin = Policy::custom(move |attempt: Attempt<'_>| {
             // 307 and 308 repeat the request as it was; the others would turn it into another (RFC 9110 §15.4).
@@ -111,18 +109,7 @@ impl Http {
                 attempt.stop()
             }
         });
-        let mut builder = Client::builder()
-            .redirect(same_origin)
-            .connect_timeout(CONNECT)
-            .tcp_keepalive(KEEP_ALIVE)
-            .tcp_nodelay(true)
-            .user_agent(concat!("firedoor/", env!("CARGO_PKG_VERSION")));
-        let extra = "NODE_EXTRA_CA_CERTS";
-        if let Some(path) = std::env::var_os(extra).filter(|p| !p.is_empty()) {
-            let error = |why| SetupError::Certificates { variable: extra, why };
-            builder = builder.tls_certs_merge(certificates(Path::new(&path)).map_err(error)?);
-        }
-        let client = builder.build().map_err(|e| SetupError::Tls(reason(&e)))?;
+        let client = built(builder()?.redirect(same_origin))?;
         Ok(Self { client, url, headers })
     }
 
@@ -167,6 +154,28 @@ impl Http {
     }
 }
 
+/// A client with the environment's proxies and the system's roots of trust.
+pub fn builder() -> Result<ClientBuilder, SetupError> {
+    // It fails when there is one already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .connect_timeout(CONNECT)
+        .tcp_keepalive(KEEP_ALIVE)
+        .tcp_nodelay(true)
+        .user_agent(concat!("firedoor/", env!("CARGO_PKG_VERSION")));
+    let extra = "NODE_EXTRA_CA_CERTS";
+    if let Some(path) = std::env::var_os(extra).filter(|p| !p.is_empty()) {
+        let error = |why| SetupError::Certificates { variable: extra, why };
+        builder = builder.tls_certs_merge(certificates(Path::new(&path)).map_err(error)?);
+    }
+    Ok(builder)
+}
+
+/// The client itself.
+pub fn built(builder: ClientBuilder) -> Result<Client, SetupError> {
+    builder.build().map_err(|e| SetupError::Tls(reason(&e)))
+}
+
 /// Host and port of an address, without what may be a secret in it.
 pub fn place(url: &Url) -> String {
     let port = url.port().map(|p| format!(":{p}")).unwrap_or_default();
@@ -199,7 +208,14 @@ mod tests {
 
     fn check(url: &str, headers: &[(&str, &str)]) -> Result<String, String> {
         let headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        let instructions = Instructions { url: url.into(), transport: Default::default(), headers, max_message: 1 };
+        let instructions = Instructions {
+            url: url.into(),
+            transport: Default::default(),
+            headers,
+            max_message: 1,
+            entry: "a/b/c".parse().unwrap(),
+            signed_in: false,
+        };
         Http::new(&instructions).map(|h| place(h.url())).map_err(|e| e.to_string())
     }
 

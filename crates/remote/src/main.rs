@@ -12,6 +12,7 @@ mod events;
 mod exchange;
 mod flight;
 mod http;
+mod login;
 mod mirror;
 mod output;
 mod session;
@@ -25,6 +26,7 @@ use std::{
 };
 
 use firedoor_model::{
+    login::SIGN_IN,
     remote::{Instructions, MAX_INSTRUCTIONS},
     wire::{Body, Frame},
 };
@@ -42,13 +44,14 @@ use output::Output;
 const CHUNK: usize = 64 << 10;
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|a| a == "--version") {
+    let argument = std::env::args_os().nth(1);
+    if argument.as_ref().is_some_and(|a| a == "--version") {
         say(&format!("firedoor-remote {}", env!("CARGO_PKG_VERSION")));
         return ExitCode::SUCCESS;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
     let outcome = runtime.map_err(|e| format!("the event loop cannot be started: {e}")).and_then(|runtime| {
-        let outcome = LocalSet::new().block_on(&runtime, serve());
+        let outcome = LocalSet::new().block_on(&runtime, serve(argument.is_some_and(|a| a == SIGN_IN)));
         // A look-up of a name that still runs is not waited for.
         runtime.shutdown_background();
         outcome
@@ -62,17 +65,24 @@ fn main() -> ExitCode {
     }
 }
 
-async fn serve() -> Result<(), String> {
+async fn serve(signing_in: bool) -> Result<(), String> {
     let system = |what: &'static str| move |e: io::Error| format!("{what} cannot be used: {e}");
     let own = |fd: io::Result<OwnedFd>, what| fd.map_err(system(what));
     let input = own(io::stdin().as_fd().try_clone_to_owned(), "stdin")?;
     let output = own(io::stdout().as_fd().try_clone_to_owned(), "stdout")?;
     let input = pipe::Receiver::from_owned_fd(input).map_err(system("stdin"))?;
-    let output = Output::new(output).map_err(system("stdout"))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(system("signals"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("signals"))?;
 
     let mut input = BufReader::with_capacity(CHUNK, input);
+    if signing_in {
+        return tokio::select! {
+            outcome = login::serve(input) => outcome,
+            _ = terminate.recv() => Ok(()),
+            _ = interrupt.recv() => Ok(()),
+        };
+    }
+    let output = Output::new(output).map_err(system("stdout"))?;
     let instructions = instructions(&mut input).await?;
     let bridge = match Bridge::new(&instructions, output.clone()) {
         Ok(bridge) => bridge,

@@ -1,0 +1,99 @@
+//! What an issuer knows Firedoor by: what the user registered, or a registration that is made now (RFC 7591).
+
+use firedoor_model::login::TokenAuth;
+use reqwest::header::CONTENT_TYPE;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{LoginError, Reach, fetch::Fetch, metadata::Issuer};
+
+/// The registration of a client.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Registration {
+    pub client_id: String,
+    pub client_secret: Option<String>,
+    pub auth: TokenAuth,
+}
+
+#[derive(Deserialize)]
+struct Registered {
+    client_id: String,
+    #[serde(default)]
+    client_secret: Option<String>,
+    #[serde(default)]
+    token_endpoint_auth_method: Option<String>,
+}
+
+/// What the user gave, or a new registration at this issuer: none is taken from another one.
+pub async fn registration(
+    fetch: &Fetch,
+    reach: Reach,
+    issuer: &Issuer,
+    given: Option<String>,
+    redirect: &str,
+) -> Result<Registration, LoginError> {
+    if let Some(client_id) = given {
+        // A document that the issuer fetches (draft-ietf-oauth-client-id-metadata-document).
+        if client_id.starts_with("https://") && !issuer.client_id_metadata_document_supported {
+            return Err(LoginError::NoDocuments { issuer: issuer.issuer.clone() });
+        }
+        return Ok(Registration { client_id, client_secret: None, auth: TokenAuth::None });
+    }
+    let Some(endpoint) = &issuer.registration_endpoint else {
+        return Err(LoginError::NoRegistration { issuer: issuer.issuer.clone() });
+    };
+    let endpoint = reach.address("its place for registrations", endpoint)?;
+    let wanted = json!({
+        "client_name": "Firedoor",
+        "application_type": "native",
+        "redirect_uris": [redirect],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+    });
+    let answer = fetch.post(&endpoint, |r| r.header(CONTENT_TYPE, "application/json").body(wanted.to_string())).await?;
+    if !answer.status.is_success() {
+        return Err(LoginError::Registration(format!("HTTP {}", answer.status)));
+    }
+    read(&answer.body)
+}
+
+fn read(body: &[u8]) -> Result<Registration, LoginError> {
+    let wrong = |why: &str| LoginError::Registration(why.to_owned());
+    let registered: Registered =
+        serde_json::from_slice(body).map_err(|_| wrong("its answer is not what it should be"))?;
+    let auth = match (registered.token_endpoint_auth_method.as_deref(), &registered.client_secret) {
+        (Some("none"), _) | (None, None) => TokenAuth::None,
+        (Some("client_secret_post"), Some(_)) => TokenAuth::Post,
+        // What a client with a secret uses when nothing is said (RFC 7591 §2).
+        (Some("client_secret_basic") | None, Some(_)) => TokenAuth::Basic,
+        _ => return Err(wrong("it wants to be shown who asks in a way that Firedoor does not know")),
+    };
+    let client_secret = registered.client_secret.filter(|_| auth != TokenAuth::None);
+    if registered.client_id.is_empty() {
+        return Err(wrong("it gave no name"));
+    }
+    Ok(Registration { client_id: registered.client_id, client_secret, auth })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registrations() {
+        let check = |text: &str| read(text.as_bytes()).map(|r| (r.auth, r.client_secret)).map_err(|e| e.to_string());
+        let secret = || Some("s".to_owned());
+        assert_eq!(check(r#"{"client_id":"c"}"#), Ok((TokenAuth::None, None)));
+        assert_eq!(check(r#"{"client_id":"c","client_secret":"s"}"#), Ok((TokenAuth::Basic, secret())));
+        let with = |method: &str| {
+            check(&format!(r#"{{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"{method}"}}"#))
+        };
+        assert_eq!(with("none"), Ok((TokenAuth::None, None)));
+        assert_eq!(with("client_secret_post"), Ok((TokenAuth::Post, secret())));
+        assert_eq!(with("client_secret_basic"), Ok((TokenAuth::Basic, secret())));
+        assert!(with("private_key_jwt").is_err());
+        assert!(check(r#"{"client_id":"c","token_endpoint_auth_method":"client_secret_post"}"#).is_err());
+        assert!(check(r#"{"client_id":""}"#).is_err() && check("{}").is_err() && check("no").is_err());
+    }
+}

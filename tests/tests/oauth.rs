@@ -1,0 +1,282 @@
+//! Logging in at servers that are reached over HTTP, with a real keychain.
+#![expect(clippy::expect_used, reason = "what breaks here is the test")]
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _},
+    net::TcpStream,
+    process::Child,
+};
+
+use firedoor_tests::{Client, Home, Keychain, descendants, text};
+use serde_json::{Value, json};
+
+const ENTRY: &str = "cursor/user/s";
+
+/// A server and its issuer of `tests/servers/oauth_server.py`, outside of any sandbox.
+struct Servers {
+    process: Child,
+    stdin: Option<PipeWriter>,
+    url: String,
+    issuer: String,
+}
+
+impl Servers {
+    fn start(home: &Home, mode: &str) -> Self {
+        let (process, stdin, stdout) =
+            home.spawn(home.command(home.python()).arg(home.script("oauth_server.py")).arg(mode));
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).expect("two ports");
+        let (server, issuer) = line.trim().split_once(' ').expect("two ports");
+        let at = |port: &str| format!("http://127.0.0.1:{port}");
+        let servers = Self { process, stdin: Some(stdin), url: at(server) + "/mcp", issuer: at(issuer) };
+        home.cursor(json!({"s": {"url": servers.url}}));
+        servers
+    }
+
+    /// What the issuer was asked, of one kind.
+    fn seen(&self, kind: &str) -> Vec<Value> {
+        let (_, body) = get(&format!("{}/seen", self.issuer));
+        let all: Vec<(String, Value)> = serde_json::from_str(&body).expect("what it has seen");
+        all.into_iter().filter(|(k, _)| k == kind).map(|(_, value)| value).collect()
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What a browser gets: where it is sent on to, if it is, and the text.
+fn get(url: &str) -> (Option<String>, String) {
+    let rest = url.strip_prefix("http://").expect("http");
+    let (host, path) = rest.split_once('/').expect("a path");
+    let mut stream = TcpStream::connect(host).expect("somebody listens");
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("the request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("the answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    let location = head.lines().find_map(|line| line.strip_prefix("Location: ")).map(str::to_owned);
+    (location, body.to_owned())
+}
+
+/// A login that waits for the browser.
+struct Login {
+    process: Child,
+    _stdin: PipeWriter,
+    stdout: BufReader<PipeReader>,
+    address: String,
+}
+
+impl Login {
+    fn start(home: &Home, more: &[&str]) -> Self {
+        let mut command = home.command("setsid");
+        command.arg(home.program("firedoor")).args(["login", ENTRY]).args(more);
+        let (process, stdin, stdout) = home.spawn(&mut command);
+        let mut login = Self { process, _stdin: stdin, stdout: BufReader::new(stdout), address: String::new() };
+        assert!(login.line().starts_with("Log in at http://127.0.0.1:"));
+        login.address = login.line();
+        login
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("what it says");
+        line.trim_end().to_owned()
+    }
+
+    /// Where the issuer sends the browser.
+    fn consent(&self) -> String {
+        get(&self.address).0.expect("the way back")
+    }
+
+    fn end(mut self) -> (i32, String) {
+        let mut said = String::new();
+        self.stdout.read_to_string(&mut said).expect("what it says");
+        (self.process.wait().expect("its end").code().expect("an exit code"), said)
+    }
+}
+
+#[track_caller]
+fn log_in(home: &Home, more: &[&str]) {
+    let login = Login::start(home, more);
+    let back = login.consent();
+    assert!(get(&back).1.contains("is logged in"));
+    let (code, said) = login.end();
+    assert!(code == 0 && said.contains("Logged in"), "{said}");
+}
+
+#[track_caller]
+fn protect(home: &Home) {
+    home.firedoor(&["protect", "--all", "--yes"]).expect_code(0).expect_said("answers through Firedoor (1 tools)");
+}
+
+/// Why the server does not open a session.
+fn refused(home: &Home) -> String {
+    let mut client = Client::start(home, &home.command_line("s"));
+    let id = client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+    let why = client.answer(id)["error"]["message"].to_string();
+    client.end();
+    why
+}
+
+/// The tokens that the issuer gave, and what they were given for.
+fn secrets(servers: &Servers) -> Vec<String> {
+    let all = servers.seen("token");
+    let of = |name: &str| all.iter().filter_map(|t| t[name].as_str()).map(str::to_owned).collect::<Vec<_>>();
+    [of("code"), of("code_verifier"), of("refresh_token")].concat()
+}
+
+#[test]
+fn a_login_opens_the_server_and_its_tokens_are_in_the_keychain_alone() {
+    let home = Home::new();
+    let servers = Servers::start(&home, "plain");
+    let _keychain = Keychain::start(&home);
+    home.firedoor(&["protect", "--all", "--yes"]).expect_code(1).expect_said("`firedoor login cursor/user/s`");
+    log_in(&home, &[]);
+    let asked = &servers.seen("authorize")[0];
+    assert_eq!((&asked["resource"], &asked["code_challenge_method"]), (&json!(servers.url), &json!("S256")));
+    assert_eq!(asked["scope"], "tools offline_access");
+    let registered = &servers.seen("register")[0];
+    assert_eq!(
+        (&registered["application_type"], &registered["redirect_uris"][0]),
+        (&json!("native"), &asked["redirect_uri"])
+    );
+    protect(&home);
+    let mut client = Client::open(&home, "s");
+    assert!(client.ask("tools/list", json!({}))["tools"].is_array());
+    for pid in descendants(client.pid()).into_iter().chain(home.engine()).chain([client.pid()]) {
+        for file in ["cmdline", "environ"] {
+            let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains("Bearer") && !secrets(&servers).iter().any(|s| text.contains(s)), "{file} of {pid}");
+        }
+    }
+    client.end();
+    assert!(!home.firedoor(&["log", "--json"]).expect_code(0).stdout.contains("Bearer"));
+    home.firedoor(&["logout", ENTRY]).expect_code(0).expect_said("the issuer was told");
+    assert_eq!(servers.seen("revoke")[0]["token_type_hint"], "refresh_token");
+    assert!(refused(&home).contains("`firedoor login cursor/user/s`"));
+    home.firedoor(&["logout", ENTRY]).expect_code(1).expect_said("not logged in");
+}
+
+#[test]
+fn a_token_that_has_ended_is_renewed_and_a_login_that_was_revoked_is_asked_for_again() {
+    let home = Home::new();
+    let servers = Servers::start(&home, "short");
+    let _keychain = Keychain::start(&home);
+    log_in(&home, &[]);
+    protect(&home);
+    let renewals = || servers.seen("token").into_iter().filter(|t| t["grant_type"] == "refresh_token").count();
+    for _ in 0..2 {
+        // The issuer takes a refresh token once.
+        let before = renewals();
+        let mut client = Client::open(&home, "s");
+        assert!(client.ask("tools/list", json!({}))["tools"].is_array());
+        client.end();
+        assert_eq!(renewals(), before + 1);
+    }
+    assert!(servers.seen("token").iter().all(|t| t["resource"] == json!(servers.url)));
+    get(&format!("{}/forget", servers.issuer));
+    assert!(refused(&home).contains("`firedoor login cursor/user/s`"));
+    home.firedoor(&["log"]).expect_said("the login at its server is over");
+    home.firedoor(&["logout", ENTRY]).expect_code(1);
+    log_in(&home, &[]);
+    Client::open(&home, "s").end();
+}
+
+#[test]
+fn a_call_that_needs_more_names_the_command_that_asks_for_it() {
+    let home = Home::new();
+    let servers = Servers::start(&home, "plain");
+    let _keychain = Keychain::start(&home);
+    log_in(&home, &[]);
+    protect(&home);
+    let mut client = Client::open(&home, "s");
+    let id = client.send_call("whoami", json!({}));
+    let answer = client.answer(id)["error"]["message"].to_string();
+    assert!(answer.contains("`firedoor login cursor/user/s --scope admin`"), "{answer}");
+    client.end();
+    log_in(&home, &["--scope", "admin"]);
+    // What was granted before stays.
+    assert_eq!(servers.seen("authorize")[1]["scope"], "admin tools offline_access");
+    let mut client = Client::open(&home, "s");
+    assert_eq!(text(&client.call("whoami", json!({}))).0, "admin tools offline_access");
+    client.end();
+}
+
+#[test]
+fn servers_and_issuers_that_are_not_who_they_say_get_no_code_and_no_login() {
+    for (mode, asks, part) in [
+        ("wrong-issuer", false, "says that it is"),
+        ("no-pkce", false, "PKCE"),
+        ("other-resource", false, "those of another one"),
+        ("mix-up", true, "another issuer"),
+        ("no-iss", true, "does not say that it comes from"),
+        ("denied", true, "access_denied"),
+    ] {
+        let home = Home::new();
+        let servers = Servers::start(&home, mode);
+        let _keychain = Keychain::start(&home);
+        if asks {
+            let login = Login::start(&home, &[]);
+            let (_, page) = get(&login.consent());
+            assert!(page.contains(part), "{mode}: {page}");
+            assert_eq!(login.end().0, 1, "{mode}");
+        } else {
+            home.firedoor(&["login", ENTRY]).expect_code(1).expect_said(part);
+        }
+        assert_eq!(servers.seen("token"), [] as [Value; 0], "{mode}");
+        home.firedoor(&["logout", ENTRY]).expect_code(1).expect_said("not logged in");
+    }
+}
+
+#[test]
+fn what_does_not_belong_to_a_login_changes_nothing_and_an_answer_counts_once() {
+    let home = Home::new();
+    let servers = Servers::start(&home, "plain");
+    let _keychain = Keychain::start(&home);
+    let login = Login::start(&home, &[]);
+    let back = login.consent();
+    let (place, _) = back.split_once('?').expect("a query");
+    for foreign in [
+        format!("{place}?code=stolen&state=guessed"),
+        format!("{place}?code=stolen"),
+        back.replace("code=", "code=other&code="),
+        back.replace("/callback", "/other"),
+    ] {
+        assert!(get(&foreign).1.contains("is not logged in"), "{foreign}");
+    }
+    assert_eq!(servers.seen("token"), [] as [Value; 0]);
+    assert!(get(&back).1.contains("is logged in"));
+    assert_eq!(login.end().0, 0);
+    let host = place.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a host").0;
+    assert!(TcpStream::connect(host).is_err(), "nobody listens any more");
+    // Another login does not take the first one's answer.
+    let login = Login::start(&home, &[]);
+    let (query, next) = (back.split_once('?').expect("a query").1, login.consent());
+    let (place, _) = next.split_once('?').expect("a query");
+    assert!(get(&format!("{place}?{query}")).1.contains("does not belong to this login"));
+    assert!(get(&next).1.contains("is logged in"));
+    assert_eq!(login.end().0, 0);
+}
+
+#[test]
+fn a_login_is_not_used_for_another_address() {
+    let home = Home::new();
+    let _servers = Servers::start(&home, "plain");
+    let _keychain = Keychain::start(&home);
+    log_in(&home, &[]);
+    protect(&home);
+    let other = Servers::start(&home, "plain");
+    let mut line = vec![home.program("firedoor-shim").display().to_string()];
+    line.extend(["--entry", ENTRY, "--url", &other.url].map(str::to_owned));
+    let mut client = Client::start(&home, &line);
+    let id = client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+    assert!(client.answer(id)["error"]["message"].to_string().contains("wants a login"));
+    client.end();
+}
