@@ -4,7 +4,7 @@ use std::{env, io::Write as _, sync::Mutex, thread, time::Duration};
 
 use firedoor_clients::{CatalogError, Clients, SHIM};
 use firedoor_ipc::command::{Offer, Request};
-use firedoor_model::paths::NoHome;
+use firedoor_model::{paths::NoHome, question::Ref};
 use tauri::{AppHandle, Manager, RunEvent};
 
 use crate::{
@@ -177,6 +177,16 @@ fn spawn(app: &AppHandle, name: &str, work: impl FnOnce(&AppHandle) + Send + 'st
     let app = app.clone();
     thread::Builder::new().name(name.into()).spawn(move || work(&app))?;
     Ok(())
+}
+
+/// Tells the engine that the user has put questions off.
+pub fn put_off(known: &Known, ids: Vec<Ref>) {
+    for id in ids {
+        if let Err(e) = Link::settle(&known.paths, &Request::Later { id }) {
+            // It only counts them; they stay open all the same.
+            complain(&format!("the engine could not be told that a question was put off: {e}"));
+        }
+    }
 }
 
 /// Does what waits for the engine on a thread of its own.

@@ -1,4 +1,6 @@
 //! Which question is on screen, and which answer counts. Pure: time comes in.
+//!
+//! Calls that ask the same (server, tool, address, findings and where their data came from) are one question on screen.
 
 use std::{
     collections::BTreeSet,
@@ -6,7 +8,8 @@ use std::{
 };
 
 use firedoor_model::{
-    Digest,
+    Digest, EntryId, Finding,
+    finding::Role,
     question::{Question, Ref},
 };
 
@@ -28,7 +31,8 @@ pub struct Asking {
 #[derive(Clone, Debug)]
 struct Ticket {
     nonce: Nonce,
-    id: Ref,
+    /// Not empty.
+    ids: Vec<Ref>,
     content: Digest,
     since: Instant,
 }
@@ -50,8 +54,8 @@ pub enum Stale {
 /// The place of the shown question among those that wait.
 #[derive(Clone, Debug)]
 pub struct Shown<'a> {
-    /// The question.
-    pub question: &'a Question,
+    /// The calls that it is about, oldest first; not empty.
+    pub calls: Vec<&'a Question>,
     /// Counted from 1.
     pub place: usize,
     /// How many wait, put off ones left out.
@@ -78,30 +82,45 @@ impl Asking {
         questions.iter().any(|q| !self.later.contains(&q.id))
     }
 
-    /// The question to show. The one on screen stays there while it is open and the same.
+    /// The question to show. The one on screen stays there while it is open and the same. One more call for it makes it
+    /// another one: nobody has seen that call yet.
     pub fn show<'a>(&mut self, questions: &'a [Question], now: Instant) -> Result<Option<Shown<'a>>, getrandom::Error> {
-        let waiting: Vec<&Question> = questions.iter().filter(|q| !self.later.contains(&q.id)).collect();
-        let same = self.ticket.as_ref().and_then(|ticket| {
-            waiting
-                .iter()
-                .position(|q| q.id == ticket.id && content(q) == ticket.content)
-                .map(|at| (at, ticket.clone()))
-        });
-        let (at, nonce, fresh) = match (same, waiting.first()) {
-            (Some((at, ticket)), _) => (at, ticket.nonce, false),
-            (None, Some(first)) => {
+        let mut waiting = self.waiting(questions);
+        let of = waiting.len();
+        let here = self
+            .ticket
+            .as_ref()
+            .and_then(|ticket| waiting.iter().position(|calls| calls.iter().any(|call| ticket.ids.contains(&call.id))));
+        let at = here.unwrap_or_default();
+        if at >= of {
+            self.ticket = None;
+            return Ok(None);
+        }
+        let calls = waiting.swap_remove(at);
+        let now_shown = content(&calls);
+        let same = self.ticket.as_ref().filter(|ticket| ticket.content == now_shown).map(|ticket| ticket.nonce.clone());
+        let (nonce, fresh) = match same {
+            Some(nonce) => (nonce, false),
+            None => {
                 let nonce = Nonce::mint()?;
-                let ticket = Ticket { nonce: nonce.clone(), id: first.id.clone(), content: content(first), since: now };
-                self.ticket = Some(ticket);
-                (0, nonce, true)
-            }
-            (None, None) => {
-                self.ticket = None;
-                return Ok(None);
+                let ids = calls.iter().map(|call| call.id.clone()).collect();
+                self.ticket = Some(Ticket { nonce: nonce.clone(), ids, content: now_shown, since: now });
+                (nonce, true)
             }
         };
-        let of = waiting.len();
-        Ok(waiting.get(at).map(|question| Shown { question, place: at + 1, of, nonce, fresh }))
+        Ok(Some(Shown { calls, place: at + 1, of, nonce, fresh }))
+    }
+
+    /// What waits and was not put off, put together, oldest first.
+    fn waiting<'a>(&self, questions: &'a [Question]) -> Vec<Vec<&'a Question>> {
+        let mut groups: Vec<Vec<&Question>> = Vec::new();
+        for question in questions.iter().filter(|q| !self.later.contains(&q.id)) {
+            match groups.iter_mut().find(|group| group.first().is_some_and(|first| alike(first, question))) {
+                Some(group) => group.push(question),
+                None => groups.push(vec![question]),
+            }
+        }
+        groups
     }
 
     /// The window got the focus: what is pressed right now may have been meant for another one.
@@ -111,34 +130,35 @@ impl Asking {
         }
     }
 
-    /// The question that the number stands for, if it is still what was shown. For looking, at any time.
-    pub fn question<'a>(&self, nonce: &str, questions: &'a [Question]) -> Result<&'a Question, Stale> {
+    /// The calls that the number stands for, if they are still what was shown. For looking, at any time.
+    pub fn calls<'a>(&self, nonce: &str, questions: &'a [Question]) -> Result<Vec<&'a Question>, Stale> {
         let ticket = self.ticket.as_ref().filter(|t| t.nonce.is(nonce)).ok_or(Stale::Unknown)?;
-        let question = questions.iter().find(|q| q.id == ticket.id).ok_or(Stale::Changed)?;
-        if content(question) == ticket.content { Ok(question) } else { Err(Stale::Changed) }
+        let calls: Vec<_> = questions.iter().filter(|q| ticket.ids.contains(&q.id)).collect();
+        if content(&calls) == ticket.content { Ok(calls) } else { Err(Stale::Changed) }
     }
 
     /// The same for an answer: not before the question was on screen for a moment.
-    pub fn redeem(&self, nonce: &str, questions: &[Question], now: Instant) -> Result<Ref, Stale> {
-        let question = self.question(nonce, questions)?;
+    pub fn redeem<'a>(&self, nonce: &str, questions: &'a [Question], now: Instant) -> Result<Vec<&'a Question>, Stale> {
+        let calls = self.calls(nonce, questions)?;
         let since = self.ticket.as_ref().map_or(now, |t| t.since);
         if now.saturating_duration_since(since) < ARM {
             return Err(Stale::Early);
         }
-        Ok(question.id.clone())
+        Ok(calls)
     }
 
-    /// Puts the question on screen off. It stays open; the tray and the main window still show it.
-    pub fn put_off(&mut self, nonce: &str) -> Result<(), Stale> {
+    /// Puts the question on screen off, and says which ones these are. They stay open; the tray and the main window still
+    /// show them.
+    pub fn put_off(&mut self, nonce: &str) -> Result<Vec<Ref>, Stale> {
         let ticket = self.ticket.take_if(|t| t.nonce.is(nonce)).ok_or(Stale::Unknown)?;
-        self.later.insert(ticket.id);
-        Ok(())
+        self.later.extend(ticket.ids.iter().cloned());
+        Ok(ticket.ids)
     }
 
-    /// The user closed the window: everything is put off, and no number counts any more.
-    pub fn close(&mut self, questions: &[Question]) {
-        self.ticket = None;
+    /// The user closed the window: everything is put off, and no number counts any more. Says which ones were on screen.
+    pub fn close(&mut self, questions: &[Question]) -> Vec<Ref> {
         self.later.extend(questions.iter().map(|q| q.id.clone()));
+        self.ticket.take().map(|ticket| ticket.ids).unwrap_or_default()
     }
 
     /// The user wants to see what was put off.
@@ -147,10 +167,27 @@ impl Asking {
     }
 }
 
+/// Whether one answer is for both: the same agent, server, tool and address, for the same reasons.
+fn alike(a: &Question, b: &Question) -> bool {
+    let reasons = |q: &Question| -> BTreeSet<(String, Option<EntryId>)> {
+        let of = |f: &Finding| {
+            let sources: Vec<_> =
+                f.evidence.iter().filter(|e| e.role == Role::Source).map(|e| e.entry.clone()).collect();
+            let sources = if sources.is_empty() { vec![None] } else { sources };
+            sources.into_iter().map(|source| (f.detector.to_string(), source)).collect::<Vec<_>>()
+        };
+        q.findings.iter().flat_map(of).collect()
+    };
+    a.connection.is_none()
+        && b.connection.is_none()
+        && (&a.entry, &a.client, &a.tool, &a.address, a.exact) == (&b.entry, &b.client, &b.tool, &b.address, b.exact)
+        && reasons(a) == reasons(b)
+}
+
 /// Everything about a question that is shown. JSON of our own types always encodes; if it did not, no answer would
 /// match, which is the safe side.
-fn content(question: &Question) -> Digest {
-    Digest::of(&serde_json::to_vec(question).unwrap_or_default())
+fn content(calls: &[&Question]) -> Digest {
+    Digest::of(&serde_json::to_vec(calls).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -166,7 +203,16 @@ mod tests {
             client: "node (7)".into(),
             tool: "post".into(),
             connection: None,
-            findings: Vec::new(),
+            address: None,
+            exact: false,
+            findings: vec![Finding {
+                // Each alone, unless a test says otherwise.
+                detector: format!("call/{id}").into(),
+                severity: firedoor_model::Severity::Medium,
+                confidence: firedoor_model::Confidence::Likely,
+                summary: String::new(),
+                evidence: Vec::new(),
+            }],
             arguments: Untrusted::new(arguments),
             call: Digest::of(arguments.as_bytes()),
             asked: Millis(1),
@@ -179,6 +225,10 @@ mod tests {
         asking.show(questions, now).unwrap().unwrap().nonce.to_text()
     }
 
+    fn ids(calls: &[&Question]) -> Vec<String> {
+        calls.iter().map(|call| call.id.0.clone()).collect()
+    }
+
     #[test]
     fn an_answer_counts_for_exactly_what_was_shown() {
         let start = Instant::now();
@@ -186,16 +236,19 @@ mod tests {
         let mut asking = Asking::default();
         let both = [question("A", "1"), question("B", "2")];
         let number = nonce(&mut asking, &both, start);
-        assert_eq!(asking.redeem(&number, &both, start), Err(Stale::Early));
-        assert_eq!(asking.redeem(&number, &both, late), Ok(Ref("A".into())));
-        assert_eq!(asking.redeem("", &both, late), Err(Stale::Unknown));
-        assert_eq!(asking.redeem(&number, &both[1..], late), Err(Stale::Changed));
+        let redeem = |asking: &Asking, number: &str, questions: &[Question], at| {
+            asking.redeem(number, questions, at).map(|calls| ids(&calls))
+        };
+        assert_eq!(redeem(&asking, &number, &both, start), Err(Stale::Early));
+        assert_eq!(redeem(&asking, &number, &both, late), Ok(vec!["A".into()]));
+        assert_eq!(redeem(&asking, "", &both, late), Err(Stale::Unknown));
+        assert_eq!(redeem(&asking, &number, &both[1..], late), Err(Stale::Changed));
         // The same reference with other arguments is another question, with another number.
         let other = [question("A", "3")];
-        assert_eq!(asking.redeem(&number, &other, late), Err(Stale::Changed));
+        assert_eq!(redeem(&asking, &number, &other, late), Err(Stale::Changed));
         let next = nonce(&mut asking, &other, late);
         assert_ne!(next, number);
-        assert_eq!(asking.redeem(&number, &both, late + ARM), Err(Stale::Unknown));
+        assert_eq!(redeem(&asking, &number, &both, late + ARM), Err(Stale::Unknown));
     }
 
     #[test]
@@ -205,7 +258,7 @@ mod tests {
         let all = [question("A", "1")];
         let number = nonce(&mut asking, &all, start);
         asking.rearm(start + ARM);
-        assert_eq!(asking.redeem(&number, &all, start + ARM), Err(Stale::Early));
+        assert_eq!(asking.redeem(&number, &all, start + ARM).err(), Some(Stale::Early));
         assert!(asking.redeem(&number, &all, start + ARM + ARM).is_ok());
     }
 
@@ -217,8 +270,31 @@ mod tests {
         let number = nonce(&mut asking, &b, start);
         let both = [question("A", "1"), question("B", "2")];
         let shown = asking.show(&both, start).unwrap().unwrap();
-        assert_eq!((shown.place, shown.of, shown.question.id.0.as_str()), (2, 2, "B"));
+        assert_eq!((shown.place, shown.of, ids(&shown.calls)), (2, 2, vec!["B".to_owned()]));
         assert!(shown.nonce.is(&number) && !shown.fresh);
+    }
+
+    #[test]
+    fn calls_that_ask_the_same_are_one_question_and_another_call_makes_it_anew() {
+        let start = Instant::now();
+        let mut asking = Asking::default();
+        let of = |id: &str| Question { id: Ref(id.into()), ..question("A", id) };
+        let elsewhere = Question { address: Some("b.example".into()), ..of("C") };
+        let all = [of("A"), of("B"), elsewhere, question("D", "4")];
+        let number = nonce(&mut asking, &all, start);
+        let shown = asking.show(&all, start).unwrap().unwrap();
+        assert_eq!((ids(&shown.calls), shown.place, shown.of), (vec!["A".to_owned(), "B".to_owned()], 1, 3));
+        let late = start + ARM;
+        assert_eq!(asking.redeem(&number, &all, late).map(|calls| ids(&calls)), Ok(vec!["A".into(), "B".into()]));
+        // One less: look again. One more: an answer that comes before it is shown is not for it.
+        assert_eq!(asking.redeem(&number, &[of("B")], late).err(), Some(Stale::Changed));
+        let joined = [of("A"), of("B"), of("E")];
+        assert_eq!(asking.redeem(&number, &joined, late).map(|calls| ids(&calls)), Ok(vec!["A".into(), "B".into()]));
+        let more = [of("A"), of("B"), of("E")];
+        let shown = asking.show(&more, late).unwrap().unwrap();
+        assert!(shown.fresh && shown.calls.len() == 3);
+        let again = shown.nonce.to_text();
+        assert_eq!(asking.redeem(&again, &more, late).err(), Some(Stale::Early));
     }
 
     #[test]
@@ -229,16 +305,16 @@ mod tests {
         assert!(asking.update(&both));
         assert!(!asking.update(&both));
         let number = nonce(&mut asking, &both, start);
-        asking.put_off(&number).unwrap();
+        assert_eq!(asking.put_off(&number), Ok(vec![Ref("A".into())]));
         assert_eq!(asking.put_off(&number), Err(Stale::Unknown));
-        assert_eq!(asking.show(&both, start).unwrap().unwrap().question.id.0, "B");
+        assert_eq!(ids(&asking.show(&both, start).unwrap().unwrap().calls), ["B"]);
         asking.close(&both);
         assert!(!asking.waits(&both));
         assert!(asking.show(&both, start).unwrap().is_none());
         // A third one is news, and the only one to be shown.
         let three = [question("A", "1"), question("B", "2"), question("C", "3")];
         assert!(asking.update(&three));
-        assert_eq!(asking.show(&three, start).unwrap().unwrap().question.id.0, "C");
+        assert_eq!(ids(&asking.show(&three, start).unwrap().unwrap().calls), ["C"]);
         asking.recall();
         assert!(asking.waits(&both));
         // What is over is forgotten.

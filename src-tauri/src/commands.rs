@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use firedoor_ipc::command::{Reply, Request};
-use firedoor_model::question::Duration;
+use firedoor_ipc::command::Request;
 use tauri::{AppHandle, Manager, State, WebviewWindow, ipc::Channel};
 
 use crate::{
+    asking::Stale,
     changes::ChangeError,
     known::{Known, lock},
     link::Link,
     settings::NewRule,
     view::{
-        AboutView, ActionView, ActivityView, ChoiceView, CountsView, DurationView, ExportView, FoundClientView,
+        AboutView, ActionView, ActivityView, AnswerView, ChoiceView, CountsView, ExportView, FoundClientView,
         GrantKind, GrantView, ModeView, OverviewView, PlanView, ProgressView, QuestionView, RowsQuery, RulesView,
         ServerView, SettingsView, VerifiedView, WholeArgumentsView,
     },
@@ -44,34 +44,47 @@ pub fn question(app: AppHandle, known: State<'_, Known>) -> Told<Option<Question
         // It only counts which questions somebody saw, and the answer will say what is wrong.
         crate::app::complain(&format!("the engine could not be told that a question is shown: {e}"));
     }
-    Ok(Some(QuestionView::new(&shown, &known.clients)))
+    Ok(QuestionView::new(&shown, &known.clients))
 }
 
-/// All arguments of the question on screen.
+/// All arguments of a call of the question on screen, by its place.
 #[tauri::command(async)]
-pub fn question_arguments(known: State<'_, Known>, nonce: &str) -> Told<WholeArgumentsView> {
+pub fn question_arguments(known: State<'_, Known>, nonce: &str, call: usize) -> Told<WholeArgumentsView> {
     let questions = lock(&known.heard).questions.clone();
-    let view = lock(&known.asking).question(nonce, &questions).map(WholeArgumentsView::new);
-    view.map_err(told)
+    let asking = lock(&known.asking);
+    let calls = asking.calls(nonce, &questions).map_err(told)?;
+    Ok(WholeArgumentsView::new(calls.get(call).ok_or_else(|| told(Stale::Unknown))?))
 }
 
 /// Answers the question on screen. Returns the engine's sentence.
 #[tauri::command(async)]
-pub fn answer(known: State<'_, Known>, nonce: &str, choice: ChoiceView, duration: DurationView) -> Told<String> {
+pub fn answer(known: State<'_, Known>, nonce: &str, answer: AnswerView) -> Told<String> {
     let questions = lock(&known.heard).questions.clone();
-    let id = lock(&known.asking).redeem(nonce, &questions, Instant::now()).map_err(told)?;
-    let request = Request::Answer { id, choice: choice.into(), duration: Duration::from(duration) };
-    match Link::ask(&known.paths, &request) {
-        Ok(Reply::Done { text }) => Ok(text),
-        Ok(_) => Err(crate::link::LinkError::Unexpected.to_string()),
-        Err(e) => Err(e.to_string()),
+    let asking = lock(&known.asking);
+    let calls: Vec<_> = asking.redeem(nonce, &questions, Instant::now()).map_err(told)?.into_iter().cloned().collect();
+    drop(asking);
+    let (first, others) = calls.split_first().ok_or_else(|| told(Stale::Unknown))?;
+    let AnswerView { choice, duration, scope, stop } = answer;
+    let request = Request::Answer {
+        id: first.id.clone(),
+        choice: choice.into(),
+        duration: duration.into(),
+        scope: scope.into(),
+        also: others.iter().map(|call| call.id.clone()).collect(),
+    };
+    let said = Link::settle(&known.paths, &request).map_err(told)?;
+    if stop && choice == ChoiceView::Block {
+        // The call is refused in any case.
+        return Link::settle(&known.paths, &Request::Stop { entry: first.entry.clone() }).map_err(told);
     }
+    Ok(said)
 }
 
 /// Puts the question on screen off.
 #[tauri::command(async)]
 pub fn later(app: AppHandle, known: State<'_, Known>, nonce: &str) -> Told<()> {
-    lock(&known.asking).put_off(nonce).map_err(told)?;
+    let put_off = lock(&known.asking).put_off(nonce).map_err(told)?;
+    crate::app::put_off(&known, put_off);
     let questions = lock(&known.heard).questions.clone();
     if lock(&known.asking).waits(&questions) {
         windows::prompt(&app);

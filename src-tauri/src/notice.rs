@@ -84,6 +84,8 @@ mod tests {
             client: "node (7)".into(),
             tool: "a&\u{202e}b".into(),
             connection: None,
+            address: None,
+            exact: false,
             findings: Vec::new(),
             arguments: "{}".into(),
             call: Digest::of(b""),

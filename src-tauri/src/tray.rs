@@ -268,6 +268,7 @@ mod tests {
             since: Millis(0),
             mode: Mode::Balanced,
             paused_until: None,
+            quieted: Vec::new(),
             pending: 0,
             sessions: vec![session; sessions],
             observe_next: Vec::new(),

@@ -15,7 +15,7 @@ pub use activity::{ActivityView, CountsView, Offer, RowView, RowsQuery};
 pub use changes::{ActionView, CheckedView, FileDoneView, PlanView, ProgressView};
 pub use finding::FindingView;
 pub use overview::{FoundClientView, OverviewView};
-pub use question::{ChoiceView, DurationView, QuestionView, WholeArgumentsView};
+pub use question::{AnswerView, ChoiceView, QuestionView, WholeArgumentsView};
 pub use rules::RulesView;
 pub use server::{GrantKind, GrantView, Parts as ServerParts, ServerView, granted};
 pub use settings::{AboutView, ExportView, ModeView, SettingsView, VerifiedView};

@@ -62,7 +62,8 @@ fn prompt_event(app: &AppHandle, event: &WindowEvent) {
         // Closing is "later" for everything that waits. Nothing is decided.
         WindowEvent::CloseRequested { .. } => {
             let questions = lock(&known.heard).questions.clone();
-            lock(&known.asking).close(&questions);
+            let put_off = lock(&known.asking).close(&questions);
+            crate::app::in_background(app, |app| crate::app::put_off(&app.state::<Known>(), put_off));
         }
         // Something came up while the window was on its way out.
         WindowEvent::Destroyed => {

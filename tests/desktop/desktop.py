@@ -90,6 +90,26 @@ class Desktop:
             subprocess.run(["xdotool", order, window], env=env, check=True)
         return window
 
+    def shown(self, title):
+        """Whether a window of that title is on the screen."""
+        env = dict(self.env, PATH=os.environ["PATH"])
+        find = ["xdotool", "search", "--onlyvisible", "--name", f"^{title}$"]
+        return bool(subprocess.run(find, env=env, check=False, stdout=subprocess.PIPE, text=True).stdout.split())
+
+    def keys(self, *names):
+        """Presses keys of the keyboard, for whichever window has the focus."""
+        env = dict(self.env, PATH=os.environ["PATH"])
+        subprocess.run(["xdotool", "key", *names], env=env, check=True, timeout=15)
+
+    def click_at(self, title, across, down):
+        """Clicks with the mouse on a place of a window, given as parts of its size."""
+        env = dict(self.env, PATH=os.environ["PATH"])
+        window = self.on_window(title)
+        said = subprocess.run(["xdotool", "getwindowgeometry", "--shell", window], env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
+        size = dict(line.split("=") for line in said.split())
+        place = [str(int(int(size["WIDTH"]) * across)), str(int(int(size["HEIGHT"]) * down))]
+        subprocess.run(["xdotool", "mousemove", "--window", window, *place, "click", "1"], env=env, check=True, timeout=15)
+
     def window_picture(self, title, path):
         """A picture of a window, without its frame."""
         window = self.on_window(title, "windowraise")

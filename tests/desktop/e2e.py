@@ -173,6 +173,12 @@ class Test:
         with Agent(self.scratch, config, self.desktop.log) as agent:
             tag, at = self.flagged(agent, body)
             self.prompt()
+            # In one go, while they are inert.
+            hasty = """const [allow, focused] = [document.querySelector("#allow"), document.activeElement.tagName];
+                const inert = allow.getAttribute("aria-disabled");
+                allow.click();
+                return [inert, focused];"""
+            inert, focused = self.browser.script(hasty)
             took = self.painted() - at
             shown = self.browser.text()
             print(f"      the question was on screen {took * 1000:.0f} ms after the call was made, cold", flush=True)
@@ -180,9 +186,8 @@ class Test:
             for part in ("Claude Code", "outbox", "http_post", "paste.example.net", "Send a credential out", "1 of 1"):
                 expect(part in shown, f"the question does not say {part!r}: {shown}")
             expect(secret not in shown, "the question shows the secret in clear")
-            expect(self.browser.attribute("#allow", "aria-disabled") == "true", "the buttons were armed at once")
-            expect(self.browser.script("return document.activeElement.tagName") not in ("BUTTON", "INPUT"), "a button has the focus")
-            self.browser.click("#allow")
+            expect(inert == "true", "the buttons were armed at once")
+            expect(focused not in ("BUTTON", "INPUT"), "a button has the focus")
             expect(not agent.answered(tag), "a click before the buttons are armed counted")
             self.done("the question comes up, names both ends, hides the secret, and takes no hasty click")
 
@@ -221,7 +226,7 @@ class Test:
         refused = """return window.__TAURI_INTERNALS__.invoke(arguments[0], arguments[1])
             .then((v) => "passed: " + JSON.stringify(v), (e) => "refused: " + e);"""
         self.locked_down()
-        wrong = {"nonce": "0" * 32, "choice": "allow", "duration": "once"}
+        wrong = {"nonce": "0" * 32, "answer": {"choice": "allow", "duration": "once", "scope": "call", "stop": False}}
         said = self.browser.script(refused, "answer", wrong)
         expect(said.startswith("refused") and "does not belong" in said, f"a made-up number counted: {said}")
         expect(self.browser.script(refused, "carry_out", {}).startswith("refused"), "the question window may restore")
@@ -272,6 +277,98 @@ class Test:
             expect(not error and "202" in text, f"the repeated call did not pass: {text}")
             self.done("late Allow: refused after 45 s, then allowed from the tray, and the repeated call passes")
             self.look_back()
+
+    def ask(self, agent, body, url=PASTE, **more):
+        """Makes the flagged call and goes to its question, once it can be answered. Returns the call."""
+        tag = agent.send("outbox", "http_post", url=url, body=body, **more)
+        self.prompt()
+        self.arm()
+        return tag
+
+    def answers(self, config, body):
+        """Each answer for each time and scope: what it lets through, what it leaves to be asked, and the rule that it makes."""
+        for duration, scope in (("session", "call"), ("session", "tool"), ("always", "call"), ("always", "tool")):
+            with Agent(self.scratch, config, self.desktop.log) as agent:
+                tag, _at = self.flagged(agent, body)
+                self.prompt()
+                self.arm()
+                self.browser.click(f"input[value={duration}]")
+                self.browser.click(f"input[value={scope}]")
+                self.picture(f"prompt-{duration}-{scope}", "Firedoor question")
+                self.browser.click("#allow")
+                expect(not agent.answer(tag)[1], f"the call did not pass, {duration}, {scope}")
+                self.gone()
+                expect(not agent.call("outbox", "http_post", url=PASTE, body=body)[1], f"the same call did not pass, {duration}, {scope}")
+                if scope == "tool":
+                    passed = agent.call("outbox", "http_post", url=PASTE + "/2", body=body + "\n# again")
+                    expect(not passed[1], f"another call to the address did not pass, {duration}: {passed[0]}")
+                    tag = self.ask(agent, body, url="https://elsewhere.example.org/")
+                else:
+                    tag = self.ask(agent, body + "\n# again")
+                self.browser.click("#block")
+                expect(agent.answer(tag)[1], f"what was not allowed passed, {duration}, {scope}")
+                self.gone()
+            rules = json.loads(self.scratch.firedoor("rules", "list", "--json").stdout)["rules"]
+            expect(bool(rules) == (duration == "always"), f"{duration} made the rules {rules}")
+            for rule in rules:
+                bound = rule["matches"]
+                expect(("call" in bound, bound["address"]) == (scope == "call", "paste.example.net"), f"the rule is {bound}")
+                self.undo()
+        self.done("Allow for the session and always, for the call and for the address: no more passes than was chosen")
+
+        with Agent(self.scratch, config, self.desktop.log) as agent:
+            tags = [self.flagged(agent, body)[0]]
+            tags += [agent.send("outbox", "http_post", url=PASTE, body=f"{body}\n# {n}") for n in (2, 3)]
+            self.prompt()
+            listed = "return document.querySelectorAll('.calls li').length"
+            self.wait(lambda: self.browser.script(listed) == 3, "the calls are not put together")
+            self.arm()
+            self.picture("prompt-grouped", "Firedoor question")
+            self.browser.click("#allow")
+            expect(not any(agent.answer(tag)[1] for tag in tags), "one answer did not do for all")
+            self.gone()
+            tag = self.ask(agent, body)
+            self.browser.click("#block-stop")
+            expect(agent.answer(tag)[1], "the call was not refused")
+            running = lambda: [s["entry"] for s in json.loads(self.scratch.firedoor("status", "--json").stdout)["sessions"]]  # noqa: E731
+            self.wait(lambda: "claude-code/user/outbox" not in running(), "the server still runs")
+            self.gone()
+        self.done("calls that ask the same are one question; Block and stop server ends the server")
+
+    def undo(self):
+        """Removes a rule in the window."""
+        rules = lambda: json.loads(self.scratch.firedoor("rules", "list", "--json").stdout)["rules"]  # noqa: E731
+        before = len(rules())
+        expect(self.desktop.order("click Open Firedoor"), "the tray's menu has no Open")
+        self.main_window()
+        self.browser.script("document.querySelectorAll('.side a')[3].click()")
+        self.wait(lambda: "paste.example.net" in self.browser.text("table"), "Rules does not list the rule")
+        self.browser.script("[...document.querySelectorAll('table button')].at(-1).click()")
+        self.wait(lambda: len(rules()) == before - 1, "the rule was not removed")
+
+    def stray(self, config, body):
+        """Keys and clicks of the real keyboard and mouse at the moment the question appears, and keys without a choice."""
+        with Agent(self.scratch, config, self.desktop.log) as agent:
+            tag, _at = self.flagged(agent, body)
+            self.wait(lambda: self.desktop.shown("Firedoor question"), "no question came up")
+            self.desktop.on_window("Firedoor question", "windowfocus")
+            self.desktop.keys("Return", "space", "y", "Return")
+            self.desktop.click_at("Firedoor question", 0.88, 0.88)
+            self.prompt()
+            expect(not agent.answered(tag), "a key or a click at the moment of appearance counted")
+            self.arm()
+            self.desktop.keys("Return", "space")
+            expect(self.browser.find("#allow") and not agent.answered(tag), "a key without a choice counted")
+            self.desktop.keys("Escape")
+            self.gone()
+            expect(not agent.answered(tag), "Esc answered the call")
+            expect(self.desktop.order("click 1 question"), "the tray's menu has no question")
+            self.prompt()
+            self.arm()
+            self.browser.click("#block")
+            expect(agent.answer(tag)[1], "the call was not refused")
+            self.gone()
+        self.done("stray Enter, Space, letters, Esc and a click at the moment of appearance never allow")
 
     def labels(self, begin):
         """The menu's items that begin so."""
@@ -375,6 +472,8 @@ class Test:
         expect(granted.returncode == 0, f"the folder could not be granted: {granted.stderr}")
         self.block(config, body, secret)
         self.allow(config, body)
+        self.answers(config, body)
+        self.stray(config, body)
         self.pause(config, body)
         self.apps()
         self.restore(config, original)

@@ -14,6 +14,12 @@ rows: Array<RowView>,
  */
 next: number | null, };
 
+export type AnswerView = { choice: ChoiceView, duration: DurationView, scope: ScopeView, 
+/**
+ * Whether to end the server, too, when it is blocked.
+ */
+stop: boolean, };
+
 export type ArgumentView = { 
 /**
  * Its name; absent when the arguments are not an object.
@@ -23,6 +29,20 @@ name: string | null,
  * Its value: a text as it is, anything else as JSON.
  */
 text: string, };
+
+export type CallView = { 
+/**
+ * When it arrived, in milliseconds since 1970.
+ */
+asked: number, 
+/**
+ * Its arguments in one line, shortened.
+ */
+brief: string, 
+/**
+ * Length of all arguments in bytes.
+ */
+bytes: number, };
 
 export type ChangeView = { 
 /**
@@ -62,7 +82,11 @@ own: boolean, mode: string,
 /**
  * Until when nothing is asked, when there is a pause.
  */
-paused_until: number | null, sessions: Array<SessionView>, problems: Array<string>, } | { "state": "down", reason: string, };
+paused_until: number | null, 
+/**
+ * Servers about which nothing is asked any more, because nobody answered.
+ */
+quieted: Array<string>, sessions: Array<SessionView>, problems: Array<string>, } | { "state": "down", reason: string, };
 
 export type EvidenceView = { 
 /**
@@ -280,6 +304,14 @@ program: string | null,
  */
 host: string | null, 
 /**
+ * Whether an allow holds for exactly this call only, whatever is chosen.
+ */
+exact: boolean, 
+/**
+ * The calls that it is about, when they are several.
+ */
+calls: Array<CallView>, 
+/**
  * Why.
  */
 findings: Array<FindingView>, 
@@ -420,6 +452,10 @@ client: string | null, tool: string | null, detector: string | null,
  */
 exact: boolean, 
 /**
+ * Calls only that name this address.
+ */
+address: string | null, 
+/**
  * Only while the server is what it was.
  */
 bound: boolean, origin: OriginView, created: number, expires: number | null, hits: number, last: number | null, };
@@ -435,6 +471,8 @@ export type ScanFindingView = {
  * Such as `W001`; `docs/scan-codes.md` explains it.
  */
 code: string, severity: SeverityView, message: string, remedy: string, };
+
+export type ScopeView = "call" | "tool";
 
 export type ServerView = { 
 /**

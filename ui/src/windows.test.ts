@@ -55,6 +55,7 @@ test("no button has the focus, and none is the default", async () => {
   expect(document.activeElement?.id).toBe("q");
   expect([...document.querySelectorAll(".answer button")].map((b) => [b.getAttribute("type"), b.className])).toEqual([
     ["button", "wide"],
+    ["button", ""],
     ["button", "wide"],
   ]);
   expect($("[role=alertdialog]").getAttribute("aria-labelledby")).toBe("q");
@@ -90,13 +91,13 @@ test("an answer goes with its number and the chosen time; the next question is a
   flushSync();
   $("#block").click();
   await settle(1);
-  expect(backend.calls).toEqual(["a block session"]);
+  expect(backend.calls).toEqual(["a block session call"]);
   expect(armed()).toBe(false);
   expect($("input[value=once]")).toHaveProperty("checked", true);
   await settle(ARM_MS);
   $("#allow").click();
   await settle(1);
-  expect(backend.calls).toEqual(["a block session", "b allow once"]);
+  expect(backend.calls).toEqual(["a block session call", "b allow once call"]);
 });
 
 test("Esc is later", async () => {
@@ -116,7 +117,68 @@ test("what is late is allowed once only", async () => {
   await settle(ARM_MS);
   $("#allow").click();
   await settle(1);
-  expect(backend.calls).toEqual(["n1 allow once"]);
+  expect(backend.calls).toEqual(["n1 allow once call"]);
+});
+
+test("what an allow for longer is for is chosen, the narrowest first, and no more is offered than fits", async () => {
+  const backend = new FakePrompt(question({ nonce: "a" }), question({ nonce: "b", exact: true, host: null }));
+  await ask(backend);
+  await settle(ARM_MS);
+  expect(document.querySelector("input[name=scope]")).toBeNull();
+  $("input[value=always]").click();
+  flushSync();
+  expect($("input[value=call]")).toHaveProperty("checked", true);
+  $("input[value=tool]").click();
+  flushSync();
+  expect($("#then").textContent).toContain("calls of http_post to paste.example.net");
+  $("#allow").click();
+  await settle(ARM_MS + 1);
+  $("input[value=always]").click();
+  flushSync();
+  expect(document.querySelector("input[name=scope]")).toBeNull();
+  expect($(".scope").textContent).toContain("for the exact call only");
+  $("#allow").click();
+  await settle(1);
+  expect(backend.calls).toEqual(["a allow always tool", "b allow always call"]);
+});
+
+test("several calls are one question, each can be looked at, and the server can be stopped", async () => {
+  const call = (brief: string) => ({ asked: Date.now(), brief, bytes: 400 });
+  const backend = new FakePrompt(question({ calls: [call("~/src/.env"), call("~/src/prod.toml"), call("~/src/seed.sql")] }));
+  await ask(backend);
+  expect($("#facts").textContent).toContain("3 calls");
+  document.querySelectorAll<HTMLElement>(".calls button")[1]?.click();
+  await settle(1);
+  expect($(".args").textContent).toContain("all of it, call 1");
+  expect($("#then").textContent).toContain("these 3 calls");
+  await settle(ARM_MS);
+  $("#block-stop").click();
+  await settle(1);
+  expect(backend.calls).toEqual(["n1 block once call stop"]);
+});
+
+test.each(["Enter", " ", "Escape", "y", "a"])("a stray %s never allows", async (key) => {
+  const backend = new FakePrompt(question());
+  await ask(backend);
+  const press = (): void => {
+    for (const type of ["keydown", "keyup"]) (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent(type, { key, bubbles: true }));
+  };
+  press();
+  await settle(ARM_MS + 1);
+  if (key !== "Escape") press();
+  await settle(1);
+  expect(backend.calls).toEqual(key === "Escape" ? ["n1 later"] : []);
+});
+
+test("the time that is left is said at 30 and at 10 seconds", async () => {
+  await ask(new FakePrompt(question()));
+  const said: string[] = [];
+  for (let s = 0; s < 45; s++) {
+    await settle(1000);
+    const text = $("[aria-live]").textContent ?? "";
+    if (text !== "" && said.at(-1) !== text) said.push(text);
+  }
+  expect(said).toEqual(["30 seconds until this is refused.", "10 seconds until this is refused."]);
 });
 
 test("a refused answer is said, and the question stays", async () => {
@@ -136,7 +198,7 @@ test("evidence names both ends, and everything can be seen", async () => {
   expect($(".evidence").textContent).toMatch(/To\s+notion\s+http_post\s+written as base64/u);
   $(".more button").click();
   await settle(1);
-  expect($(".args").textContent).toContain("all of it");
+  expect($(".args").textContent).toContain("all of it, call 0");
 });
 
 test("the first run shows each change before it is made, and what became of it", async () => {

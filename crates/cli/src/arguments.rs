@@ -78,6 +78,9 @@ pub enum Command {
         /// How long the answer holds
         #[arg(long = "for", value_enum, default_value = "once")]
         duration: DurationArgument,
+        /// What an allow for longer than once holds for
+        #[arg(long, value_enum, default_value = "tool")]
+        scope: ScopeArgument,
     },
     /// Show the audit log
     Log {
@@ -256,6 +259,14 @@ pub enum DurationArgument {
     Session,
     /// As a rule
     Always,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ScopeArgument {
+    /// The same call
+    Call,
+    /// The tool, and the address that the call names
+    Tool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Command::Daemon { background, child } => daemon::run(background, child),
         Command::Pending { json } => questions::pending(json),
         Command::Ignore { entry } => questions::ignore(entry),
-        Command::Answer { id, choice, duration } => questions::answer(&id, choice, duration),
+        Command::Answer { id, choice, duration, scope } => questions::answer(&id, choice, duration, scope),
         Command::Log { json, command: Some(arguments::LogCommand::Verify { json: too }), .. } => {
             log::verify(json || too)
         }

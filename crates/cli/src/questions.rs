@@ -7,11 +7,11 @@ use firedoor_model::{
     EntryId, Evidence, Untrusted,
     finding::Role,
     notice::Noticed,
-    question::{Choice, Duration, Question, Ref},
+    question::{Choice, Duration, Question, Ref, Scope},
 };
 
 use crate::{
-    arguments::{ChoiceArgument, DurationArgument},
+    arguments::{ChoiceArgument, DurationArgument, ScopeArgument},
     engine::{Engine, unexpected},
     failure::Failure,
     log, output,
@@ -35,6 +35,15 @@ impl From<DurationArgument> for Duration {
             DurationArgument::Once => Self::Once,
             DurationArgument::Session => Self::Session,
             DurationArgument::Always => Self::Always,
+        }
+    }
+}
+
+impl From<ScopeArgument> for Scope {
+    fn from(scope: ScopeArgument) -> Self {
+        match scope {
+            ScopeArgument::Call => Self::Call,
+            ScopeArgument::Tool => Self::Tool,
         }
     }
 }
@@ -150,11 +159,17 @@ pub fn place(evidence: &Evidence) -> String {
 }
 
 /// Answers one question. Exit code 1 when the answer does not count.
-pub fn answer(id: &str, choice: ChoiceArgument, duration: DurationArgument) -> Result<ExitCode, Failure> {
+pub fn answer(
+    id: &str,
+    choice: ChoiceArgument,
+    duration: DurationArgument,
+    scope: ScopeArgument,
+) -> Result<ExitCode, Failure> {
     let Some(mut engine) = Engine::running()? else {
         return Err(Failure::environment("no Firedoor engine is running, so there is no question to answer"));
     };
-    let request = Request::Answer { id: Ref(id.to_owned()), choice: choice.into(), duration: duration.into() };
+    let (choice, duration, scope) = (choice.into(), duration.into(), scope.into());
+    let request = Request::Answer { id: Ref(id.to_owned()), choice, duration, scope, also: Vec::new() };
     settled(&mut engine, &request)
 }
 

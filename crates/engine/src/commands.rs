@@ -19,7 +19,7 @@ use firedoor_model::{
     Untrusted,
     audit::What,
     launch::{Access, Grant},
-    question::Choice,
+    question::{Choice, Extent},
 };
 use firedoor_store::{EntryGrants, Query};
 use tokio::sync::broadcast::error::RecvError;
@@ -95,6 +95,7 @@ fn weakens(request: &Request, mode: firedoor_model::Mode, log_days: u32) -> Opti
         | Request::Watch
         | Request::Quit
         | Request::Resume
+        | Request::Later { .. }
         | Request::VerifyLog
         | Request::Rules
         | Request::RuleFromRow { effect: Choice::Block, .. }
@@ -120,7 +121,10 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
             Ok(Reply::Status(status))
         }
         Request::Pending => Ok(pending(engine)),
-        Request::Answer { id, choice, duration } => answer::answer(engine, &id, choice, duration).await,
+        Request::Answer { id, choice, duration, scope, also } => {
+            answer::together(engine, &id, &also, choice, Extent { duration, scope }).await
+        }
+        Request::Later { id } => answer::later(engine, &id),
         Request::VerifyLog => settings::verify(engine).await,
         Request::Rules => rules::list(engine).await,
         Request::AddRule { effect, matches, expires } => rules::add(engine, effect, matches, expires).await,
@@ -193,6 +197,7 @@ fn status(engine: &Engine) -> Status {
         since: engine.since,
         mode: engine.mode.get(),
         paused_until: engine.paused(),
+        quieted: engine.desk.borrow().quiet().into_iter().collect(),
         pending: engine.desk.borrow().questions().len(),
         sessions,
         observe_next: Vec::new(),
@@ -290,6 +295,8 @@ mod tests {
             id: firedoor_model::question::Ref("A1".into()),
             choice,
             duration: firedoor_model::question::Duration::Once,
+            scope: firedoor_model::question::Scope::Tool,
+            also: Vec::new(),
         };
         check(answer(Choice::Allow), Mode::Balanced, true);
         check(answer(Choice::Block), Mode::Balanced, false);

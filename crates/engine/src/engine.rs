@@ -381,7 +381,7 @@ impl Engine {
                 DeskEvent::Withdrawn { reference } => {
                     self.recorder.record(self.event(What::Withdrawn { reference }));
                 }
-                // It shows in the refusals and in the log.
+                // It shows in the status, in the refusals and in the log.
                 DeskEvent::Quieted { .. } => {}
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! Architecture invariant: a message that is not changed goes on as the bytes that came.
 
+mod address;
 mod attempts;
 pub mod connections;
 pub mod definitions;

@@ -8,7 +8,7 @@ use firedoor_model::{
     network::HostGrant,
     notice::Noticed,
     observation::{Basis, Record},
-    question::{Choice, Duration, Question, Ref},
+    question::{Choice, Duration, Question, Ref, Scope},
     rule::{Match, Rule, Use},
 };
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,18 @@ pub enum Request {
         choice: Choice,
         /// For how long.
         duration: Duration,
+        /// For which calls, when it is an allow for longer than once.
+        #[serde(default)]
+        scope: Scope,
+        /// The same answer to these, which were shown together with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        also: Vec<Ref>,
+    },
+    /// The user was shown a question and put it off. After three of one server nothing is asked about it any more in this
+    /// session, and what would be asked is refused.
+    Later {
+        /// Which.
+        id: Ref,
     },
     /// The audit log. Answered by [`Reply::Event`]s and, without `follow`, [`Reply::Done`].
     Log(LogQuery),
@@ -363,6 +375,10 @@ pub struct Status {
     /// Until when nothing is asked; absent when there is no pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Millis>,
+    /// Servers about which nothing is asked any more in some session, because their questions were left unanswered: what
+    /// would be asked is refused.
+    #[serde(default)]
+    pub quieted: Vec<EntryId>,
     /// Open questions.
     pub pending: usize,
     /// Running servers.

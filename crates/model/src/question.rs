@@ -39,6 +39,32 @@ pub enum Duration {
     Always,
 }
 
+/// What an allow for longer than once holds for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The same call: server, tool and arguments.
+    Call,
+    /// The tool, and where the call names an address, this address.
+    #[default]
+    Tool,
+}
+
+/// How far an answer reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// In time.
+    pub duration: Duration,
+    /// In calls.
+    pub scope: Scope,
+}
+
+impl From<Duration> for Extent {
+    fn from(duration: Duration) -> Self {
+        Self { duration, scope: Scope::default() }
+    }
+}
+
 /// A connection that a server wants to make and that waits for the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {
@@ -62,6 +88,12 @@ pub struct Question {
     /// What waits, when it is a connection of the server and not a call of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
+    /// Where the call would send something, when its arguments name exactly one address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Untrusted>,
+    /// Whatever is chosen, an allow holds for this exact call only: where its data would go is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exact: bool,
     /// Why the user is asked.
     pub findings: Vec<Finding>,
     /// The call's full arguments, secrets masked.

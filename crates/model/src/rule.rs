@@ -41,6 +41,9 @@ pub struct Match {
     /// This exact call (server, tool and arguments) only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Digest>,
+    /// Calls only that name this address in their arguments, and no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Untrusted>,
     /// Only while the server's launch identity is this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Digest>,
@@ -102,7 +105,7 @@ impl Draft {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Match { entry, client, tool, detector, call, launch, definition } = &self.matches;
+        let Match { entry, client, tool, detector, call, address, launch, definition } = &self.matches;
         f.write_str(match self.effect {
             Choice::Allow => "Allow",
             Choice::Block => "Block",
@@ -116,6 +119,9 @@ impl fmt::Display for Rule {
         match entry {
             Some(e) => write!(f, " of {}", Untrusted::new(e.to_string()).visible(200))?,
             None => f.write_str(" of every server")?,
+        }
+        if let Some(a) = address {
+            write!(f, " to {}", a.visible(200))?;
         }
         if let Some(c) = client {
             write!(f, " for {}", c.visible(200))?;
@@ -156,6 +162,10 @@ mod tests {
                 ..Match::default()
             },
             "Block write_file of cursor/user/fs when flow/ is found",
+        );
+        check(
+            Match { tool: Some("post".into()), address: Some("paste.example.net".into()), ..Match::default() },
+            "Block post of every server to paste.example.net",
         );
         check(
             Match { client: Some("/usr/bin/node".into()), ..Match::default() },

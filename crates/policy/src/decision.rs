@@ -22,6 +22,8 @@ pub struct Subject {
     pub tool: Option<Untrusted>,
     /// The call, by [`crate::call_digest`].
     pub call: Digest,
+    /// The address that it would send something to, where its arguments name exactly one.
+    pub address: Option<Untrusted>,
     /// What was started, where known.
     pub launch: Option<Digest>,
     /// The tool's definition, where it was seen.

@@ -9,7 +9,7 @@ mod answer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use firedoor_model::{
-    EntryId, Finding, Millis, Untrusted,
+    EntryId, Finding, Millis, Severity, Untrusted,
     question::{Connection, Question, Ref},
 };
 
@@ -259,6 +259,8 @@ impl Desk {
             entry: subject.entry.clone(),
             client,
             tool: subject.tool.clone().unwrap_or_else(|| Untrusted::new("")),
+            exact: connection.is_none() && subject.address.is_none() && findings.iter().any(is_grave_flow),
+            address: subject.address.clone(),
             connection,
             findings,
             arguments,
@@ -371,6 +373,11 @@ impl Desk {
         self.unanswered.get(kind).is_some_and(|n| *n >= PATIENCE)
     }
 
+    /// Servers whose questions were left unanswered so often that nothing is asked about them any more in some session.
+    pub fn quiet(&self) -> BTreeSet<EntryId> {
+        self.unanswered.iter().filter(|(_, n)| **n >= PATIENCE).map(|(kind, _)| kind.entry.clone()).collect()
+    }
+
     fn lose_patience(&mut self, kind: Kind) -> Option<Event> {
         let (session, entry) = (kind.session, kind.entry.clone());
         let count = self.unanswered.entry(kind).or_default();
@@ -388,7 +395,12 @@ impl Desk {
     }
 }
 
-fn gravest(findings: &[Finding]) -> Option<(firedoor_model::Severity, firedoor_model::Confidence)> {
+/// What must not be allowed for longer without knowing where to.
+fn is_grave_flow(finding: &Finding) -> bool {
+    finding.detector.starts_with("flow/") && finding.severity >= Severity::High
+}
+
+fn gravest(findings: &[Finding]) -> Option<(Severity, firedoor_model::Confidence)> {
     findings.iter().map(|f| (f.severity, f.confidence)).max()
 }
 

@@ -15,6 +15,7 @@ pub fn subject() -> Subject {
         client: Some(ClientProcess { pid: 7, executable: "/usr/bin/node".into(), script: None, ancestry: Vec::new() }),
         tool: Some("http_post".into()),
         call: Digest::of(b"call"),
+        address: Some("paste.example.net".into()),
         launch: Some(Digest::of(b"launch")),
         definition: Some(Digest::of(b"definition")),
     }

@@ -153,11 +153,12 @@ fn in_force(rule: &Rule, now: Millis) -> bool {
 /// Whether every present field but the detector matches. A bound identity that is not known does not match.
 fn covers(matches: &Match, subject: &Subject) -> bool {
     // Destructured, so that a field added to `Match` cannot be forgotten here.
-    let Match { entry, client, tool, detector: _, call, launch, definition } = matches;
+    let Match { entry, client, tool, detector: _, call, address, launch, definition } = matches;
     entry.as_ref().is_none_or(|e: &EntryId| *e == subject.entry)
         && client.as_ref().is_none_or(|c| subject.client.as_ref().is_some_and(|known| known.is(c.raw())))
         && tool.as_ref().is_none_or(|t| subject.tool.as_ref() == Some(t))
         && call.as_ref().is_none_or(|c: &Digest| *c == subject.call)
+        && address.as_ref().is_none_or(|a| subject.address.as_ref() == Some(a))
         && launch.as_ref().is_none_or(|l| subject.launch.as_ref() == Some(l))
         && definition.as_ref().is_none_or(|d| subject.definition.as_ref() == Some(d))
 }

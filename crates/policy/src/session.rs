@@ -62,6 +62,10 @@ impl Intent {
 pub(crate) struct SessionAllow {
     pub reference: Ref,
     pub intents: Vec<Intent>,
+    /// Of this call only.
+    pub call: Option<Digest>,
+    /// To this address only.
+    pub address: Option<Untrusted>,
     pub launch: Option<Digest>,
     pub definition: Option<Digest>,
 }
@@ -69,7 +73,9 @@ pub(crate) struct SessionAllow {
 impl SessionAllow {
     /// Whether all of what was found now was allowed then.
     pub fn covers(&self, subject: &Subject, intents: &[Intent]) -> bool {
-        self.launch == subject.launch
+        self.call.is_none_or(|call| call == subject.call)
+            && self.address.as_ref().is_none_or(|address| subject.address.as_ref() == Some(address))
+            && self.launch == subject.launch
             && self.definition == subject.definition
             && intents.iter().all(|intent| self.intents.contains(intent))
     }

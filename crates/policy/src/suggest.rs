@@ -117,9 +117,10 @@ pub fn suggest(
 
 /// Whether a rule in force speaks about the same already.
 fn settles(rule: &Rule, entry: &EntryId, tool: &Untrusted, detector: &str, now: Millis) -> bool {
-    let Match { entry: e, tool: t, detector: d, call, client, .. } = &rule.matches;
+    let Match { entry: e, tool: t, detector: d, call, address, client, .. } = &rule.matches;
     rule.expires.is_none_or(|end| now < end)
         && call.is_none()
+        && address.is_none()
         && client.is_none()
         && e.as_ref().is_none_or(|e| e == entry)
         && t.as_ref().is_none_or(|t| t == tool)

@@ -34,7 +34,7 @@ fn bindings_are_those_of_the_views() {
     declared.of::<QuestionView>();
     declared.of::<WholeArgumentsView>();
     declared.of::<ChoiceView>();
-    declared.of::<DurationView>();
+    declared.of::<AnswerView>();
     declared.of::<crate::windows::View>();
     declared.of::<OverviewView>();
     declared.of::<FoundClientView>();

@@ -37,6 +37,8 @@ pub enum EngineView {
         /// Until when nothing is asked, when there is a pause.
         #[cfg_attr(test, ts(type = "number | null"))]
         paused_until: Option<u64>,
+        /// Servers about which nothing is asked any more, because nobody answered.
+        quieted: Vec<String>,
         sessions: Vec<SessionView>,
         problems: Vec<String>,
     },
@@ -141,12 +143,13 @@ impl EngineView {
         match engine {
             Engine::Starting => Self::Starting,
             Engine::Down(reason) => Self::Down { reason: sentence(reason) },
-            Engine::Up(Status { version, pid, mode, paused_until, sessions, problems, .. }) => Self::Up {
+            Engine::Up(Status { version, pid, mode, paused_until, quieted, sessions, problems, .. }) => Self::Up {
                 version: name(version),
                 pid: *pid,
                 own: *pid == std::process::id(),
                 mode: mode.to_string(),
                 paused_until: paused_until.map(|at| at.0),
+                quieted: quieted.iter().map(|e| format!("{} › {}", app_name(clients, e), name(e.server()))).collect(),
                 sessions: sessions.iter().map(|s| SessionView::new(s, clients)).collect(),
                 problems: problems.iter().map(|p| sentence(p)).collect(),
             },

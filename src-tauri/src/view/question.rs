@@ -3,7 +3,7 @@
 use firedoor_clients::Clients;
 use firedoor_model::{
     Millis,
-    question::{Choice, Duration, Question},
+    question::{Choice, Duration, Question, Scope},
     wire::{Object, unescape},
 };
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,8 @@ use crate::asking::Shown;
 
 /// Of one argument, before "Show all".
 const BRIEF: usize = 320;
+/// Of the arguments of one among several calls.
+const LINE: usize = 120;
 /// Most arguments before "Show all".
 const FEW: usize = 6;
 /// Of all arguments, with "Show all". More than this no person reads; the cut is shown.
@@ -38,6 +40,10 @@ pub struct QuestionView {
     pub program: Option<String>,
     /// Where it would go, when the arguments name exactly one address.
     pub host: Option<String>,
+    /// Whether an allow holds for exactly this call only, whatever is chosen.
+    pub exact: bool,
+    /// The calls that it is about, when they are several.
+    pub calls: Vec<CallView>,
     /// Why.
     pub findings: Vec<FindingView>,
     /// What the call says, shortened.
@@ -59,6 +65,19 @@ pub struct QuestionView {
     pub place: u32,
     /// How many wait.
     pub of: u32,
+}
+
+/// One of several calls.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct CallView {
+    /// When it arrived, in milliseconds since 1970.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub asked: u64,
+    /// Its arguments in one line, shortened.
+    pub brief: String,
+    /// Length of all arguments in bytes.
+    pub bytes: u32,
 }
 
 /// One argument.
@@ -117,17 +136,47 @@ impl From<DurationView> for Duration {
     }
 }
 
+/// For which calls, when it is an allow for longer than once.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum ScopeView {
+    Call,
+    Tool,
+}
+
+impl From<ScopeView> for Scope {
+    fn from(scope: ScopeView) -> Self {
+        match scope {
+            ScopeView::Call => Self::Call,
+            ScopeView::Tool => Self::Tool,
+        }
+    }
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct AnswerView {
+    pub choice: ChoiceView,
+    pub duration: DurationView,
+    pub scope: ScopeView,
+    /// Whether to end the server, too, when it is blocked.
+    pub stop: bool,
+}
+
 impl QuestionView {
-    /// For showing.
-    pub fn new(shown: &Shown<'_>, clients: &Clients) -> Self {
-        let Question {
-            id, entry, client, tool, connection, findings, arguments, asked, held_until, open_until, ..
-        } = shown.question;
+    /// For showing. `None` for a question about nothing, which there is none of.
+    pub fn new(shown: &Shown<'_>, clients: &Clients) -> Option<Self> {
+        let first = shown.calls.first()?;
+        let Question { id, entry, client, tool, connection, address, exact, arguments, asked, .. } = first;
+        let findings = shown.calls.iter().flat_map(|call| &call.findings);
+        let last = |of: fn(&Question) -> Millis| shown.calls.iter().map(|call| of(call).0).max().unwrap_or_default();
         let all = if connection.is_some() { Vec::new() } else { split(arguments.raw()) };
         let brief: Vec<_> = all.iter().take(FEW).map(|(n, text)| argument(n.as_deref(), text, BRIEF)).collect();
         let shortened = all.len() > FEW || all.iter().any(|(_, text)| text.chars().count() > BRIEF);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Self {
+        Some(Self {
             nonce: shown.nonce.to_text(),
             reference: name(&id.0),
             app: app_name(clients, entry),
@@ -135,16 +184,32 @@ impl QuestionView {
             server: name(entry.server()),
             tool: name(tool.raw()),
             program: connection.as_ref().map(|c| name(c.program.raw())),
-            host: host(&all),
-            findings: findings.iter().map(|f| FindingView::new(f, clients)).collect(),
+            host: address.as_ref().map(|a| name(a.raw())),
+            exact: *exact,
+            calls: match shown.calls.as_slice() {
+                [_] => Vec::new(),
+                calls => calls.iter().map(|call| CallView::new(call)).collect(),
+            },
+            findings: findings.map(|f| FindingView::new(f, clients)).collect(),
             arguments: brief,
             shortened,
             bytes: count(arguments.raw().len()),
-            asked: milliseconds(*asked),
-            held_until: milliseconds(*held_until),
-            open_until: milliseconds(*open_until),
+            asked: asked.0,
+            held_until: last(|call| call.held_until),
+            // The first that closes takes its call away.
+            open_until: shown.calls.iter().map(|call| call.open_until.0).min().unwrap_or_default(),
             place: count(shown.place),
             of: count(shown.of),
+        })
+    }
+}
+
+impl CallView {
+    fn new(call: &Question) -> Self {
+        Self {
+            asked: call.asked.0,
+            brief: lines(call.arguments.raw(), LINE).replace('\n', " "),
+            bytes: u32::try_from(call.arguments.raw().len()).unwrap_or(u32::MAX),
         }
     }
 }
@@ -165,10 +230,6 @@ impl WholeArgumentsView {
     }
 }
 
-fn milliseconds(at: Millis) -> u64 {
-    at.0
-}
-
 fn argument(n: Option<&str>, text: &str, max: usize) -> ArgumentView {
     ArgumentView { name: n.map(name), text: lines(text, max) }
 }
@@ -180,16 +241,6 @@ fn split(raw: &str) -> Vec<(Option<String>, String)> {
         Some(object) => object.0.iter().map(|(n, raw)| (Some(n.to_string()), value(raw))).collect(),
         None => vec![(None, value(raw))],
     }
-}
-
-/// The host that the call names, if it names exactly one. Only for showing: what is judged is judged by the engine.
-fn host(arguments: &[(Option<String>, String)]) -> Option<String> {
-    let mut hosts = arguments.iter().filter_map(|(_, text)| {
-        let url = text.parse::<tauri::Url>().ok()?;
-        matches!(url.scheme(), "http" | "https" | "ws" | "wss").then(|| url.host_str().map(str::to_owned))?
-    });
-    let first = hosts.next()?;
-    if hosts.next().is_some() { None } else { Some(name(&first)) }
 }
 
 #[cfg(test)]
@@ -210,6 +261,8 @@ mod tests {
             client: "node (7)".into(),
             tool: "po\u{200b}st".into(),
             connection: None,
+            address: None,
+            exact: false,
             findings: Vec::new(),
             arguments: Untrusted::new(arguments),
             call: Digest::of(b""),
@@ -221,8 +274,8 @@ mod tests {
 
     fn view(arguments: &str) -> QuestionView {
         let question = question(arguments);
-        let shown = Shown { question: &question, place: 1, of: 2, nonce: Nonce::mint().unwrap(), fresh: true };
-        QuestionView::new(&shown, &Clients::load().unwrap())
+        let shown = Shown { calls: vec![&question], place: 1, of: 2, nonce: Nonce::mint().unwrap(), fresh: true };
+        QuestionView::new(&shown, &Clients::load().unwrap()).unwrap()
     }
 
     #[test]
@@ -244,8 +297,8 @@ mod tests {
             connection: Some(Connection { to, program }),
             ..question("")
         };
-        let shown = Shown { question: &question, place: 1, of: 1, nonce: Nonce::mint().unwrap(), fresh: true };
-        let view = QuestionView::new(&shown, &Clients::load().unwrap());
+        let shown = Shown { calls: vec![&question], place: 1, of: 1, nonce: Nonce::mint().unwrap(), fresh: true };
+        let view = QuestionView::new(&shown, &Clients::load().unwrap()).unwrap();
         assert_eq!(view.program.as_deref(), Some("/usr/bin/no⟨U+202E⟩de (7)"));
         assert_eq!((view.tool.as_str(), view.host, view.arguments.len()), ("api.example.com:443", None, 0));
     }
@@ -273,12 +326,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_named_only_when_there_is_no_doubt() {
-        let check = |raw: &str, want: Option<&str>| assert_eq!(view(raw).host.as_deref(), want, "{raw}");
-        check(r#"{"url":"https://paste.example.net/u","body":"b"}"#, Some("paste.example.net"));
-        check(r#"{"url":"https://good.example@evil.example/"}"#, Some("evil.example"));
-        check(r#"{"a":"https://a.example/","b":"https://b.example/"}"#, None);
-        check(r#"{"path":"/etc/passwd"}"#, None);
+    fn several_calls_are_listed_and_their_findings_put_together() {
+        let (a, b) = (question(r#"{"body":"1\n2"}"#), question(r#"{"body":"3"}"#));
+        let shown = Shown { calls: vec![&a, &b], place: 1, of: 1, nonce: Nonce::mint().unwrap(), fresh: true };
+        let view = QuestionView::new(&shown, &Clients::load().unwrap()).unwrap();
+        assert_eq!(
+            view.calls.iter().map(|c| c.brief.as_str()).collect::<Vec<_>>(),
+            [r#"{"body":"1\n2"}"#, r#"{"body":"3"}"#]
+        );
     }
 
     proptest! {

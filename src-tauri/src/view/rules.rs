@@ -38,6 +38,8 @@ pub struct RuleView {
     pub detector: Option<String>,
     /// One exact call only.
     pub exact: bool,
+    /// Calls only that name this address.
+    pub address: Option<String>,
     /// Only while the server is what it was.
     pub bound: bool,
     pub origin: OriginView,
@@ -101,7 +103,7 @@ impl RulesView {
 
 impl RuleView {
     fn new(rule: &Rule, used: Option<&Use>, clients: &Clients) -> Self {
-        let Match { entry, client, tool, detector, call, launch, definition } = &rule.matches;
+        let Match { entry, client, tool, detector, call, address, launch, definition } = &rule.matches;
         Self {
             id: rule.id,
             effect: match rule.effect {
@@ -114,6 +116,7 @@ impl RuleView {
             tool: tool.as_ref().map(|t| name(t.raw())),
             detector: detector.as_ref().map(|d| name(d)),
             exact: call.is_some(),
+            address: address.as_ref().map(|a| sentence(a.raw())),
             bound: launch.is_some() || definition.is_some(),
             origin: match rule.origin {
                 Origin::User => OriginView::User,

@@ -3,9 +3,9 @@ import type {
   AboutView,
   ActionView,
   ActivityView,
+  AnswerView,
   ChoiceView,
   CountsView,
-  DurationView,
   ExportView,
   FoundClientView,
   GrantKind,
@@ -28,9 +28,10 @@ import type {
 export interface PromptBackend {
   /** The question to show; none ends the window. */
   question(): Promise<QuestionView | null>;
-  wholeArguments(nonce: string): Promise<WholeArgumentsView>;
+  /** Of the call at this place among those that the question is about. */
+  wholeArguments(nonce: string, call: number): Promise<WholeArgumentsView>;
   /** Rejects with a sentence when the answer does not count. */
-  answer(nonce: string, choice: ChoiceView, duration: DurationView): Promise<string>;
+  answer(nonce: string, answer: AnswerView): Promise<string>;
   later(nonce: string): Promise<void>;
   /** Makes the window this tall. */
   fit(height: number): Promise<void>;

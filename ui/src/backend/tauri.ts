@@ -8,8 +8,8 @@ const onChanged = (look: () => void): Promise<() => void> => listen("changed", (
 
 export const promptBackend: PromptBackend = {
   question: () => invoke("question"),
-  wholeArguments: (nonce) => invoke("question_arguments", { nonce }),
-  answer: (nonce, choice, duration) => invoke("answer", { nonce, choice, duration }),
+  wholeArguments: (nonce, call) => invoke("question_arguments", { nonce, call }),
+  answer: (nonce, answer) => invoke("answer", { nonce, answer }),
   later: (nonce) => invoke("later", { nonce }),
   fit: (height) => invoke("fit", { height }),
   onChanged,

@@ -30,7 +30,7 @@ const press = async (name: string): Promise<void> => {
 };
 
 const rule = (over: Partial<RuleView>): RuleView => ({
-  id: 1, effect: "allow", app: "Cursor", server: "files", client: null, tool: "read_file", detector: null, exact: false,
+  id: 1, effect: "allow", app: "Cursor", server: "files", client: null, tool: "read_file", detector: null, exact: false, address: null,
   bound: true, origin: "answer", created: 1, expires: null, hits: 3, last: 2, ...over,
 });
 

@@ -1,5 +1,6 @@
 // What the prompt says. Rust sends ids and facts; the sentences are here.
-import type { DurationView, FindingView, QuestionView, SummaryView } from "../bindings";
+import type { DurationView, FindingView, QuestionView, ScopeView, SummaryView } from "../bindings";
+import { prompt as t } from "./en/prompt";
 import { clock } from "./time";
 
 const SEVERITY: FindingView["severity"][] = ["low", "medium", "high", "critical"];
@@ -74,21 +75,21 @@ export function minutes(ms: number): string {
 }
 
 /** What Allow and Block will do. */
-export function consequence(q: QuestionView, duration: DurationView, now: number): string {
+export function consequence(q: QuestionView, duration: DurationView, scope: ScopeView, now: number): string {
   const { late } = clocks(q, now);
   const left = minutes(q.open_until - now);
   if (q.program !== null) return ofConnection(q, late ? "late" : duration, left);
-  if (late) {
-    return `Allow lets exactly this call through once, if ${q.app} tries it again within 10 min. The question closes in ${left}.`;
-  }
-  switch (duration) {
-    case "once":
-      return "Allow sends this one call; the next one asks again. Block refuses the same until the session ends.";
-    case "session":
-      return `Allow sends this call and lets ${q.tool} repeat it from the same source until the session ends. Block refuses the same that long.`;
-    case "always":
-      return `Allow adds a rule for ${q.tool} of ${q.server} and this finding, while server and tool stay as they are. Block adds a rule against it.`;
-  }
+  const calls = q.calls.length > 1 ? t.these(q.calls.length) : t.thisCall;
+  if (late) return t.late(calls, q.app, left);
+  if (duration === "once") return t.once(calls);
+  const of = scopes(q).includes(scope) && scope === "tool" ? t.ofTool(q.tool, q.host) : t.same(calls);
+  return duration === "session" ? t.session(calls, of) : t.always(of, q.server);
+}
+
+/** What an allow for longer can be for: never more than the tool and, where the call names one, its address. */
+export function scopes(q: Pick<QuestionView, "exact" | "program">): ScopeView[] {
+  if (q.program !== null) return [];
+  return q.exact ? ["call"] : ["call", "tool"];
 }
 
 function ofConnection(q: QuestionView, duration: DurationView | "late", left: string): string {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { FindingView, FoundClientView, OverviewView, QuestionView, RowView } from "../bindings";
 import { say } from "./activity";
-import { clocks, consequence, foremost, title } from "./question";
+import { clocks, consequence, foremost, scopes, title } from "./question";
 import { counted, grid, standing } from "./servers";
 import { diffLines, marked, pieces } from "./text";
 import { ago, count, size } from "./time";
@@ -69,19 +69,23 @@ test.each([
 });
 
 test("what an answer does is said before it is given", () => {
-  const q = { ...asked, app: "Cursor", server: "outbox", tool: "http_post", program: null } as QuestionView;
-  expect(consequence(q, "once", 0)).toContain("this one call");
-  expect(consequence(q, "session", 0)).toContain("until the session ends");
-  expect(consequence(q, "always", 0)).toContain("rule");
-  expect(consequence(q, "always", 50_000)).toContain("through once, if Cursor tries it again");
+  const q = { ...asked, app: "Cursor", server: "outbox", tool: "http_post", host: "paste.example.net", program: null, exact: false, calls: [] } as unknown as QuestionView;
+  expect(consequence(q, "once", "call", 0)).toContain("this one call");
+  expect(consequence(q, "session", "call", 0)).toContain("until the session ends");
+  expect(consequence(q, "always", "call", 0)).toContain("rule for exactly this call");
+  expect(consequence(q, "always", "tool", 0)).toContain("rule for calls of http_post to paste.example.net");
+  // What is not offered is not said.
+  expect(scopes({ ...q, exact: true })).toEqual(["call"]);
+  expect(consequence({ ...q, exact: true }, "always", "tool", 0)).toContain("rule for exactly this call");
+  expect(consequence(q, "always", "call", 50_000)).toContain("through once, if Cursor tries again");
 });
 
 test("what an answer about a connection does is said, too", () => {
   const q = { ...asked, app: "Cursor", server: "outbox", tool: "a.example:443", program: "/usr/bin/node (7)" } as QuestionView;
-  expect(consequence(q, "once", 0)).toContain("a.example:443 that wait now");
-  expect(consequence(q, "session", 0)).toContain("until the session ends");
-  expect(consequence(q, "always", 0)).toContain("grants a.example:443 to outbox");
-  expect(consequence(q, "always", 50_000)).toContain("once, if it tries again");
+  expect(consequence(q, "once", "call", 0)).toContain("a.example:443 that wait now");
+  expect(consequence(q, "session", "call", 0)).toContain("until the session ends");
+  expect(consequence(q, "always", "call", 0)).toContain("grants a.example:443 to outbox");
+  expect(consequence(q, "always", "call", 50_000)).toContain("once, if it tries again");
   expect(title([finding("sandbox/host", "medium", "certain")])).toContain("host");
 });
 
@@ -126,7 +130,7 @@ const client = (name: string, ...entries: FoundClientView["files"][0]["entries"]
   files: [{ path: "/p", scope: "user", entries, warnings: [], problem: null }],
 });
 const overview = (problems: string[] = []): OverviewView => ({
-  engine: { state: "up", version: "0", pid: 1, own: true, mode: "balanced", paused_until: null, sessions: [], problems },
+  engine: { state: "up", version: "0", pid: 1, own: true, mode: "balanced", paused_until: null, quieted: [], sessions: [], problems },
   questions: [],
   offers: [],
   last_block: null,

@@ -5,15 +5,35 @@ use std::rc::Rc;
 use firedoor_ipc::command::Reply;
 use firedoor_model::{
     audit::What,
-    question::{Choice, Connection, Duration, Ref},
+    question::{Choice, Connection, Duration, Extent, Ref},
 };
 use firedoor_policy::{Answered, Refusal, Settled, Standing};
 use firedoor_store::EntryGrants;
 
 use crate::engine::Engine;
 
+/// Answers one question, and in the same way those that were shown with it and are still open.
+pub async fn together(
+    engine: &Rc<Engine>,
+    id: &Ref,
+    also: &[Ref],
+    choice: Choice,
+    extent: Extent,
+) -> Result<Reply, String> {
+    let said = answer(engine, id, choice, extent).await?;
+    for other in also {
+        // The answer before may have settled it, and its agent may have given it up.
+        let open = engine.desk.borrow().question(other).is_some();
+        if open {
+            answer(engine, other, choice, extent).await?;
+        }
+    }
+    Ok(said)
+}
+
 /// Answers one question. The answer and its rules are written down before anything is forwarded.
-pub async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, duration: Duration) -> Result<Reply, String> {
+async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, extent: Extent) -> Result<Reply, String> {
+    let duration = extent.duration;
     let id = Ref(id.0.to_ascii_uppercase());
     let quarantined = engine.desk.borrow().question(&id).is_some_and(|(question, _)| {
         let sessions = engine.sessions.borrow();
@@ -34,7 +54,7 @@ pub async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, duration: Dur
     }
     let answered = {
         let standing = Standing { rules: &engine.rules.borrow(), quarantined, now: engine.now() };
-        engine.desk.borrow_mut().answer(&id, choice, duration, &standing)
+        engine.desk.borrow_mut().answer(&id, choice, extent, &standing)
     };
     let answered = answered.map_err(|e| e.to_string())?;
     store_rules(engine, &answered).await?;
@@ -63,6 +83,15 @@ pub async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, duration: Dur
         },
     };
     Ok(Reply::Done { text })
+}
+
+/// Notes that a question was put off. It stays open.
+pub fn later(engine: &Rc<Engine>, id: &Ref) -> Result<Reply, String> {
+    let event = engine.desk.borrow_mut().later(id);
+    if event.is_some() {
+        engine.changed();
+    }
+    Ok(Reply::Done { text: format!("{id} waits") })
 }
 
 async fn store_rules(engine: &Rc<Engine>, answered: &Answered) -> Result<(), String> {

@@ -67,6 +67,7 @@ impl Session {
             client: Some(self.agent.client.clone()),
             tool: Some(target.clone()),
             call: call_digest(&self.entry, METHOD, target.raw(), None),
+            address: None,
             launch: Some(self.launch),
             definition: None,
         };

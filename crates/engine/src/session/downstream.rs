@@ -205,6 +205,7 @@ impl Session {
             tool: (!asked.subject.is_empty()).then(|| Untrusted::new(asked.subject.as_str())),
             // No permit is ever given for a result.
             call: call_digest(&self.entry, "result", &asked.subject, None),
+            address: None,
             launch: Some(self.launch),
             definition: None,
         };

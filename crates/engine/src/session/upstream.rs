@@ -7,13 +7,13 @@ use std::{
 
 use firedoor_inspect::{MAX_NAME, Sink};
 use firedoor_model::{
-    Finding, Untrusted, Verdict, audit,
+    Finding, Mode, Untrusted, Verdict, audit,
     wire::{Body, CallView, Frame, Message, Object, WireError, unescape},
 };
 use firedoor_policy::{Ask, Decision, Input, MessageKind, Opening, Reason, Refusal, Subject, call_digest, refusal};
 
 use super::{
-    Session,
+    Session, address,
     held::{HeldLine, Request},
     inspected::Content,
     ledger::{Record, Way},
@@ -286,11 +286,17 @@ impl Session {
         progress: Option<&str>,
     ) -> Ruling {
         let tool = self.tools.borrow().get(subject).filter(|_| method == "tools/call").cloned();
+        // Nobody asks for it otherwise, and arguments may be long.
+        let matters = !findings.is_empty()
+            || engine.mode.get() == Mode::Strict
+            || engine.rules.borrow().iter().any(|rule| rule.matches.address.is_some());
+        let address = arguments.filter(|_| matters).and_then(address::named).map(Untrusted::new);
         let about = Subject {
             entry: self.entry.clone(),
             client: Some(self.agent.client.clone()),
             tool: (!subject.is_empty()).then(|| Untrusted::new(subject)),
             call: call_digest(&self.entry, method, subject, arguments),
+            address,
             launch: Some(self.launch),
             definition: tool.as_ref().map(|t| t.digest),
         };

@@ -3,7 +3,7 @@
 use firedoor_model::{
     Millis,
     network::HostGrant,
-    question::{Choice, Duration, Question, Ref},
+    question::{Choice, Duration, Extent, Question, Ref, Scope},
     rule::{Draft, Match, Origin, Rule},
 };
 
@@ -103,7 +103,8 @@ impl Desk {
     /// Allow is refused when something that an answer cannot override stands against the call by now. What it leaves:
     /// for Once the held calls go, or a permit when none is held any more; for Session the same intents (source, entry,
     /// tool, detector) are allowed; for Always a rule allows the same entry, tool and detector. Both only while launch
-    /// identity and definition stay as they are, and never anything broader, whatever the severity.
+    /// identity and definition stay as they are, and only to the address that the call names, or for the exact call where
+    /// that was chosen, or where grave data would go who knows where ([`Question::exact`]). Never anything broader.
     ///
     /// Block refuses the same intent for the rest of the session, for every duration. Always makes it a rule, which is
     /// *not* bound to launch identity and definition: an update of the server must not lift it.
@@ -111,9 +112,10 @@ impl Desk {
         &mut self,
         reference: &Ref,
         choice: Choice,
-        duration: Duration,
+        extent: impl Into<Extent>,
         standing: &Standing<'_>,
     ) -> Result<Answered, AnswerError> {
+        let Extent { duration, scope } = extent.into();
         let Some(open) = self.open.get(reference) else { return Err(self.what_became_of(reference)) };
         let now = standing.now;
         if over(now, open.question.asked, open.question.open_until) {
@@ -129,6 +131,15 @@ impl Desk {
         // Somebody is answering: the server's earlier questions were not ignored on purpose.
         self.unanswered.remove(&open.kind());
 
+        let scope = if open.question.exact { Scope::Call } else { scope };
+        let allow = SessionAllow {
+            reference: reference.clone(),
+            intents: open.intents.clone(),
+            call: (scope == Scope::Call).then_some(open.subject.call),
+            address: open.subject.address.clone(),
+            launch: open.subject.launch,
+            definition: open.subject.definition,
+        };
         let session = self.sessions.entry(open.session).or_default();
         let mut permit = None;
         match (choice, duration) {
@@ -140,12 +151,7 @@ impl Desk {
             }
             (Choice::Allow, Duration::Once) => {}
             // Also for Always: the answer must hold before the caller's next look into the store.
-            (Choice::Allow, Duration::Session | Duration::Always) => session.allows.push(SessionAllow {
-                reference: reference.clone(),
-                intents: open.intents.clone(),
-                launch: open.subject.launch,
-                definition: open.subject.definition,
-            }),
+            (Choice::Allow, Duration::Session | Duration::Always) => session.allows.push(allow.clone()),
             (Choice::Block, _) => {
                 for intent in &open.intents {
                     session.deny(reference, intent.clone());
@@ -155,9 +161,7 @@ impl Desk {
         let also = match (choice, duration) {
             (Choice::Allow, Duration::Once) => Vec::new(),
             (Choice::Allow, _) => self.settle(&open, |other, desk| {
-                other.subject.launch == open.subject.launch
-                    && other.subject.definition == open.subject.definition
-                    && other.intents.iter().all(|intent| open.intents.contains(intent))
+                allow.covers(&other.subject, &other.intents)
                     && desk.permissible(other, standing, Duration::Once).is_ok()
             }),
             (Choice::Block, _) => {
@@ -165,7 +169,8 @@ impl Desk {
             }
         };
         let granted = choice == Choice::Allow && open.question.connection.is_some();
-        let rules = if duration == Duration::Always && !granted { drafts(&open, choice, now) } else { Vec::new() };
+        let rules =
+            if duration == Duration::Always && !granted { drafts(&open, choice, scope, now) } else { Vec::new() };
         let grant = open.question.connection.as_ref().filter(|_| granted && duration == Duration::Always);
         let grant = grant.map(|connection| connection.to.clone());
         let released = open.held.iter().map(|h| h.id).collect();
@@ -240,7 +245,7 @@ impl Desk {
 }
 
 /// The rules that Always makes, one for each detector.
-fn drafts(open: &Open, choice: Choice, now: Millis) -> Vec<Draft> {
+fn drafts(open: &Open, choice: Choice, scope: Scope, now: Millis) -> Vec<Draft> {
     let mut names: Vec<_> = open.intents.iter().map(|intent| &intent.detector).collect();
     names.sort();
     names.dedup();
@@ -254,7 +259,9 @@ fn drafts(open: &Open, choice: Choice, now: Millis) -> Vec<Draft> {
             tool: open.subject.tool.clone(),
             // A refused first use is a refusal of the tool.
             detector: (bind || detector != NEW_TOOL).then(|| detector.to_string()),
-            call: None,
+            // A block is not narrower than the tool: the next call would be worded otherwise.
+            call: (bind && scope == Scope::Call).then_some(open.subject.call),
+            address: open.subject.address.clone().filter(|_| bind),
             launch: open.subject.launch.filter(|_| bind),
             definition: open.subject.definition.filter(|_| bind),
         },

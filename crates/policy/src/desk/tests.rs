@@ -1,6 +1,6 @@
 use firedoor_model::{
     Confidence, Digest, Finding, Millis, Severity, Verdict,
-    question::{Choice, Connection, Duration, Ref},
+    question::{Choice, Connection, Duration, Extent, Ref, Scope},
     rule::{Match, Origin, Rule},
 };
 use proptest::prelude::*;
@@ -222,6 +222,7 @@ fn allow_for_longer_is_bound() {
             tool: s.tool,
             detector: Some("flow/secret".into()),
             call: None,
+            address: s.address,
             launch: s.launch,
             definition: s.definition,
         };
@@ -229,6 +230,39 @@ fn allow_for_longer_is_bound() {
         let expected = vec![(Choice::Allow, Origin::Answer, want)];
         assert_eq!(rules, if duration == Duration::Always { expected } else { vec![] });
     }
+}
+
+#[test]
+fn allow_reaches_no_further_than_chosen() {
+    let elsewhere = Subject { address: Some("evil.example".into()), ..subject() };
+    let found = [flow("cursor/user/fs")];
+    for duration in [Duration::Session, Duration::Always] {
+        for (address, scope, bound_to_call) in [
+            (subject().address, Scope::Tool, false),
+            (subject().address, Scope::Call, true),
+            // Where grave data would go is not known.
+            (None, Scope::Tool, true),
+        ] {
+            let mut desk = desk();
+            let asked = Subject { address, call: Digest::of(b"a"), ..subject() };
+            let id = opened(&mut desk, Ask { subject: asked.clone(), ..ask(1, "a") }, T0);
+            let answered = desk.answer(&id, Choice::Allow, Extent { duration, scope }, &at(T0)).unwrap();
+            let judged = |desk: &mut Desk, subject: &Subject| desk.judge(SESSION, &input(subject, &found, &[])).verdict;
+            assert_eq!(judged(&mut desk, &asked), Verdict::Allow);
+            let other = Subject { call: Digest::of(b"b"), ..asked.clone() };
+            assert_eq!(judged(&mut desk, &other) == Verdict::Allow, !bound_to_call, "{asked:?} {scope:?}");
+            assert_eq!(judged(&mut desk, &elsewhere), Verdict::Ask);
+            for rule in answered.rules {
+                assert_eq!((rule.matches.call.is_some(), rule.matches.address), (bound_to_call, asked.address.clone()));
+            }
+        }
+    }
+    // A block is never narrower than the tool.
+    let mut desk = desk();
+    let id = opened(&mut desk, ask(1, "a"), T0);
+    let extent = Extent { duration: Duration::Always, scope: Scope::Call };
+    let rules = desk.answer(&id, Choice::Block, extent, &at(T0)).unwrap().rules;
+    assert!(rules.iter().all(|rule| rule.matches.call.is_none() && rule.matches.address.is_none()), "{rules:?}");
 }
 
 #[test]

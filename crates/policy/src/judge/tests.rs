@@ -230,6 +230,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
                 tool: s.tool.filter(|_| tool),
                 detector: detector.map(str::to_owned),
                 call: call.then_some(s.call),
+                address: s.address.filter(|_| call),
                 launch: s.launch.filter(|_| launch),
                 definition: s.definition.filter(|_| definition),
             };

@@ -281,6 +281,7 @@ fn any_match() -> impl Strategy<Value = Match> {
             tool: tool.map(Untrusted::new),
             detector,
             call,
+            address: None,
             launch,
             definition,
         })

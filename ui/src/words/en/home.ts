@@ -14,6 +14,8 @@ export const home = {
   ways: { allowed: "passed", recorded: "let through and noted", asked: "asked", blocked: "blocked" } satisfies Record<Way, string>,
   sum: (n: Record<Way, number>): string =>
     `${count(n.allowed, "call")} passed, ${n.recorded} more ${n.recorded === 1 ? "was" : "were"} let through and noted, ${n.asked} asked, ${n.blocked} blocked.`,
+  quieted: (server: string): string =>
+    `${server} is not asked about any more in this session, because its questions were left unanswered: what would be asked about is blocked. Answering one of its questions, or restarting the app, changes that.`,
   pause: "Pause…",
   resume: "Ask again now",
   pausedUntil: (end: string): string => `Paused until ${end}`,

@@ -70,6 +70,7 @@ export const DETECTORS: [string, string][] = [
 export function sentence(rule: RuleView): string {
   const tool = rule.exact ? `one exact call${rule.tool === null ? "" : ` of ${rule.tool}`}` : (rule.tool ?? rules.anyTool);
   const parts = [rule.effect === "allow" ? rules.allow : rules.block, tool, `of ${rule.server ?? rules.anyServer}`];
+  if (rule.address !== null) parts.push(`to ${rule.address}`);
   if (rule.detector !== null) parts.push(`when ${rule.detector} is found`);
   if (rule.client !== null) parts.push(`for ${rule.client}`);
   return parts.join(" ");
