@@ -37,6 +37,7 @@ const COMMANDS: &[&str] = &[
     "accept_change",
     "observe",
     "stop_server",
+    "login",
     "pause",
     "resume",
 ];

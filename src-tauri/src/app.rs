@@ -107,6 +107,7 @@ pub fn run(start: Start) -> Result<(), AppError> {
             commands::accept_change,
             commands::observe,
             commands::stop_server,
+            commands::login,
             commands::pause,
             commands::resume,
         ])

@@ -267,6 +267,12 @@ pub fn stop_server(known: State<'_, Known>, entry: &str) -> Told<String> {
     known.stop(entry).map_err(told)
 }
 
+/// Whether the app starts with the login; another choice, or none.
+#[tauri::command(async)]
+pub fn login(known: State<'_, Known>, on: Option<bool>) -> Told<bool> {
+    known.login(on).map_err(told)
+}
+
 /// Asks nothing for a while.
 #[tauri::command(async)]
 pub fn pause(known: State<'_, Known>, minutes: u32) -> Told<String> {

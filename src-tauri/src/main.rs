@@ -13,6 +13,7 @@ mod commands;
 mod host;
 mod known;
 mod link;
+mod login;
 mod notice;
 mod servers;
 mod settings;

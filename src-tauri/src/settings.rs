@@ -1,6 +1,7 @@
 //! Rules, the log in pieces, and settings: what the window asks the engine for.
 
 use std::{
+    env,
     fs::File,
     io::{self, BufWriter, Write as _},
     os::unix::fs::OpenOptionsExt as _,
@@ -15,6 +16,7 @@ use serde::Serialize;
 use crate::{
     known::Known,
     link::{Link, LinkError},
+    login::{Login, LoginError},
     servers::ServerError,
     view::{
         AboutView, ActivityView, ChoiceView, CountsView, ExportView, ModeView, RowsQuery, RulesView, SettingsView,
@@ -146,6 +148,17 @@ impl Known {
             Reply::Mode { .. } => Ok(()),
             _ => Err(LinkError::Unexpected),
         }
+    }
+
+    /// Whether the app starts with the login, after another choice or without one.
+    pub fn login(&self, on: Option<bool>) -> Result<bool, LoginError> {
+        let home = self.paths.config.parent().unwrap_or(&self.paths.config);
+        let login = Login::new(home, env::var("XDG_CONFIG_DIRS").ok().as_deref());
+        if let Some(on) = on {
+            let program = env::current_exe().map_err(LoginError::Own)?;
+            login.set(on, &program)?;
+        }
+        Ok(login.starts())
     }
 
     /// Checks the log.

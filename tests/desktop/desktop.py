@@ -65,11 +65,11 @@ class Desktop:
         command = ("dbus-daemon", "--session", "--nofork", "--print-address")
         return self.begin(*command, stdout=subprocess.PIPE).stdout.readline().strip()
 
-    def app(self):
+    def app(self, *arguments):
         """Starts the app under WebDriver."""
         port = free_port()
         self.begin("WebKitWebDriver", f"--port={port}")
-        return Session(port, self.binary)
+        return Session(port, self.binary, arguments)
 
     def order(self, text):
         """An order to tray_host.py."""

@@ -412,9 +412,16 @@ class Test:
         address = self.scratch.run(self.desktop.binary, "firedoor://rules", env=self.desktop.env, timeout=10)
         expect(address.returncode == 0, f"an address is not taken: {address.stderr}")
         self.wait(lambda: self.browser.text("h1") == "Rules", "an address does not open its view")
+        self.browser.script("document.querySelectorAll('.side a')[4].click()")
+        self.wait(lambda: self.browser.find("#login"), "Settings does not show whether it starts with the login")
+        entry = self.scratch.home / ".config/autostart/io.firedoor.Firedoor.desktop"
+        self.browser.click("#login")
+        self.wait(lambda: entry.is_file() and "--background" in entry.read_text(), "it does not start with the login")
+        self.browser.click("#login")
+        self.wait(lambda: not entry.exists(), "it starts with the login all the same")
         address = self.scratch.run(self.desktop.binary, "firedoor://restore", env=self.desktop.env, timeout=10)
         expect(address.returncode == 2, "an address may do more than open a view")
-        self.done("the tray's items for apps, and addresses, open views and change nothing")
+        self.done("the tray's items for apps, and addresses, open views and change nothing; start with the login is a choice")
 
     def escape(self):
         """Presses Esc, from no key pressed: the window of the last time was gone before the key was up."""
@@ -457,19 +464,28 @@ class Test:
         """The app is gone, and the engine with it."""
         expect(until(lambda: self.scratch.engine_pid() is None, 10), f"the engine (process {pid}) still runs")
 
-    def run(self):
-        """All steps."""
+    def configure(self):
+        """A credential, and two clients that could leak it. Returns it, the secret in it, and the first client's file."""
         body, secret = credential()
         folder = self.scratch.home / "project"
         self.scratch.write("project/.aws/credentials", body)
         names = {"python": self.scratch.python, "servers": self.scratch.servers, "folder": folder}
         config = self.scratch.write(".claude.json", CONFIG.format(**names))
         self.scratch.write(".cursor/mcp.json", CURSOR.format(**names))
+        return body, secret, config
+
+    def grant(self):
+        """Opens the folder with the credential to the server that reads it."""
+        granted = self.scratch.firedoor("grants", "add", "claude-code/user/files", "--ro", self.scratch.home / "project")
+        expect(granted.returncode == 0, f"the folder could not be granted: {granted.stderr}")
+
+    def run(self):
+        """All steps."""
+        body, secret, config = self.configure()
         original = config.read_bytes()
         self.engine()
         self.protect(config, original)
-        granted = self.scratch.firedoor("grants", "add", "claude-code/user/files", "--ro", folder)
-        expect(granted.returncode == 0, f"the folder could not be granted: {granted.stderr}")
+        self.grant()
         self.block(config, body, secret)
         self.allow(config, body)
         self.answers(config, body)
@@ -499,4 +515,5 @@ def main():
     return 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

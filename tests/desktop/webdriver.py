@@ -25,9 +25,9 @@ def free_port():
 class Session:
     """Drives the app's windows. The driver starts the app."""
 
-    def __init__(self, port, binary, patience=30):
+    def __init__(self, port, binary, arguments=(), patience=30):
         self.base = f"http://127.0.0.1:{port}"
-        always = {"browserName": "wry", "webkitgtk:browserOptions": {"binary": str(binary), "args": []}}
+        always = {"browserName": "wry", "webkitgtk:browserOptions": {"binary": str(binary), "args": list(arguments)}}
         end = time.monotonic() + patience
         while True:
             try:

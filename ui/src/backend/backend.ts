@@ -72,6 +72,8 @@ export interface MainBackend {
   acceptChange(entry: string, seen: string): Promise<string>;
   observe(entry: string, on: boolean): Promise<string>;
   stopServer(entry: string): Promise<string>;
+  /** Whether the app starts with the login, after another choice or (null) without one. */
+  login(on: boolean | null): Promise<boolean>;
   /** Asks nothing for so many minutes. */
   pause(minutes: number): Promise<string>;
   resume(): Promise<string>;

@@ -248,6 +248,14 @@ export class FakeMain implements MainBackend {
   acceptChange: MainBackend["acceptChange"] = (entry, seen) => this.does(`accept ${entry} ${seen}`);
   observe: MainBackend["observe"] = (entry, on) => this.does(`observe ${entry} ${on ? "on" : "off"}`);
   stopServer: MainBackend["stopServer"] = (entry) => this.does(`stop ${entry}`);
+  starts = true;
+  login: MainBackend["login"] = async (on) => {
+    if (on !== null) {
+      await this.does(`login ${on ? "on" : "off"}`);
+      this.starts = on;
+    }
+    return this.starts;
+  };
   pause: MainBackend["pause"] = (minutes) => this.does(`pause ${minutes}`);
   resume: MainBackend["resume"] = () => this.does("resume");
   /** Why nothing may be done, if so. */

@@ -47,6 +47,7 @@ export const mainBackend: MainBackend = {
   acceptChange: (entry, seen) => invoke("accept_change", { entry, seen }),
   observe: (entry, on) => invoke("observe", { entry, on }),
   stopServer: (entry) => invoke("stop_server", { entry }),
+  login: (on) => invoke("login", { on }),
   pause: (minutes) => invoke("pause", { minutes }),
   resume: () => invoke("resume"),
   onChanged,

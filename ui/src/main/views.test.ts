@@ -56,6 +56,22 @@ test("suggestions are looked at before they are taken", async () => {
   expect(backend.done).toEqual(["suggestion d9"]);
 });
 
+test("starting with the login is a choice, and what could not be changed shows as it is", async () => {
+  const backend = new FakeMain();
+  open = mount(Settings, { target: document.body, props: { backend, clients: [], news: 0, now: 1, onRestore: () => undefined } });
+  await settle();
+  const box = (): HTMLInputElement => document.querySelector<HTMLInputElement>("#login") as HTMLInputElement;
+  expect(box().checked).toBe(true);
+  box().click();
+  await settle();
+  backend.refusal = "the folder cannot be written";
+  box().click();
+  await settle();
+  expect(backend.done).toEqual(["login off"]);
+  expect(box().checked).toBe(false);
+  expect(text("[role=alert]")).toContain("cannot be written");
+});
+
 test("a setting that is refused is not shown as set", async () => {
   const backend = new FakeMain();
   backend.refusal = "switching to mode watch is refused to this process";

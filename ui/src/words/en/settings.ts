@@ -25,6 +25,9 @@ export const settings = {
   policyText: (rules: number): string => `It brings ${count(rules, "blocking rule")} and cannot be changed here.`,
   protect: "New servers",
   protectText: "Firedoor watches the files in which apps keep their servers, and says when one is new, changed, or no longer protected.",
+  start: "Start",
+  login: "Start with my login",
+  loginText: "In the tray, without a window. Without it Firedoor starts with the first protected server.",
   secrets: "Leave",
   leaveText: (files: number, servers: number): string =>
     `Gives every configuration file back as it was: ${count(files, "file")}, ${count(servers, "server")}. Servers then run without Firedoor.`,
