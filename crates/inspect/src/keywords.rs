@@ -130,8 +130,13 @@ impl Keywords {
     /// come in order.
     pub(crate) fn each(&self, text: &[u8], mut visit: impl FnMut(Met) -> bool) {
         let (Some(long), Some(short)) = (self.long.filter(), self.short.filter()) else { return };
+        let may = |four: u32| {
+            let beside = bit(four) | bit(four >> 24);
+            Table::at(long, slot(four | FOLDED)) | Table::at(short, pair(four)) & beside != 0
+        };
         // The place before the first, for words of one and two bytes.
-        if text.is_empty() || !self.look(text, -2, four(text, -2), &mut visit) {
+        let first = four(text, -2);
+        if text.is_empty() || may(first) && !self.look(text, -2, first, &mut visit) {
             return;
         }
         // Three places at once: eight bytes of text hold the four bytes of each.
@@ -139,24 +144,25 @@ impl Keywords {
         while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
             let raw = u64::from_le_bytes(*eight);
             let folded = raw | u64::from(FOLDED) << 32 | u64::from(FOLDED);
-            let mut met = 0;
-            for shift in [0, 16, 32] {
-                met |= Table::at(long, slot((folded >> shift) as u32));
-                met |= Table::at(short, pair((raw >> shift) as u32));
-            }
-            if met != 0 {
-                for more in [0, 2, 4] {
+            let place = |shift: u32| {
+                Table::at(long, slot((folded >> shift) as u32)) | Table::at(short, pair((raw >> shift) as u32))
+            };
+            let met = [place(0), place(16), place(32)];
+            if met != [0; 3] {
+                for (more, _) in [0, 2, 4].into_iter().zip(met).filter(|(_, met)| *met != 0) {
                     let four = (raw >> (8 * more)) as u32;
-                    let beside = bit(four) | bit(four >> 24);
-                    let may = Table::at(long, slot(four | FOLDED)) | Table::at(short, pair(four)) & beside;
-                    if may != 0 && !self.look(text, (at + more) as isize, four, &mut visit) {
+                    if may(four) && !self.look(text, (at + more) as isize, four, &mut visit) {
                         return;
                     }
                 }
             }
             at += 6;
         }
-        while at < text.len() && self.look(text, at as isize, four(text, at as isize), &mut visit) {
+        while at < text.len() {
+            let last = four(text, at as isize);
+            if may(last) && !self.look(text, at as isize, last, &mut visit) {
+                return;
+            }
             at += 2;
         }
     }

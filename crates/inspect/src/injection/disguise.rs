@@ -12,7 +12,7 @@ const MAX_LISTS: usize = 64;
 const MIN_TEXT: usize = 12;
 
 /// What digits and signs stand for in words.
-fn letter(b: u8) -> Option<u8> {
+const fn letter(b: u8) -> Option<u8> {
     Some(match b {
         b'0' => b'o',
         b'1' | b'!' => b'i',
@@ -33,9 +33,35 @@ fn mixed(word: &[u8]) -> bool {
     inside && letters > 0 && word.len() <= 20 && word.iter().all(|b| b.is_ascii_alphabetic() || letter(*b).is_some())
 }
 
+/// For each byte: 1 if it stands for a letter, 2 if it is one.
+const LETTERS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut b = 0;
+    while b < 0x80 {
+        let byte = b as u8;
+        table[b] = letter(byte).is_some() as u8 | (byte.is_ascii_alphabetic() as u8) << 1;
+        b += 1;
+    }
+    table
+};
+
+/// Whether a letter stands behind what stands for one as often as [`leet`] asks for: each of its words has that.
+fn may_be_leet(text: &[u8]) -> bool {
+    let (mut count, mut before) = (0usize, 0u8);
+    for b in text {
+        let this = LETTERS.get(usize::from(*b)).copied().unwrap_or_default();
+        count += usize::from(before & this >> 1 & 1);
+        before = this;
+    }
+    count >= MIN_LEET
+}
+
 /// A text whose words have digits for letters, with the letters.
 pub(super) fn leet(text: &str) -> Option<String> {
     if text.len() > MAX_LEET || text.len() < MIN_TEXT {
+        return None;
+    }
+    if !may_be_leet(text.as_bytes()) {
         return None;
     }
     let ends = |b: &u8| !(b.is_ascii_alphanumeric() || matches!(b, b'@' | b'$' | b'!' | b'+'));

@@ -97,7 +97,7 @@ pub fn windows(blocks: usize) -> impl Iterator<Item = (usize, usize)> {
 /// The weights.
 #[derive(Clone, Debug)]
 pub struct Model {
-    weights: Box<[i8]>,
+    weights: Box<[i8; 1 << BITS]>,
     scale: f32,
     bias: f32,
 }
@@ -116,13 +116,19 @@ pub struct Best {
     pub span: (usize, usize),
 }
 
+/// As many weights as there are places for; what is missing is zero.
+fn bytes(weights: impl Iterator<Item = i8>) -> Box<[i8; 1 << BITS]> {
+    let mut out = Box::new([0; 1 << BITS]);
+    out.iter_mut().zip(weights).for_each(|(slot, weight)| *slot = weight);
+    out
+}
+
 impl Model {
     /// Quantises weights to a byte each.
     pub fn quantised(weights: &[f32], bias: f32) -> Self {
         let most = weights.iter().fold(0f32, |m, w| m.max(w.abs())).max(f32::MIN_POSITIVE);
         let scale = most / 127.0;
-        let weights = weights.iter().map(|w| (w / scale).round() as i8).collect();
-        Self { weights, scale, bias }
+        Self { weights: bytes(weights.iter().map(|w| (w / scale).round() as i8)), scale, bias }
     }
 
     /// Reads a file of weights.
@@ -135,7 +141,7 @@ impl Model {
         if !head.starts_with(MAGIC) || body.len() != 1 << BITS {
             return Err(ModelError);
         }
-        Ok(Self { weights: body.iter().map(|b| *b as i8).collect(), scale: number(4)?, bias: number(8)? })
+        Ok(Self { weights: bytes(body.iter().map(|b| *b as i8)), scale: number(4)?, bias: number(8)? })
     }
 
     /// The file that [`Model::read`] reads.
@@ -249,12 +255,20 @@ impl Model {
     /// The same for the characters before every fourth place alone.
     fn rough(&self, block: &[u8]) -> (i32, u32) {
         let (mut sum, mut count) = (0i32, 0u32);
-        for five in block.windows(5).step_by(4) {
-            let key = five.iter().fold(0u64, |key, b| key << 8 | u64::from(*b));
+        let mut add = |key: u64| {
             for (key, kind) in [(key & 0xFF_FFFF, 1), (key & 0xFFFF_FFFF, 2), (key, 3)] {
                 sum += i32::from(self.weights.get(slot(key, kind)).copied().unwrap_or_default());
             }
             count += 3;
+        };
+        let mut rest = block;
+        while let Some(eight) = rest.first_chunk() {
+            add(u64::from_be_bytes(*eight) >> 24);
+            rest = rest.get(4..).unwrap_or_default();
+        }
+        // At most one place is left: seven bytes.
+        if let Some(five) = rest.first_chunk::<5>() {
+            add(five.iter().fold(0, |key, b| key << 8 | u64::from(*b)));
         }
         (sum, count)
     }

@@ -1,0 +1,228 @@
+use super::*;
+
+pub(crate) fn table() -> Credentials {
+    Credentials::load(include_str!("../../../../profiles/detect/credentials.toml")).unwrap()
+}
+
+/// Text that no scanner of this repository takes for a secret, because it exists at run time only.
+fn made(alphabet: &str, length: usize) -> String {
+    let letters: Vec<char> = alphabet.chars().collect();
+    let mut state = 0x9E37_79B9u32;
+    std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        letters[(state >> 16) as usize % letters.len()]
+    })
+    .take(length)
+    .collect()
+}
+
+fn uuid() -> String {
+    let h = made(HEX, 32);
+    format!("{}-{}-{}-{}-{}", &h[..8], &h[8..12], &h[12..16], &h[16..20], &h[20..])
+}
+
+const ALNUM: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const HEX: &str = "0123456789abcdef";
+
+#[test]
+fn every_rule_compiles_and_has_its_group() {
+    for rule in table().rules {
+        let regex = rule.regex().unwrap_or_else(|| panic!("{} does not compile", rule.row.id));
+        assert!(regex.capture_names().flatten().any(|n| n == "secret"), "{}", rule.row.id);
+        assert!(regex.captures_len() <= 8 && rule.row.window <= 16384 && rule.row.before <= 128, "{}", rule.row.id);
+        assert!(rule.row.regex.starts_with('^'), "{} is not anchored", rule.row.id);
+        assert!(rule.row.keywords.iter().all(|k| k.is_ascii() && k.len() >= 3), "{}", rule.row.id);
+    }
+}
+
+#[test]
+fn formats() {
+    let table = table();
+    let a = |n| made(ALNUM, n);
+    let pem = format!("-----BEGIN {} KEY-----\n{}\n{}\n-----END", "RSA PRIVATE", a(64), a(64));
+    let json = |text: &str| data_encoding::BASE64URL_NOPAD.encode(text.as_bytes());
+    let claims = format!("{{\"sub\":\"{}\"}}", a(12));
+    let jwt = format!(" {}.{}.{}", json("{\"alg\":\"HS256\"}"), json(&claims), a(43));
+    let not_json = format!(" ey{}.{}.{}", format_args!("J{}", a(30)), json(&claims), a(43));
+    assert_eq!(table.scan(not_json.as_bytes()), []);
+    for (rule, text) in [
+        ("aws-access-key-id", format!("key AK{}{}", "IA", made("ABCDEFGHJKLMNPQR234567", 16))),
+        ("aws-secret-access-key", format!("AWS_SECRET_ACCESS_{}={}", "KEY", a(40))),
+        ("github-token", format!("gh{}_{}", "p", a(36))),
+        ("github-fine-grained-token", format!("github_{}_{}", "pat", a(82))),
+        ("gitlab-token", format!("gl{}-{}", "pat", a(20))),
+        ("slack-token", format!("xo{}-{}", "xb", a(50))),
+        ("stripe-key", format!("sk_{}_{}", "live", a(24))),
+        ("anthropic-key", format!("sk-{}-api03-{}AA", "ant", a(93))),
+        ("openai-key", format!("sk-{}-{}", "proj", a(80))),
+        ("google-api-key", format!("AI{}{}", "za", a(35))),
+        ("npm-token", format!("np{}_{}", "m", a(36))),
+        ("pypi-token", format!("pypi-AgEIcHlwaS5vc{}{}", "mc", a(120))),
+        ("private-key", pem.clone()),
+        ("private-key", pem.replace('\n', "\\n")),
+        ("jwt", jwt),
+        ("url-password", format!("postgres://app:{}@db:5432/x", a(14))),
+        ("authorization-header", format!("Authorization: {} {}", "Bearer", a(32))),
+        ("assigned-secret", format!("db_password = \"{}\"", a(16))),
+        ("assigned-secret", format!("API_TOKEN={}", made(HEX, 40))),
+        ("curl-user", format!("curl -u me:{} x", a(12))),
+        ("saas-token", format!("lin_{}_{}", "api", a(40))),
+        ("vault-token", format!("hv{}.{}", "s", a(60))),
+        ("aws-access-key-id", format!("key A3T{}", made("ABCDEFGHJKLMNPQR234567", 17))),
+        ("mailchimp-key", format!("the key {}-us12", made(HEX, 32))),
+        ("azure-client-secret", format!("value: {}8Q~{}", a(3), a(34))),
+        ("maxmind-license-key", format!("x {}_{}_mmk", a(6), a(29))),
+        ("curl-user", format!("curl -s --user me@example.net:{} https://x", a(12))),
+        ("curl-user", format!("curl -u ':{}' https://x", a(12))),
+        ("adafruit-named-key", format!("ADAFRUIT_IO_KEY = \"{}\"", made(HEX, 32))),
+        ("heroku-named-key", format!("heroku.auth => '{}'", uuid())),
+        ("datadog-named-key", format!("\"datadog_api\": \"{}\"", made(HEX, 32))),
+        ("twitter-named-key", format!("twitter_secret: {}", a(50))),
+        ("telegram-bot-id-and-token", format!("bot 123456789:AA{}", a(33))),
+        (
+            "basic-authorization",
+            format!("authorization: Basic {}", data_encoding::BASE64.encode(format!("me:{}", a(9)).as_bytes())),
+        ),
+        ("assigned-secret", format!("fbApiKey:            \"{}\",", made(HEX, 32))),
+        ("assigned-secret", format!("define('API_KEY', '{}')", made(HEX, 32))),
+        ("assigned-secret", format!("<api_key>{}</api_key>", made(HEX, 32))),
+        ("assigned-secret", format!("{{\\\"token\\\":\\\"{}\\\"}}", a(24))),
+        ("assigned-secret", format!("SECRET_KEY_PROD={}", made(HEX, 40))),
+        ("assigned-password", "\"vm_password\": \"Blueskies!\"".into()),
+        ("assigned-password", "DB_PASSWORD=mycoin!1\n".into()),
+        ("command-line-secret", format!("tool login --token {} x", a(24))),
+        ("command-line-secret", "Connect-VIServer -Password VMware1!".into()),
+        ("dotnet-config-password", "<add key=\"MailPassword\" value=\"Prestig$rel\"/>".into()),
+        (
+            "dotnet-network-credential",
+            format!("new NetworkCredential(\"me@x.example\", \"{}\")", made("bcdfghjklmnpqrstvwxz", 16)),
+        ),
+        ("unix-password-hash", format!("root:$6${}${}:19000:0:", a(16), a(86))),
+        ("unix-password-hash", format!("me:$2y$10${}", a(53))),
+        ("newrelic-license-key", format!("license: {}NRAL", made(HEX, 36))),
+        ("newrelic-key", format!("key NRAA-{}", made(HEX, 27))),
+        ("kubeadm-token", format!("kubeadm join --token {}.{}", made(HEX, 6), made("bcdfghjklmnpqrstvwxz", 16))),
+        ("salesforce-session", format!("00D{}!{}", a(12), a(96))),
+        ("thingsboard-device-token", format!("coap://x.example/api/v1/{}/telemetry", a(20))),
+        ("twitch-stream-key", format!("live_126031192_{}", a(30))),
+        ("vault-unseal-key", format!("Unseal Key 1: {}", data_encoding::BASE64.encode(a(33).as_bytes()))),
+        ("appsync-key", format!("key: da2-{}", made("abcdefghjkmnpqrstuvwxyz0123456789", 26))),
+        ("azure-devops-named-key", format!("ado_pat = \"{}\"", made("abcdefghjkmnpqrstuvwxyz234567", 52))),
+        ("netrc-password", format!("machine api.example.net login me password {}", a(9))),
+        ("connection-string-password", format!("Server=db;User Id=app;Password={};", a(12))),
+        ("otp-secret", format!("otpauth://totp/x:me?issuer=x&secret={}", made("ABCDEFGHJKLMNPQR234567", 32))),
+        ("kubernetes-secret", format!("kind: Secret\nmetadata:\n  name: x\ndata:\n  key: {}==", a(22))),
+        (
+            "private-key-in-base64",
+            format!("client-key-data: {}", data_encoding::BASE64.encode(pem.replace("--\n", "--\r\n").as_bytes())),
+        ),
+    ] {
+        let hits = table.scan(text.as_bytes());
+        assert_eq!(hits.iter().map(|h| h.rule).collect::<Vec<_>>(), [rule], "{rule}");
+        assert!(!hits[0].span.0.eq(&0), "{rule}: the prefix is not part of the secret");
+    }
+}
+
+#[test]
+fn ordinary_text_has_none() {
+    let table = table();
+    for text in [
+        "password: str = os.environ[\"DB_PASSWORD\"]",
+        "token=${GITHUB_TOKEN}",
+        "api_key: <your key here>",
+        "secret=changeme-please-now",
+        "password = 'xxxxxxxxxxxxxxxx'",
+        "token: {{ secrets.DEPLOY_TOKEN }}",
+        "AKIAIOSFODNN7EXAMPLE",
+        "postgres://user:password@localhost/db",
+        "the secret: everything that was said",
+        "token = parser.next_token()",
+        "https://example.org:8080/a@b",
+        "access_token_url='https://example.org/oauth/access_token'",
+        "API_KEY=test-key-12345678",
+        "credentialsId: 'ff083f76-7804-4ef1-80e4-fe975bb9141b'",
+        "jsonwebtoken:jjwt-jackson-0.11.2",
+        "sk-learn-contrib-something-or-other",
+        "\"nextPageToken\": \"CAUQAA3x9Zk2Lm8Qp\"",
+        "csrf_token=8Zk2Lm8Qp4xW9vT1",
+        "facebook: https://facebook.com/pages/x1",
+        "linear-gradient(90deg, #aabbcc 0%, #001122 100%)",
+        "twitter: someuser_with_a_long_name",
+        "sentry-release=abcdefghij",
+        "curl -u $USER:$PASSWORD https://x",
+        "curl --user \"user:password\" https://x",
+        "basic knowledge of the language and basic AAAAbbbb1234cccc",
+        "machine learning login page password reset",
+        "\"trust\", \"password\", \"scram-sha-256\", \"md5\"",
+        "\"password\": \"Mot-de-passe1\"",
+        "password = Settings.Db1Password",
+        "getCredentials(-token someIdentifierName)",
+        "dapiDataGetTopLongShortPositionRatio (params)",
+        "POSTGRES_PASSWORD=postgres",
+        "password: \"P@ssw0rd\"",
+    ] {
+        assert_eq!(table.scan(text.as_bytes()), [], "{text}");
+    }
+}
+
+#[test]
+fn many_issuers_are_known() {
+    let table = table();
+    let mut ids: Vec<&str> = table.rules.iter().map(|r| r.row.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), table.rules.len(), "each rule has a name of its own");
+    assert!(ids.len() >= 150, "{}", ids.len());
+}
+
+#[test]
+fn checksums_make_sure() {
+    let table = table();
+    // 30 characters and their CRC-32 in base 62, worked out here apart from the code that is tested.
+    let body = made(ALNUM, 30);
+    let mut crc = 0xFFFF_FFFFu32;
+    for b in body.bytes() {
+        crc ^= u32::from(b);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 };
+        }
+    }
+    let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let tail: String = (0..6).rev().map(|p| char::from(digits[(!crc / 62u32.pow(p) % 62) as usize])).collect();
+    let confidence = |text: String| table.scan(text.as_bytes()).first().map(Hit::confidence);
+    for prefix in ["ghp", "npm"] {
+        assert_eq!(confidence(format!("{prefix}_{body}{tail}")), Some(Confidence::Certain), "{prefix}");
+        assert_eq!(confidence(format!("{prefix}_{body}AAAAA0")), Some(Confidence::Likely), "{prefix}");
+    }
+}
+
+#[test]
+fn published_examples_are_no_secrets() {
+    let token = format!("gh{}_{}", "p", made(ALNUM, 36));
+    let mut table = table();
+    assert!(table.published.iter().all(|p| p.len() == 16 && p.bytes().all(|b| b.is_ascii_hexdigit())));
+    assert_eq!(table.scan(token.as_bytes()).len(), 1);
+    table.published = vec![Digest::of(&token.as_bytes()[4..]).to_string()[..16].to_owned()];
+    assert_eq!(table.scan(token.as_bytes()), []);
+}
+
+#[test]
+fn a_broken_table_is_named() {
+    for text in ["rule = 5", "[[rule]]\nid = \"x\"", "[[rule]]\nid = \"x\"\nkeywords = []\nregex = \"\"\nother = 1"] {
+        let error = Credentials::load(text).unwrap_err().to_string();
+        assert!(error.starts_with("profiles/detect/credentials.toml: "), "{error}");
+    }
+}
+
+#[test]
+fn cost_is_bounded() {
+    let table = table();
+    let each: Vec<String> = table.rules.iter().flat_map(|r| r.row.keywords.clone()).collect();
+    let often =
+        ["eyJ.", "token=", "://:a", "password", "curl -u ", "ibm ibm=", "machine a login b "].map(str::to_owned);
+    for text in each.iter().chain(&often) {
+        table.scan(text.repeat(8_000 / text.len()).as_bytes());
+    }
+    let many: String = (0..1000).map(|_| format!("gh{}_{} ", "p", made(ALNUM, 36))).collect();
+    assert!(table.scan(many.as_bytes()).len() <= MAX_HITS);
+}
