@@ -6,8 +6,8 @@ Prints medians of both sides and of the differences of each pair, and of launche
 """
 import os, pathlib, re, resource, shutil, socket, statistics, subprocess, sys, threading, time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness.scratch import Scratch, as_ordinary_user  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+from scratch import Scratch, as_ordinary_user, run  # noqa: E402
 
 CONNECT = """
 import socket, sys, time
@@ -101,4 +101,4 @@ def show(name, pairs):
     print(f"{name}: bare {bare:.3f}, inside {inside:.3f}, more {more:+.3f} ({100 * more / bare:+.1f} %), {len(pairs)} pairs{short}", flush=True)
 
 
-main()
+run(main)

@@ -17,7 +17,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
-from scratch import Missing, Scratch, as_ordinary_user  # noqa: E402
+from scratch import Missing, Scratch, as_ordinary_user, run  # noqa: E402
 
 SUITE = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
 
@@ -89,8 +89,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Missing as error:
-        print(f"conformance.py: {error}", file=sys.stderr)
-        sys.exit(2)
+    run(main)

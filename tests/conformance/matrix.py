@@ -10,7 +10,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "harness"))
 from conformance import install, serving  # noqa: E402
-from scratch import Missing, Scratch, as_ordinary_user  # noqa: E402
+from scratch import Missing, Scratch, as_ordinary_user, run  # noqa: E402
 
 
 def main():
@@ -33,8 +33,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Missing as error:
-        print(f"matrix.py: {error}", file=sys.stderr)
-        sys.exit(2)
+    run(main)

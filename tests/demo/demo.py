@@ -10,16 +10,15 @@ import base64
 import getpass
 import json
 import pathlib
-import queue
 import random
 import string
 import subprocess
 import sys
 import textwrap
-import threading
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "harness"))
+from agent import Agent  # noqa: E402
 from scratch import Missing, Scratch, as_ordinary_user, until  # noqa: E402
 
 # Pinned, so that the demo runs tomorrow what it ran today.
@@ -73,67 +72,6 @@ class Transcript:
         print(f"   => {text}", flush=True)
 
 
-class Client:
-    """The MCP client: a process of its own, because what descends from a client may not answer questions."""
-
-    def __init__(self, scratch, config):
-        script = TESTS / "demo" / "client.py"
-        self.log = open(scratch.root / "client.log", "w+", encoding="utf-8")
-        self.process = scratch.start(
-            scratch.python, script, config, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True
-        )
-        self.lines, self.answers, self.next = queue.Queue(), {}, 0
-        threading.Thread(target=self.listen, daemon=True).start()
-
-    def listen(self):
-        """Puts each line of the client into the queue."""
-        for line in self.process.stdout:
-            self.lines.put(json.loads(line))
-        self.lines.put(None)
-
-    def receive(self, seconds):
-        """The next line."""
-        try:
-            line = self.lines.get(timeout=seconds)
-        except queue.Empty:
-            raise Failed(f"the client said nothing for {seconds} s{self.complaints()}") from None
-        expect(line is not None, f"the client ended{self.complaints()}")
-        return line
-
-    def complaints(self):
-        """What the client and its servers wrote to stderr."""
-        self.log.seek(0)
-        return "".join(f"\n   | {line}" for line in self.log.read().splitlines()[-15:])
-
-    def send(self, server, tool, **arguments):
-        """Makes a call without waiting for its answer."""
-        self.next += 1
-        order = {"tag": self.next, "server": server, "tool": tool, "arguments": arguments}
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        return self.next
-
-    def answer(self, tag, seconds=60):
-        """The answer to a call: its text, and whether it is an error."""
-        while tag not in self.answers:
-            line = self.receive(seconds)
-            self.answers[line["tag"]] = line["answer"]
-        message = self.answers.pop(tag)
-        expect("result" in message, f"a JSON-RPC error came back: {message.get('error')}")
-        result = message["result"]
-        text = "\n".join(part["text"] for part in result["content"] if part.get("type") == "text")
-        return text, bool(result.get("isError"))
-
-    def call(self, server, tool, **arguments):
-        """Makes a call and returns the answer."""
-        return self.answer(self.send(server, tool, **arguments))
-
-    def end(self):
-        """Closes the session."""
-        self.process.stdin.close()
-        expect(self.process.wait(20) == 0, f"the client ended with {self.process.returncode}{self.complaints()}")
-
-
 def credential():
     """A made-up key in the form of a real one, other in each run."""
     dice = random.SystemRandom()
@@ -185,10 +123,8 @@ def demo(scratch, out):
     out.proves("both entries start firedoor-shim now, and both servers answered through it")
 
     out.step("A client starts both servers as its configuration now says")
-    client = Client(scratch, config)
-    ready = client.receive(240)
-    expect("ready" in ready, f"the session did not open: {ready.get('failed')}{client.complaints()}")
-    for name, tools in ready["ready"].items():
+    client = Agent(scratch, config, open(scratch.root / "client.log", "w+", encoding="utf-8"))
+    for name, tools in client.tools.items():
         out.show(f"{name}: {', '.join(tools)}")
     status = scratch.json("status")
     levels = {session["entry"]: session["level"] for session in status["sessions"]}
@@ -240,7 +176,7 @@ def demo(scratch, out):
     posted = [json.loads(line)["body"] for line in sent.splitlines()]
     expect(posted == ["The build is green."], f"the server got {len(posted)} calls instead of the honest one alone")
     out.proves("work goes on, and the server has seen the honest call only")
-    client.end()
+    expect(client.end() == 0, f"the client ended with {client.process.returncode}{client.complaints()}")
 
     out.step("firedoor log, and firedoor log verify")
     log = scratch.firedoor("log")
@@ -271,7 +207,7 @@ def main():
     except Missing as error:
         print(f"\ndemo: {error}", file=sys.stderr)
         return 2
-    except (Failed, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+    except (Failed, OSError, ValueError, KeyError, RuntimeError, subprocess.SubprocessError) as error:
         print(f"\n   FAILED at step {out.steps}: {type(error).__name__}: {error}")
         return 1
     print(f"\nAll {out.steps} steps proved what they should.")

@@ -16,7 +16,7 @@ import tempfile
 import tomllib
 
 from real_servers import LIST, Broken, Missing, Scratch, Server, as_ordinary_user, uv
-from scratch import alive, until
+from scratch import alive, run, until
 
 USUAL = ["filesystem", "memory", "git"]
 ENTRY = "cursor/user/real"
@@ -71,8 +71,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Missing as missing:
-        print(f"observed_servers.py: {missing}", file=sys.stderr)
-        sys.exit(2)
+    run(main)

@@ -13,7 +13,7 @@ import tempfile
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "harness"))
 from clients import ALL, CONNECTED, NEEDED, Unusable, install  # noqa: E402
-from scratch import Missing, Scratch, as_ordinary_user  # noqa: E402
+from scratch import Scratch, as_ordinary_user, run  # noqa: E402
 
 
 class Failed(Exception):
@@ -119,8 +119,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Missing as missing:
-        print(f"real_clients.py: {missing}", file=sys.stderr)
-        sys.exit(2)
+    run(main)

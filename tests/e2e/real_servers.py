@@ -30,7 +30,7 @@ import tomllib
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "harness"))
-from scratch import Missing, Scratch, as_ordinary_user, until  # noqa: E402
+from scratch import Missing, Scratch, as_ordinary_user, run, until  # noqa: E402
 
 LIST = pathlib.Path(__file__).with_suffix(".toml")
 # Installing comes first, and the registry may be slow.
@@ -381,8 +381,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Missing as missing:
-        print(f"real_servers.py: {missing}", file=sys.stderr)
-        sys.exit(2)
+    run(main)

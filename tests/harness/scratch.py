@@ -216,3 +216,12 @@ def until(true, seconds):
 def fail(message):
     """Ends the program with a message."""
     sys.exit(f"{pathlib.Path(sys.argv[0]).name}: {message}")
+
+
+def run(main):
+    """Ends the program as `main` says; with 2 when something has to be built or installed first."""
+    try:
+        sys.exit(main())
+    except Missing as missing:
+        print(f"{pathlib.Path(sys.argv[0]).name}: {missing}", file=sys.stderr)
+        sys.exit(2)

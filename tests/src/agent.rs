@@ -25,7 +25,7 @@ impl Agent {
     /// Starts the servers as the configuration says, and opens a session with each.
     #[track_caller]
     pub fn open(home: &Home) -> Self {
-        let source = std::fs::read(programs::sources().join("demo/client.py")).expect("the demo's client");
+        let source = std::fs::read(programs::sources().join("harness/client.py")).expect("the client");
         let script = home.write("agent.py", source);
         let log = home.write("agent.log", "");
         let mut command = home.command(home.python());

@@ -1,4 +1,5 @@
-"""An MCP client of its own process, driven line by line (tests/demo/client.py)."""
+"""An MCP client, driven line by line (client.py beside this). A process of its own, because what descends from a client
+may not answer questions."""
 
 import json
 import pathlib
@@ -6,19 +7,20 @@ import queue
 import subprocess
 import threading
 
-CLIENT = pathlib.Path(__file__).resolve().parent.parent / "demo" / "client.py"
+CLIENT = pathlib.Path(__file__).resolve().parent / "client.py"
 
 
 class Agent:
-    """One client session. A context manager: at its end the servers' stdin is closed."""
+    """One client session. A context manager: at its end the servers' stdin is closed. What goes wrong is a RuntimeError."""
 
     def __init__(self, scratch, config, log):
+        self.log = log
         self.process = scratch.start(
-            scratch.python, CLIENT, config, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+            scratch.python, CLIENT, config, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True
         )
         self.lines, self.answers, self.next = queue.Queue(), {}, 0
         threading.Thread(target=self.listen, daemon=True).start()
-        self.tools = self.receive(120)["ready"]
+        self.tools = self.receive(240)["ready"]
 
     def listen(self):
         """Puts each line into the queue."""
@@ -28,10 +30,18 @@ class Agent:
 
     def receive(self, seconds):
         """The next line."""
-        line = self.lines.get(timeout=seconds)
+        try:
+            line = self.lines.get(timeout=seconds)
+        except queue.Empty:
+            line = {"failed": f"the client said nothing for {seconds} s"}
         if "failed" in line:
-            raise RuntimeError(line["failed"])
+            raise RuntimeError(line["failed"] + self.complaints())
         return line
+
+    def complaints(self):
+        """What the client and its servers wrote to stderr."""
+        self.log.seek(0)
+        return "".join(f"\n   | {line}" for line in self.log.read().splitlines()[-15:])
 
     def send(self, server, tool, **arguments):
         """Makes a call without waiting for its answer."""
@@ -46,7 +56,10 @@ class Agent:
         while tag not in self.answers:
             line = self.receive(seconds)
             self.answers[line["tag"]] = line["answer"]
-        result = self.answers.pop(tag)["result"]
+        message = self.answers.pop(tag)
+        if "result" not in message:
+            raise RuntimeError(f"a JSON-RPC error came back: {message.get('error')}")
+        result = message["result"]
         text = "\n".join(part["text"] for part in result["content"] if part.get("type") == "text")
         return text, bool(result.get("isError"))
 
@@ -61,12 +74,16 @@ class Agent:
             self.answers[line["tag"]] = line["answer"]
         return tag in self.answers
 
+    def end(self):
+        """Closes the session. The client's exit code."""
+        self.process.stdin.close()
+        return self.process.wait(20)
+
     def __enter__(self):
         return self
 
     def __exit__(self, *_error):
-        self.process.stdin.close()
         try:
-            self.process.wait(20)
+            self.end()
         except subprocess.TimeoutExpired:
             self.process.kill()
