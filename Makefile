@@ -106,6 +106,7 @@ guest: ## the sandbox under Debian's kernel, in an emulated machine
 
 conformance: build ## the MCP conformance suite, direct and through Firedoor
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/matrix.py
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/oauth.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/conformance.py
 
 cross: ## type-check macOS and Windows, crate by crate as far as each is ready

@@ -1,5 +1,5 @@
 """An MCP server that wants a login, and an issuer of tokens, in the ways that they are: `oauth_server.py MODE`. Prints both
-ports. The issuer's `/seen` says what it was asked, `/forget` takes every token back."""
+ports. The issuer's `/seen` says what it was asked, `/end` ends every access token, `/forget` takes everything back."""
 import base64
 import hashlib
 import http.server
@@ -70,6 +70,9 @@ class Issuer(Handler):
             return self.reply(200, SEEN)
         if url.path == "/forget":
             REFRESH.clear(), ACCESS.clear()
+            return self.reply(200, {})
+        if url.path == "/end":
+            ACCESS.clear()
             return self.reply(200, {})
         if url.path == "/authorize":
             return self.authorize(dict(urllib.parse.parse_qsl(url.query)))

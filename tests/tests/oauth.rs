@@ -164,6 +164,39 @@ fn a_login_opens_the_server_and_its_tokens_are_in_the_keychain_alone() {
     home.firedoor(&["logout", ENTRY]).expect_code(1).expect_said("not logged in");
 }
 
+fn renewals(servers: &Servers) -> usize {
+    servers.seen("token").iter().filter(|t| t["grant_type"] == "refresh_token").count()
+}
+
+#[test]
+fn a_token_that_ends_while_its_server_runs_is_renewed_once_for_everybody() {
+    let home = Home::new();
+    let servers = Servers::start(&home, "plain");
+    let _keychain = Keychain::start(&home);
+    log_in(&home, &["--scope", "admin"]);
+    protect(&home);
+    let (mut one, mut other) = (Client::open(&home, "s"), Client::open(&home, "s"));
+    assert_eq!(renewals(&servers), 0);
+    get(&format!("{}/end", servers.issuer));
+    let ids: Vec<_> = (0..5).map(|_| one.send_call("whoami", json!({}))).collect();
+    let id = other.send_call("whoami", json!({}));
+    for id in ids {
+        assert_eq!(text(&one.answer(id)["result"]).0, "admin tools offline_access");
+    }
+    assert_eq!(text(&other.answer(id)["result"]).0, "admin tools offline_access");
+    assert_eq!(renewals(&servers), 1, "the issuer takes a refresh token once");
+    // One that was taken back for good is not asked for again and again.
+    get(&format!("{}/forget", servers.issuer));
+    let id = one.send_call("whoami", json!({}));
+    let answer = one.answer(id)["error"]["message"].to_string();
+    assert!(answer.contains("`firedoor login cursor/user/s`"), "{answer}");
+    // Logging in again is enough.
+    log_in(&home, &["--scope", "admin"]);
+    assert_eq!(text(&one.call("whoami", json!({}))).0, "admin tools offline_access");
+    one.end();
+    other.end();
+}
+
 #[test]
 fn a_token_that_has_ended_is_renewed_and_a_login_that_was_revoked_is_asked_for_again() {
     let home = Home::new();
@@ -171,14 +204,13 @@ fn a_token_that_has_ended_is_renewed_and_a_login_that_was_revoked_is_asked_for_a
     let _keychain = Keychain::start(&home);
     log_in(&home, &[]);
     protect(&home);
-    let renewals = || servers.seen("token").into_iter().filter(|t| t["grant_type"] == "refresh_token").count();
     for _ in 0..2 {
         // The issuer takes a refresh token once.
-        let before = renewals();
+        let before = renewals(&servers);
         let mut client = Client::open(&home, "s");
         assert!(client.ask("tools/list", json!({}))["tools"].is_array());
         client.end();
-        assert_eq!(renewals(), before + 1);
+        assert_eq!(renewals(&servers), before + 1);
     }
     assert!(servers.seen("token").iter().all(|t| t["resource"] == json!(servers.url)));
     get(&format!("{}/forget", servers.issuer));

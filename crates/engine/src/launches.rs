@@ -204,7 +204,7 @@ async fn launch_remote(
     let own = std::env::current_exe().map_err(|e| LaunchError::Refused(format!("cannot find Firedoor itself: {e}")))?;
     let program = own.with_file_name("firedoor-remote");
     let (user, granted) = user_grants(engine, &request.entry).await;
-    let login = logins::header(engine, &request, &user.hosts).await;
+    let login = logins::header(engine, &request, &user.hosts, None).await;
     let (paths, profiles, limit) =
         (engine.paths.clone(), engine.profiles.clone(), engine.config.limits.message_bytes());
     let (entry, now) = (request.entry.clone(), engine.now());
@@ -226,6 +226,30 @@ async fn launch_remote(
     let launched = Launched { what, limits: step.confinement.limits, ..Launched::default() };
     let lasting = Lasting { launch: digest, profile: "remote".into(), basis, launched, granted: Some(granted) };
     start(engine, agent, Start { entry, step, lasting, remote: Some(instructions) }, incoming, outgoing).await
+}
+
+/// Gets another token for a server that refuses the one it was given.
+pub async fn renew_login(
+    engine: &Rc<Engine>,
+    agent: &Rc<Agent>,
+    request: RemoteRequest,
+    refused: Digest,
+    outgoing: Outgoing,
+) {
+    let (user, _) = user_grants(engine, &request.entry).await;
+    let value = match logins::header(engine, &request, &user.hosts, Some(refused)).await {
+        Ok(header) => header.map(|(_, value)| value),
+        Err(e) => {
+            record_notes(engine, &request.entry, &[e.to_string()]);
+            None
+        }
+    };
+    if let Some(value) = &value {
+        let secret = [("Authorization", value.as_str())].into_iter();
+        engine.inspector.environment(&mut *agent.memory.lock().await, &request.entry, secret, engine.now());
+    }
+    // A shim that has gone needs none.
+    let _ = outgoing.send(&ToShim::LoginRenewed { value }).await;
 }
 
 /// What the shim is to start.

@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::HashMap, path::Path, rc::Rc, time::Duratio
 
 use firedoor_clients::{Clients, Env};
 use firedoor_model::{
-    EntryId, Keychain, KeychainError, Millis,
+    Digest, EntryId, Keychain, KeychainError, Millis,
     login::{Credentials, Errand, Task, Told},
     network::HostGrant,
     remote::RemoteRequest,
@@ -57,12 +57,13 @@ impl From<ErrandError> for LoginError {
     }
 }
 
-/// The header with an entry's token. `None` when nobody has logged in for it at this address, when it signs in itself, or
+/// The header with an entry's token, another one than what was `refused`. `None` when nobody has logged in for it at this address, when it signs in itself, or
 /// when the entry is not what its client's configuration says.
 pub async fn header(
     engine: &Rc<Engine>,
     request: &RemoteRequest,
     hosts: &[HostGrant],
+    refused: Option<Digest>,
 ) -> Result<Option<(String, String)>, LoginError> {
     if request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
         return Ok(None);
@@ -81,22 +82,31 @@ pub async fn header(
         if !clients.configured(&env, &given.entry).is_some_and(|configured| configured.reaches(&given.url)) {
             return Ok(None);
         }
-        fresh(&keychain, credentials, &given, hosts, &firedoor, now).map(Some)
+        let is_refused = refused == Some(Digest::of(bearer(&credentials.access_token).as_bytes()));
+        match is_refused && credentials.refresh_token.is_none() {
+            true => Ok(None),
+            false => fresh(&keychain, credentials, is_refused, &given, hosts, &firedoor, now).map(Some),
+        }
     };
     let token = tokio::task::spawn_blocking(work).await.map_err(|e| LoginError::NotRenewed(e.to_string()))??;
-    Ok(token.map(|token| ("Authorization".to_owned(), format!("Bearer {token}"))))
+    Ok(token.map(|token| ("Authorization".to_owned(), bearer(&token))))
+}
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
 }
 
 /// The access token, renewed if need be.
 fn fresh(
     keychain: &dyn Keychain,
     credentials: Credentials,
+    is_refused: bool,
     request: &RemoteRequest,
     hosts: Vec<HostGrant>,
     firedoor: &Path,
     now: Millis,
 ) -> Result<String, LoginError> {
-    if !credentials.has_ended(now.plus(AHEAD_MS)) || credentials.refresh_token.is_none() {
+    if !is_refused && !credentials.has_ended(now.plus(AHEAD_MS)) || credentials.refresh_token.is_none() {
         return Ok(credentials.access_token);
     }
     let request = RemoteRequest { url: credentials.token_endpoint.clone(), headers: Vec::new(), ..request.clone() };
@@ -112,7 +122,7 @@ fn fresh(
             Err(LoginError::Over(why))
         }
         // The token may still be good for a minute.
-        Told::Failed { .. } if !credentials.has_ended(now) => Ok(credentials.access_token),
+        Told::Failed { .. } if !is_refused && !credentials.has_ended(now) => Ok(credentials.access_token),
         Told::Failed { why, .. } => Err(LoginError::NotRenewed(why)),
         _ => Err(ErrandError::Silent.into()),
     }

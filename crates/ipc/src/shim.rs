@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use firedoor_model::{
-    EntryId,
+    Digest, EntryId,
     launch::{LaunchRequest, Step},
     network::{Attempt, HostQuestion, HostRuling},
     remote::{Instructions, RemoteRequest},
@@ -73,6 +73,13 @@ pub enum ToEngine {
         /// The question's number.
         id: u64,
     },
+    /// The server, reached over HTTP, refuses the token that it was given. Answered by [`ToShim::LoginRenewed`].
+    RenewLogin {
+        /// What was launched.
+        request: RemoteRequest,
+        /// The header with the token.
+        refused: Digest,
+    },
     /// The server's main process ended and its tree is gone.
     Exited(Ended),
 }
@@ -112,6 +119,11 @@ pub enum ToShim {
     CloseClientStdout,
     /// The answer to [`ToEngine::Asked`].
     Rule(HostRuling),
+    /// The header with another token, if there is one.
+    LoginRenewed {
+        /// Its value.
+        value: Option<String>,
+    },
     /// Everything the server wrote has reached the client. With [`ToEngine::Exited`] said: exit likewise.
     Drained,
     /// The client is gone or the session must end: end the server's tree.

@@ -8,6 +8,10 @@ use crate::{EntryId, Keychain, KeychainError, Millis, network::HostGrant, remote
 /// Argument with which `firedoor-remote` logs in, instead of standing for a server.
 pub const SIGN_IN: &str = "--sign-in";
 
+/// How `firedoor-remote` begins a line on its stderr that asks for another token; the digest of the header that was refused
+/// follows. The answer is a line with the header's new value, or `null`.
+pub const RENEW: &str = "\0renew ";
+
 /// Longest line that is said in either direction, in bytes.
 pub const MAX_LINE: usize = 256 << 10;
 

@@ -25,6 +25,7 @@ use crate::{
     http::{Http, SetupError},
     mirror::{self, Mirror},
     output::Output,
+    renewal::{Renewal, Renewed},
     session::Session,
 };
 
@@ -48,6 +49,7 @@ pub struct Bridge {
     pub(crate) transport: Transport,
     pub(crate) limit: usize,
     pub(crate) login: Login,
+    renewal: Option<Renewal>,
     pub(crate) flights: Flights,
     pub(crate) session: Session,
     pub(crate) mirror: RefCell<Mirror>,
@@ -98,6 +100,8 @@ impl Bridge {
             transport: instructions.transport,
             limit: instructions.max_message,
             login: Login::of(instructions),
+            // Without it a token that has ended is one that is refused.
+            renewal: instructions.signed_in.then(Renewal::new).and_then(Result::ok),
             flights: Flights::default(),
             session: Session::default(),
             mirror: RefCell::default(),
@@ -129,6 +133,22 @@ impl Bridge {
             Some(why) => Err(why),
             None => Ok(()),
         }
+    }
+
+    /// How many tokens there have been.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.renewal.as_ref().map_or(0, Renewal::generation)
+    }
+
+    /// Gets another token, because this one was refused. True when there is one now.
+    pub(crate) async fn log_in_again(&self, seen: u64) -> bool {
+        let Some(renewal) = &self.renewal else { return false };
+        match renewal.another(seen, || self.http.authorization()).await {
+            Some(Renewed::Now(value)) => self.http.authorize(value),
+            Some(Renewed::Meanwhile) => {}
+            None => return false,
+        }
+        true
     }
 
     /// Tells the server that the session is over.
@@ -195,10 +215,10 @@ impl Bridge {
     }
 
     async fn deliver_up(self: &Rc<Self>, body: &Bytes, method: Option<&str>) -> Result<(), String> {
-        let mut again = true;
+        let (mut again, mut may_renew) = (true, true);
         loop {
             self.connect().await?;
-            let seen = self.session.generation();
+            let (seen, token) = (self.session.generation(), self.tokens());
             let to = self.channel.borrow().clone().unwrap_or_else(|| self.http.url().clone());
             let mut headers = self.session.headers();
             if let (Some(method), true) = (method, self.session.is_modern()) {
@@ -208,6 +228,9 @@ impl Bridge {
             let status = response.status();
             if status.is_success() {
                 return Ok(());
+            }
+            if status.as_u16() == 401 && std::mem::take(&mut may_renew) && self.log_in_again(token).await {
+                continue;
             }
             if status.as_u16() == 404 && self.session.is_open() && std::mem::take(&mut again) {
                 self.renew(seen).await?;

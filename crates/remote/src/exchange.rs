@@ -64,7 +64,7 @@ impl Bridge {
 
     /// True when the answer comes on another stream.
     async fn converse(self: &Rc<Self>, body: &Bytes, flight: &Flight) -> bool {
-        let mut again = true;
+        let (mut again, mut may_renew) = (true, true);
         loop {
             if let Err(why) = self.connect().await {
                 self.fail(flight, &why);
@@ -77,7 +77,7 @@ impl Bridge {
                     return false;
                 }
             };
-            let seen = self.session.generation();
+            let (seen, token) = (self.session.generation(), self.tokens());
             let channel = self.channel.borrow().clone();
             let response =
                 match self.http.post(channel.as_ref().unwrap_or(self.http.url()), body.clone(), headers).await {
@@ -94,6 +94,10 @@ impl Bridge {
             if status.is_success() {
                 self.receive(response, flight).await;
                 return false;
+            }
+            // It did nothing that it could do twice.
+            if status == StatusCode::UNAUTHORIZED && std::mem::take(&mut may_renew) && self.log_in_again(token).await {
+                continue;
             }
             if status == StatusCode::NOT_FOUND && self.session.is_open() && flight.kind == Kind::Legacy && again {
                 again = false;

@@ -1,12 +1,12 @@
 //! The HTTP client: one origin, the user's headers, certificates of the system.
 
-use std::{error::Error as _, path::Path, time::Duration};
+use std::{cell::RefCell, error::Error as _, path::Path, time::Duration};
 
 use bytes::Bytes;
 use firedoor_model::remote::Instructions;
 use reqwest::{
     Certificate, Client, ClientBuilder, Method, Response, Url,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
     redirect::{Attempt, Policy},
 };
 
@@ -76,7 +76,7 @@ pub struct HttpError(String);
 pub struct Http {
     client: Client,
     url: Url,
-    headers: HeaderMap,
+    headers: RefCell<HeaderMap>,
 }
 
 impl Http {
@@ -110,7 +110,17 @@ impl Http {
             }
         });
         let client = built(builder()?.redirect(same_origin))?;
-        Ok(Self { client, url, headers })
+        Ok(Self { client, url, headers: RefCell::new(headers) })
+    }
+
+    /// What shows who we are.
+    pub fn authorization(&self) -> Option<HeaderValue> {
+        self.headers.borrow().get(AUTHORIZATION).cloned()
+    }
+
+    /// Takes another one for it.
+    pub fn authorize(&self, value: HeaderValue) {
+        self.headers.borrow_mut().insert(AUTHORIZATION, value);
     }
 
     /// The server's address.
@@ -143,7 +153,8 @@ impl Http {
         headers: HeaderMap,
         body: Option<Bytes>,
     ) -> Result<Response, HttpError> {
-        let mut request = self.client.request(method, to.clone()).headers(self.headers.clone()).headers(headers);
+        let own = self.headers.borrow().clone();
+        let mut request = self.client.request(method, to.clone()).headers(own).headers(headers);
         if let Some(body) = body {
             request = request.body(body);
         }

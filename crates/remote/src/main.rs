@@ -15,6 +15,7 @@ mod http;
 mod login;
 mod mirror;
 mod output;
+mod renewal;
 mod session;
 mod streams;
 

@@ -32,8 +32,9 @@ impl Bridge {
     /// Listens, and comes back when the stream breaks off, as long as the session lasts.
     async fn listen(self: Rc<Self>) {
         let mut events = Events::new(self.limit);
-        let mut failures = 0;
+        let (mut failures, mut may_renew) = (0, true);
         loop {
+            let token = self.tokens();
             let mut headers = self.session.headers();
             if let Some(id) = events.last_id().and_then(|id| HeaderValue::from_str(id).ok()) {
                 headers.insert(LAST_EVENT, id);
@@ -41,10 +42,17 @@ impl Bridge {
             match self.http.listen(headers).await {
                 Ok(response) if response.status().is_success() && is_event_stream(&response) => {
                     match self.follow(response, &mut events, None).await {
-                        Ok(true) => failures = 0,
+                        Ok(true) => (failures, may_renew) = (0, true),
                         Ok(false) => {}
                         Err(why) => return crate::say(&why),
                     }
+                }
+                Ok(response)
+                    if response.status().as_u16() == 401
+                        && std::mem::take(&mut may_renew)
+                        && self.log_in_again(token).await =>
+                {
+                    continue;
                 }
                 // A server need not have such a stream (405).
                 Ok(response) if !matches!(response.status().as_u16(), 408 | 429 | 500..) => return,

@@ -10,6 +10,7 @@ mod invocation;
 mod refuse;
 mod server;
 mod session;
+mod words;
 
 use std::{env, path::PathBuf, process::ExitCode};
 

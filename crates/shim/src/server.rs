@@ -22,6 +22,8 @@ use nix::{
     unistd::pipe2,
 };
 
+use crate::words::Words;
+
 /// A running server. The descriptors are kept so that the next engine can have them when this one dies.
 pub struct Server {
     /// The processes.
@@ -40,6 +42,8 @@ pub struct Server {
     context: String,
     /// The engine wants to know what it does.
     observe: bool,
+    /// What it says, if it stands for one that is reached over HTTP.
+    pub words: Option<Words>,
 }
 
 /// How a server ended, for the engine.
@@ -85,8 +89,12 @@ impl Server {
         let remainders = [memory("firedoor-to-server")?, memory("firedoor-to-client")?];
         let ledger = memory("firedoor-ledger")?;
         let between = pipe2(OFlag::O_CLOEXEC).map_err(|e| format!("cannot make a pipe: {e}"))?;
-        let launch =
-            Launch { step, stdin: server_stdin.into(), stdout: server_stdout.into(), stderr: Stderr::Inherit, observe };
+        let (words, stderr) = match remote.map(|_| Words::pair()).transpose() {
+            Ok(Some((words, theirs))) => (Some(words), Stderr::Fd(theirs)),
+            Ok(None) => (None, Stderr::Inherit),
+            Err(e) => return Err(format!("cannot make a socket: {e}")),
+        };
+        let launch = Launch { step, stdin: server_stdin.into(), stdout: server_stdout.into(), stderr, observe };
         let tree = firedoor_sandbox::spawn(launch).map_err(|e| e.to_string())?;
         let server = Self {
             tree,
@@ -99,6 +107,7 @@ impl Server {
             entry: entry.clone(),
             context,
             observe,
+            words,
         };
         server.send(&ToEngine::Started { pid: server.pid(), level: server.level() }, engine)?;
         server.hand_record(engine)?;

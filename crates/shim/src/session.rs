@@ -29,6 +29,7 @@ use crate::{
     engines::{Engines, Restarts},
     refuse,
     server::{Server, in_message, noticed},
+    words::Words,
 };
 
 /// For the engine to decide: it looks at files, which may lie on a slow disk.
@@ -99,6 +100,7 @@ pub fn run(engines: &Engines, entry: &EntryId, request: &ToEngine, signals: Sign
     let mut restarts = Restarts::default();
     loop {
         let ready = wait(&engine, &signals, &stage).map_err(|e| format!("waiting failed: {e}"))?;
+        listen(&mut stage, request, &engine);
         while let Some(signal) = signals.next() {
             match &stage {
                 Stage::Running(server, _) => {
@@ -136,6 +138,16 @@ pub fn run(engines: &Engines, entry: &EntryId, request: &ToEngine, signals: Sign
             }
         }
         stage = advance(stage, &engine)?;
+    }
+}
+
+/// Passes on what stands for a server that is reached over HTTP says: to our stderr, or to the engine.
+fn listen(stage: &mut Stage, request: &ToEngine, engine: &Connection) {
+    let (Stage::Running(server, _) | Stage::Draining(server, _)) = stage else { return };
+    let (Some(words), ToEngine::LaunchRemote(request)) = (&mut server.words, request) else { return };
+    for refused in words.hear(&mut io::stderr()) {
+        // An engine that has died meanwhile is noticed on its socket; the program gives up waiting.
+        let _ = report(engine, &ToEngine::RenewLogin { request: request.clone(), refused });
     }
 }
 
@@ -253,6 +265,7 @@ fn wait(engine: &Connection, signals: &Signals, stage: &Stage) -> io::Result<Rea
         Stage::Running(server, limit) => {
             fds.push(PollFd::new(server.tree.exited_fd(), PollFlags::POLLIN));
             fds.push(PollFd::new(server.tree.notices_fd(), PollFlags::POLLIN));
+            fds.extend(server.words.as_ref().and_then(Words::fd).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
             *limit
         }
     };
@@ -309,6 +322,12 @@ fn obey(message: ToShim, stage: Stage, entry: &EntryId, engine: &Connection) -> 
         }
         (ToShim::Rule(ruling), Stage::Running(server, limit)) => {
             let _ = server.tree.rule(ruling);
+            Stage::Running(server, limit)
+        }
+        (ToShim::LoginRenewed { value }, Stage::Running(mut server, limit)) => {
+            if let Some(words) = &mut server.words {
+                words.answer(value.as_deref());
+            }
             Stage::Running(server, limit)
         }
         (ToShim::Stop, Stage::Running(server, limit)) => {

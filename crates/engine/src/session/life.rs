@@ -36,6 +36,7 @@ use crate::{
     connection::{Incoming, Outgoing},
     engine::Engine,
     io::{Inlet, Log, Outlet, Remainder},
+    launches,
 };
 
 /// After the client closed both sides, a server has this long to end by itself before it is asked to.
@@ -314,6 +315,14 @@ async fn attend(
                 }
                 Ok((ToEngine::Withdrawn { id }, _)) => {
                     session.question_withdrawn(engine, id);
+                    Ok(())
+                }
+                Ok((ToEngine::RenewLogin { request, refused }, _)) if request.entry == session.entry => {
+                    let (engine, agent, outgoing) = (engine.clone(), session.agent.clone(), outgoing.clone());
+                    // The issuer takes its time, and nobody else waits for it.
+                    tokio::task::spawn_local(async move {
+                        launches::renew_login(&engine, &agent, request, refused, outgoing).await;
+                    });
                     Ok(())
                 }
                 Ok(_) => Ok(()),

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Logging in with a certified issuer of tokens (oidc-provider) and a server on the official SDK, a browser's part played by
+this program: registration, consent, renewal with rotation while the server runs, revocation. Exit code 1 when anything is not
+as it should be, 2 when it cannot be run."""
+
+import contextlib
+import http.cookiejar
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "harness"))
+from conformance import install, serving  # noqa: E402
+from scratch import Missing, Scratch, as_ordinary_user, until  # noqa: E402
+
+ENTRY = "cursor/user/s"
+BUS = """<busconfig><type>session</type><listen>unix:path={path}</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy>
+</busconfig>"""
+
+
+@contextlib.contextmanager
+def keychain(scratch):
+    """gnome-keyring on a bus of its own."""
+    path = scratch.root / "bus"
+    config = scratch.write("bus.conf", BUS.format(path=path))
+    scratch.env["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={path}"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with contextlib.ExitStack() as stack:
+        def begin(*command, **options):
+            process = scratch.start(*command, **quiet, **options)
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            return process
+
+        begin("dbus-daemon", f"--config-file={config}", "--nofork", "--nopidfile", "--nosyslog")
+        until(path.exists, 10)
+        keyring = begin(
+            "gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets", stdin=subprocess.PIPE
+        )
+        keyring.stdin.write(b"made up")
+        keyring.stdin.close()
+        owner = ("--dest=org.freedesktop.DBus", "/", "org.freedesktop.DBus.GetNameOwner", "string:org.freedesktop.secrets")
+        until(lambda: not scratch.run("dbus-send", "--session", "--print-reply", *owner).returncode, 10)
+        yield
+
+
+def consent(address):
+    """Goes where the browser would, says who it is, agrees, and comes back."""
+    browser = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+    )
+    with browser.open(address, timeout=30) as page:
+        url, text = page.url, page.read().decode()
+    for form in ({"prompt": "login", "login": "alice", "password": "x"}, {"prompt": "consent"}):
+        action = re.search(r'<form[^>]*action="([^"]+)"', text)
+        if not action:
+            break
+        data = urllib.parse.urlencode(form).encode()
+        with browser.open(urllib.parse.urljoin(url, action.group(1)), data, timeout=30) as page:
+            url, text = page.url, page.read().decode()
+    return text
+
+
+def log_in(scratch):
+    """`firedoor login`, to its end; what it says, and what the browser shows."""
+    command = scratch.bin / "firedoor", "login", ENTRY
+    with scratch.start(*command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        process.stdout.readline()
+        shown = consent(process.stdout.readline().strip())
+        said = process.stdout.read()
+    return process.returncode, said, shown
+
+
+class Session:
+    """The server as its client starts it."""
+
+    def __init__(self, scratch):
+        entry = json.loads((scratch.home / ".cursor/mcp.json").read_text(encoding="utf-8"))["mcpServers"]["s"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        # A script is the client: what descends from one may not log in.
+        script = scratch.write("client.sh", '"$@"\nexit $?\n')
+        self.process = scratch.start("sh", script, entry["command"], *entry["args"], text=True, **pipes)
+        self.last = 0
+        self.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"})
+
+    def ask(self, method, **params):
+        """The whole answer."""
+        self.last += 1
+        message = {"jsonrpc": "2.0", "id": self.last, "method": method, "params": params}
+        print(json.dumps(message), file=self.process.stdin, flush=True)
+        while (answer := json.loads(self.process.stdout.readline())).get("id") != self.last:
+            pass
+        return answer
+
+    def whoami(self):
+        """What the tool says, or the error."""
+        answer = self.ask("tools/call", name="whoami", arguments={})
+        return answer["error"]["message"] if "error" in answer else answer["result"]["content"][0]["text"]
+
+    def end(self):
+        """Closes it."""
+        self.process.stdin.close()
+        self.process.wait(30)
+        self.process.stdout.close()
+
+
+def look(scratch, url):
+    """What is seen, and whether it is as it should be."""
+    def get(path):
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url.removesuffix("/mcp") + path) as answer:
+            return json.load(answer)
+
+    yield "protecting names the command", f"firedoor login {ENTRY}" in scratch.firedoor("protect", "--all", "--yes").stdout
+    code, said, shown = log_in(scratch)
+    yield "logging in", (code, "Logged in" in said, "is logged in" in shown) == (0, True, True)
+    yield "protecting", scratch.firedoor("protect", "--all", "--yes").returncode == 0
+    session = Session(scratch)
+    yield "calls with the token for this resource", session.whoami() == "alice tools"
+    for round_ in (1, 2):
+        get("/end")
+        yield f"renewal {round_} while it runs", session.whoami() == "alice tools"
+        yield f"rotation {round_}", get("/tokens")["refreshes"] == round_
+    yield "logging out", "the issuer was told" in scratch.firedoor("logout", ENTRY).stdout
+    yield "no token is left at the issuer", get("/tokens")["alive"] == 0
+    yield "what was revoked is asked for again", f"firedoor login {ENTRY}" in session.whoami()
+    yield "logging in again", log_in(scratch)[0] == 0
+    session.end()
+    session = Session(scratch)
+    yield "calls with the new token", session.whoami() == "alice tools"
+    session.end()
+
+
+def main():
+    """Looks at everything."""
+    as_ordinary_user(__file__)
+    with Scratch() as scratch:
+        place, node = install(scratch)
+        with serving(scratch, place, node, "protected.mjs") as url, keychain(scratch):
+            scratch.write(".cursor/mcp.json", json.dumps({"mcpServers": {"s": {"url": url}}}))
+            seen = []
+            for what, good in look(scratch, url):
+                seen.append(good)
+                if not good:
+                    print(f"  {what}: not as it should be")
+            print(f"{len(seen)} things looked at: {seen.count(False)} not as they should be")
+    return 0 if all(seen) else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Missing as error:
+        print(f"oauth.py: {error}", file=sys.stderr)
+        sys.exit(2)
