@@ -214,6 +214,7 @@ class Test:
             return Promise.all([
               tried(() => fetch("https://example.com/")),
               tried(() => new Function("return 1")()),
+              tried(() => { document.createElement("p").innerHTML = "<b>x</b>"; return "text became elements"; }),
               tried(() => window.__TAURI_INTERNALS__.invoke("plugin:window|create", {options: {label: "x"}})),
               tried(() => window.__TAURI_INTERNALS__.invoke("plugin:event|emit", {event: "changed", payload: null})),
               tried(() => { if (!Object.isFrozen(Object.prototype)) return "thawed"; throw "frozen"; }),
