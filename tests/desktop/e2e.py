@@ -17,8 +17,8 @@ import subprocess
 import sys
 import time
 
+from desktop import APP, Desktop, Missing, until  # knows where the harness lies
 from agent import Agent
-from desktop import APP, Desktop, Missing, until
 from scratch import Scratch, as_ordinary_user
 from webdriver import NoSuch
 
