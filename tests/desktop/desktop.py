@@ -94,7 +94,9 @@ class Desktop:
         """Whether a window of that title is on the screen."""
         env = dict(self.env, PATH=os.environ["PATH"])
         find = ["xdotool", "search", "--onlyvisible", "--name", f"^{title}$"]
-        return bool(subprocess.run(find, env=env, check=False, stdout=subprocess.PIPE, text=True).stdout.split())
+        # It complains of windows that go while it looks.
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        return bool(subprocess.run(find, env=env, check=False, text=True, **pipes).stdout.split())
 
     def keys(self, *names):
         """Presses keys of the keyboard, for whichever window has the focus."""
