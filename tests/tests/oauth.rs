@@ -160,8 +160,15 @@ fn a_login_opens_the_server_and_its_tokens_are_in_the_keychain_alone() {
     assert!(!home.firedoor(&["log", "--json"]).expect_code(0).stdout.contains("Bearer"));
     home.firedoor(&["logout", ENTRY]).expect_code(0).expect_said("the issuer was told");
     assert_eq!(servers.seen("revoke")[0]["token_type_hint"], "refresh_token");
-    assert!(refused(&home).contains("`firedoor login cursor/user/s`"));
+    let mut client = Client::start(&home, &home.command_line("s"));
+    let id = client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+    assert!(client.answer(id)["error"]["message"].to_string().contains("`firedoor login cursor/user/s`"));
+    home.firedoor(&["log"]).expect_said("its server wants a login");
     home.firedoor(&["logout", ENTRY]).expect_code(1).expect_said("not logged in");
+    // What runs gets what a login gives meanwhile.
+    log_in(&home, &[]);
+    client.initialize();
+    client.end();
 }
 
 fn renewals(servers: &Servers) -> usize {

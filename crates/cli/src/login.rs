@@ -86,7 +86,7 @@ pub fn login(options: LoginOptions) -> Result<ExitCode, Failure> {
                 kept?;
                 let issuer = visible(&credentials.issuer);
                 output::line(&format!(
-                    "Logged in. What {issuer} gave is in the keychain; servers that run get it at their next start."
+                    "Logged in. What {issuer} gave is in the keychain, and the server gets it when it wants it."
                 ));
                 return Ok(ExitCode::SUCCESS);
             }

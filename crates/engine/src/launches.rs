@@ -244,6 +244,11 @@ pub async fn renew_login(
             None
         }
     };
+    if value.is_none() {
+        let reason = format!("its server wants a login: run `firedoor login {}`", request.entry);
+        let event = engine.event(What::Failed { reason });
+        engine.recorder.record(firedoor_model::audit::Event { entry: Some(request.entry.clone()), ..event });
+    }
     if let Some(value) = &value {
         let secret = [("Authorization", value.as_str())].into_iter();
         engine.inspector.environment(&mut *agent.memory.lock().await, &request.entry, secret, engine.now());

@@ -74,7 +74,12 @@ pub async fn header(
     let firedoor = std::env::current_exe().map_err(ErrandError::from)?.with_file_name("firedoor");
     let work = move || {
         let keychain = SystemKeychain::new(LIMIT);
-        let Some(credentials) = Credentials::load(&keychain, &given.entry, &given.url)? else { return Ok(None) };
+        let credentials = match Credentials::load(&keychain, &given.entry, &given.url) {
+            Ok(Some(credentials)) => credentials,
+            // Without a keychain nobody has logged in.
+            Ok(None) | Err(KeychainError::Absent { .. }) => return Ok(None),
+            Err(e) => return Err(e.into()),
+        };
         let clients = Clients::load().map_err(|e| LoginError::NotRenewed(e.to_string()))?;
         let lookup = |name: &str| given.env.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
         let env = Env::new(paths, &given.cwd, lookup);

@@ -94,14 +94,15 @@ enum Said {
 impl Bridge {
     /// Sets it up. Nothing is sent yet.
     pub fn new(instructions: &Instructions, output: Output) -> Result<Rc<Self>, SetupError> {
+        let login = Login::of(instructions);
         Ok(Rc::new(Self {
             http: Http::new(instructions)?,
             output,
             transport: instructions.transport,
             limit: instructions.max_message,
-            login: Login::of(instructions),
             // Without it a token that has ended is one that is refused.
-            renewal: instructions.signed_in.then(Renewal::new).and_then(Result::ok),
+            renewal: matches!(login, Login::Command(_)).then(Renewal::new).and_then(Result::ok),
+            login,
             flights: Flights::default(),
             session: Session::default(),
             mirror: RefCell::default(),

@@ -375,8 +375,7 @@ impl Refusal {
         let Login::Command(entry) = login else { return None };
         match (self.status, self.challenge.as_ref()) {
             (StatusCode::UNAUTHORIZED, _) => Some(format!(
-                "wants a login (HTTP 401): run `firedoor login {entry}`, and start the server again; where that finds none, \
-                 give the entry a header with a token"
+                "wants a login (HTTP 401): run `firedoor login {entry}`, and try again; where that finds none, give the entry a header with a token"
             )),
             (StatusCode::FORBIDDEN, Some(Challenge { error: Some(error), scopes, .. }))
                 if error == "insufficient_scope" =>

@@ -5,7 +5,7 @@ use std::{
     cell::{Cell, RefCell},
     io,
     os::{fd::AsFd as _, unix::net},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use firedoor_model::{
@@ -18,6 +18,10 @@ use tokio::{net::UnixStream, sync::Mutex};
 /// For the issuer, and the keychain.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// How often is asked in [`SPAN`]: a server that refuses every token is not worth more.
+const TRIES: u32 = 5;
+const SPAN: Duration = Duration::from_secs(60);
+
 /// The socket, and what came of it.
 pub struct Renewal {
     socket: UnixStream,
@@ -25,6 +29,8 @@ pub struct Renewal {
     turn: Mutex<()>,
     /// Counts tokens.
     generation: Cell<u64>,
+    /// Since when is counted how often was asked.
+    tries: Cell<(Instant, u32)>,
 }
 
 impl Renewal {
@@ -37,7 +43,16 @@ impl Renewal {
             heard: RefCell::default(),
             turn: Mutex::default(),
             generation: Cell::new(0),
+            tries: Cell::new((Instant::now(), 0)),
         })
+    }
+
+    /// Whether there is another try.
+    fn may_ask(&self) -> bool {
+        let (since, count) = self.tries.get();
+        let (since, count) = if since.elapsed() < SPAN { (since, count) } else { (Instant::now(), 0) };
+        self.tries.set((since, count.saturating_add(1)));
+        count < TRIES
     }
 
     /// Counts tokens: what a request was sent with is compared with this.
@@ -45,14 +60,16 @@ impl Renewal {
         self.generation.get()
     }
 
-    /// Another token in the place of one that was refused. `None` when there is none; true with it when it came meanwhile, for
-    /// another request.
+    /// Another token in the place of what was refused, if anything was sent. `None` when there is none.
     pub async fn another(&self, seen: u64, refused: impl FnOnce() -> Option<HeaderValue>) -> Option<Renewed> {
         let _turn = self.turn.lock().await;
         if self.generation.get() != seen {
             return Some(Renewed::Meanwhile);
         }
-        let refused = Digest::of(refused()?.as_bytes());
+        if !self.may_ask() {
+            return None;
+        }
+        let refused = Digest::of(refused().map(|value| value.as_bytes().to_vec()).unwrap_or_default().as_slice());
         let line = tokio::time::timeout(LIMIT, self.ask(&format!("{RENEW}{refused}\n"))).await.ok()?.ok()?;
         let mut value = HeaderValue::from_str(&serde_json::from_slice::<Option<String>>(&line).ok()??).ok()?;
         value.set_sensitive(true);
