@@ -23,7 +23,7 @@ CARGO_GENERATE_RPM := $(TARGET)/tools/cargo-generate-rpm-$(cargo-generate-rpm-ve
 CARGO_CYCLONEDX := $(TARGET)/tools/cargo-cyclonedx-$(cargo-cyclonedx-version)/bin/cargo-cyclonedx
 PACKAGERS := $(CARGO_DEB) $(CARGO_GENERATE_RPM) $(CARGO_CYCLONEDX)
 
-.PHONY: help setup ui build demo test lint audit bench app e2e eval escape guest conformance cross package fuzz
+.PHONY: help setup ui build demo test lint audit bench app e2e eval escape guest conformance cross native package fuzz
 
 help: ## this list
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 20
@@ -112,6 +112,9 @@ conformance: build ## the MCP conformance suite, direct and through Firedoor
 cross: ## type-check macOS and Windows, crate by crate as far as each is ready
 	@scripts/setup cross
 	@scripts/cross "$(TARGET)" $(CRATES)
+
+native: ## on macOS and Windows: the unit tests of the crates that are meant for them
+	@scripts/native "$(TARGET)"
 
 package: build ui $(PACKAGERS) ## .deb and .rpm in target/package, tried in a clean Debian
 	cargo build --release --locked -p firedoor-desktop

@@ -66,6 +66,12 @@ impl Profile {
             }
         }
         profile.network(confinement, &real)?;
+        // `subpath` means the place itself, too: one that could be removed or moved could come back as a link to elsewhere, which
+        // the next start would resolve.
+        profile.line("\n; Granted places stay what they are.");
+        for place in granted.iter().filter(|g| g.grant.access >= Access::Edit) {
+            profile.line(&format!("(deny file-write-unlink (literal {}))", place.word));
+        }
         if granted.iter().any(|g| g.grant.access == Access::Edit) {
             profile.line("\n; Names that stay closed wherever something may be written.");
             names::close(&mut profile, &confinement.protected, &granted);

@@ -120,6 +120,9 @@ fn files() {
         ("file-read-data", "/Users/ann/.ssh", false),
         ("file-read-data", "/", true),
         ("file-read-data", "/Users", false),
+        ("file-write-unlink", "/Users/ann/work", false),
+        ("file-write-unlink", "/Users/ann/.firedoor/home", false),
+        ("file-write-unlink", "/Users/ann/work/sub", true),
     ] {
         let on = On { path, kind: "DIRECTORY", ..On::default() };
         assert_eq!(sandbox.allows(operation, on), want, "{operation} {path}");
@@ -321,6 +324,39 @@ fn refused() {
         (error(&|c| c.network = Network::Proxy("127.0.0.2:80".parse().unwrap())), "loopback"),
     ] {
         assert!(got.contains(want), "{got}");
+    }
+}
+
+/// The kernel's word on our reading.
+#[cfg(target_os = "macos")]
+#[test]
+fn the_system_agrees() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = std::fs::canonicalize(dir.path()).unwrap();
+    for path in ["work/.git/hooks", "secret"] {
+        std::fs::create_dir_all(root.join(path)).unwrap();
+    }
+    for path in ["work/a", "work/.git/hooks/pre-commit", "secret/b"] {
+        std::fs::write(root.join(path), "x").unwrap();
+    }
+    let mut confinement = confinement(Network::None);
+    confinement.grants = vec![Grant { path: root.join("work"), access: Access::Edit }];
+    let command = Profile::new(&confinement, 7, |path| Some(path.to_owned())).unwrap().command();
+    for (program, path, want) in [
+        ("/bin/cat", "work/a", true),
+        ("/bin/cat", "secret/b", false),
+        ("/usr/bin/touch", "work/new", true),
+        ("/usr/bin/touch", "secret/new", false),
+        ("/bin/mkdir", "work/src", true),
+        ("/bin/mkdir", "work/.github", false),
+        ("/usr/bin/touch", "work/.git/HEAD", true),
+        ("/usr/bin/touch", "work/.git/hooks/post-commit", false),
+        ("/bin/rmdir", "work/src", true),
+        ("/bin/rm", "work/.git/hooks/pre-commit", false),
+    ] {
+        let mut run = std::process::Command::new(&command[0]);
+        let status = run.args(&command[1..]).arg(program).arg(root.join(path)).status().unwrap();
+        assert_eq!(status.success(), want, "{program} {path}");
     }
 }
 
