@@ -20,6 +20,7 @@ mod sarif;
 mod scan;
 mod secrets;
 mod settings;
+mod signals;
 mod status;
 mod toolscan;
 

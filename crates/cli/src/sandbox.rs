@@ -14,6 +14,7 @@ use crate::{
     observe::{self, Wanted},
     output,
     settings::access,
+    signals::Signals,
 };
 
 /// Runs a command confined, or says what can be enforced.
@@ -67,7 +68,7 @@ fn confined(
     };
     run.notes.iter().for_each(|note| output::remark(note));
     // So that the end of an observed command, too, is seen by us, and not the end of us by the guardian.
-    let signals = observe.as_ref().map(|_| observe::Signals::block()).transpose()?;
+    let signals = observe.as_ref().map(|_| Signals::block()).transpose()?;
     let stream = |fd: io::Result<_>| fd.map_err(|e| Failure::environment(format!("cannot use a standard stream: {e}")));
     let launch = Launch {
         step: &run.step,

@@ -22,6 +22,7 @@ mod pause;
 mod recorder;
 mod secrets;
 mod session;
+mod sys;
 mod watching;
 
 use std::{io::Error as IoError, os::fd::AsFd, path::Path, rc::Rc, sync::Arc, time::Duration};

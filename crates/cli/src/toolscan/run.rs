@@ -21,7 +21,6 @@ use nix::{
     errno::Errno,
     fcntl::OFlag,
     poll::{PollFd, PollFlags, PollTimeout, poll},
-    unistd::pipe2,
 };
 
 use super::dialogue::Dialogue;
@@ -95,7 +94,7 @@ fn start_and_watch(job: &Job<'_>, paths: &Paths) -> Result<Outcome, Failure> {
         ));
     };
     let failed = |e: io::Error| Failure::environment(format!("the command cannot be watched: {e}"));
-    let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(|e| failed(e.into()));
+    let pipe = || io::pipe().map(|(out, end)| (OwnedFd::from(out), OwnedFd::from(end))).map_err(failed);
     let ((out, out_end), (err, err_end)) = (pipe()?, pipe()?);
     let (stdin, dialogue) = match job.stdin {
         Stdin::Nothing => (File::open("/dev/null").map_err(failed)?.into(), None),

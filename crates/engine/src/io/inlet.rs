@@ -8,7 +8,6 @@ use std::{
 
 use nix::{
     errno::Errno,
-    fcntl::{SpliceFFlags, splice},
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
         socket::{MsgFlags, recv},
@@ -22,6 +21,7 @@ use tokio::{
 };
 
 use super::{Kind, Lines, Way, classify, register};
+use crate::sys;
 
 /// Bytes that a thread hands over at once.
 const CHUNK: usize = 64 << 10;
@@ -61,7 +61,7 @@ impl Log {
     /// Moves what is in between into the file.
     fn settle(&mut self) -> nix::Result<usize> {
         let Some((out, _)) = &self.between else { return Ok(0) };
-        match splice(out, None, &self.file, None, MOVE, SpliceFFlags::SPLICE_F_NONBLOCK) {
+        match sys::splice(out, &self.file, MOVE) {
             Err(Errno::EAGAIN) => Ok(0),
             other => other,
         }
@@ -69,13 +69,12 @@ impl Log {
 
     /// Moves what `from` has into the file. Zero is the end of the stream.
     fn take(&mut self, from: &OwnedFd) -> nix::Result<usize> {
-        let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
         let Some((_, into)) = &self.between else {
-            let count = splice(from, None, &self.file, None, MOVE, flags)?;
+            let count = sys::splice(from, &self.file, MOVE)?;
             self.end += count as u64;
             return Ok(count);
         };
-        let count = splice(from, None, into, None, MOVE, flags)?;
+        let count = sys::splice(from, into, MOVE)?;
         let mut left = count;
         while left > 0 {
             left = left.saturating_sub(self.settle()?);
@@ -346,7 +345,7 @@ mod tests {
             drop(first);
             write.write_all(b"ee\n").unwrap();
             if !fd.try_clone().map(File::from).unwrap().metadata().unwrap().file_type().is_fifo() {
-                splice(&fd, None, &between.1, None, MOVE, SpliceFFlags::SPLICE_F_NONBLOCK).unwrap();
+                sys::splice(&fd, &between.1, MOVE).unwrap();
             }
             let mut second = Inlet::new(fd.try_clone().unwrap(), Some(log(done))).unwrap();
             let mut lines = Lines::new(100);

@@ -19,6 +19,7 @@ use tokio::{
 };
 
 use super::{Kind, Remainder, Way, classify, register};
+use crate::sys;
 
 /// Bytes in the queue from which on [`Outlet::room`] waits.
 const HIGH_WATER: usize = 1 << 20;
@@ -207,7 +208,7 @@ impl Inner {
         loop {
             let outcome = match &*self.sink.borrow() {
                 Some(Sink::Socket(fd)) => {
-                    send(fd.get_ref().as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)
+                    send(fd.get_ref().as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT | sys::NO_SIGNAL)
                 }
                 Some(Sink::Pipe(fd, _)) => nix::unistd::write(fd.get_ref(), bytes),
                 Some(Sink::Thread(_)) => Err(Errno::EAGAIN),

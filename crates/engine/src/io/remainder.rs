@@ -4,10 +4,11 @@ use std::{cell::Cell, os::fd::OwnedFd};
 
 use nix::{
     errno::Errno,
-    fcntl::{FallocateFlags, SpliceFFlags, fallocate, splice},
     sys::uio::pwrite,
     unistd::{Whence, lseek},
 };
+
+use crate::sys;
 
 /// Messages in a [`Remainder`] begin at multiples of this, so that none shares a page with another.
 const PAGE: u64 = 4096;
@@ -43,17 +44,16 @@ impl Remainder {
 
     /// Moves as many as the pipe takes, at most `left`.
     pub(super) fn pass_on(&self, pipe: &OwnedFd, left: usize) -> nix::Result<usize> {
-        splice(&self.file, None, pipe, None, left, SpliceFFlags::SPLICE_F_NONBLOCK)
+        sys::splice(&self.file, pipe, left)
     }
 
     /// Puts a message into the file. From here on it reaches its reader.
     pub(super) fn begin(&self, bytes: &[u8]) -> nix::Result<()> {
         let offset = |at: u64| i64::try_from(at).map_err(|_| Errno::EFBIG);
         let start = self.end.get().next_multiple_of(PAGE);
-        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
         if start > 0 {
             // What the pipe still holds of it stays with the pipe.
-            fallocate(&self.file, flags, 0, offset(start)?)?;
+            sys::punch(&self.file, 0, offset(start)?)?;
         }
         let mut done = 0;
         while done < bytes.len() {

@@ -10,10 +10,7 @@
 use std::{cell::RefCell, collections::BTreeMap, io, os::fd::OwnedFd};
 
 use firedoor_inspect::{CallLabel, Sink};
-use nix::{
-    fcntl::{FallocateFlags, fallocate},
-    sys::uio::{pread, pwrite},
-};
+use nix::sys::uio::{pread, pwrite};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -275,8 +272,7 @@ fn write_all(file: &OwnedFd, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
 }
 
 fn punch(file: &OwnedFd, at: u64) -> io::Result<()> {
-    let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-    Ok(fallocate(file, flags, offset(at)?, offset(REGIONS[1] - REGIONS[0])?)?)
+    Ok(crate::sys::punch(file, offset(at)?, offset(REGIONS[1] - REGIONS[0])?)?)
 }
 
 fn offset(at: u64) -> io::Result<i64> {

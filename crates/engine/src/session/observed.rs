@@ -4,7 +4,6 @@ use std::{fs::File, io, os::fd::OwnedFd, os::unix::fs::FileExt, rc::Rc};
 
 use firedoor_model::{EntryId, audit, observation::Record, paths::Paths};
 use firedoor_store::Observation;
-use nix::fcntl::{FcntlArg, fcntl};
 
 use super::{
     Session,
@@ -27,7 +26,7 @@ pub struct Growing {
 impl Growing {
     /// Takes a file in memory, and nothing else: reading another one could take for ever.
     fn new(fd: OwnedFd, begun: Observation) -> Option<Self> {
-        fcntl(&fd, FcntlArg::F_GET_SEALS).is_ok().then(|| Self { file: fd.into(), begun })
+        crate::sys::in_memory(&fd).then(|| Self { file: fd.into(), begun })
     }
 
     /// What stands there now.

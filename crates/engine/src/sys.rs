@@ -1,0 +1,11 @@
+//! What differs by system.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+
+#[cfg(target_os = "linux")]
+pub use linux::{NO_SIGNAL, in_memory, punch, splice};
+#[cfg(target_os = "macos")]
+pub use macos::{NO_SIGNAL, in_memory, punch, splice};
