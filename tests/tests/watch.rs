@@ -134,6 +134,11 @@ fn a_client_that_drops_firedoor_is_noticed_also_after_a_restart() {
     watched.restart();
     until("it is said again", || (drops(&watched) == 2).then_some(()));
     assert_eq!(watched.offers(), ["cursor/user/fs"]);
+    // Who does not want it is not asked again.
+    watched.home.firedoor(&["ignore", "cursor/user/fs"]).expect_code(0);
+    watched.restart();
+    until("it is said once more", || (drops(&watched) == 3).then_some(()));
+    assert!(watched.offers().is_empty());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use firedoor_inspect::Inspector;
 use firedoor_ipc::{command::Start, process::Process, shim::ToShim};
 use firedoor_launch::Profiles;
 use firedoor_model::{
-    Confidence, EntryId, Finding, Millis, Mode, Severity,
+    Confidence, Digest, EntryId, Finding, Millis, Mode, Severity,
     audit::{Event, What},
     paths::Paths,
     question::Ref,
@@ -114,6 +114,8 @@ pub struct Parts {
     pub mode: Mode,
     pub managed: Managed,
     pub log_days: Option<u32>,
+    /// Entries that are not offered, and the hash of their command line.
+    pub declined: BTreeMap<EntryId, Digest>,
     pub problems: Vec<String>,
 }
 
@@ -140,7 +142,7 @@ impl Engine {
             agents: RefCell::default(),
             starts: RefCell::default(),
             held: RefCell::default(),
-            offers: RefCell::default(),
+            offers: RefCell::new(Offers::new(parts.declined)),
             watching: RefCell::default(),
             logins: Logins::default(),
             wake: Notify::new(),

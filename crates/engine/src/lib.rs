@@ -122,6 +122,7 @@ async fn serve(
         ));
     }
     let (rules, mode, log_days) = (opened.store.rules()?, opened.store.mode()?, opened.store.log_days()?);
+    let declined = opened.store.declined()?;
     // Root's, so that no program of the user's can write it.
     let managed = Managed::load(Path::new(managed::FILE), 0, engine::now())?;
     let mut seed = [0; 32];
@@ -134,7 +135,8 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate()).map_err(system("wait for signals"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("wait for signals"))?;
 
-    let parts = Parts { paths, config, profiles, recorder, egress, seed, rules, mode, managed, log_days, problems };
+    let parts =
+        Parts { paths, config, profiles, recorder, egress, seed, rules, mode, managed, log_days, declined, problems };
     let engine = Engine::new(parts);
     for problem in engine.problems() {
         engine.recorder.record(engine.event(What::Failed { reason: problem }));

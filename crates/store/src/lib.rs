@@ -5,6 +5,7 @@
 //! database; a row that cannot be read is an error that names it and is never skipped.
 
 mod audit;
+mod declined;
 mod error;
 mod files;
 mod grants;

@@ -7,11 +7,12 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig, lim
 use crate::StoreError;
 
 /// One file per version, in order. A released one never changes.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
+    include_str!("migrations/0005.sql"),
 ];
 
 /// `application_id` in the database's header (SQLite file format §1.3), set by the first migration.

@@ -4,31 +4,46 @@ use std::{collections::BTreeMap, mem};
 
 use firedoor_clients::watch::Change;
 use firedoor_ipc::command::Offer;
-use firedoor_model::{EntryId, Millis, Untrusted, notice::Noticed};
+use firedoor_model::{Digest, EntryId, Millis, Untrusted, notice::Noticed};
 
 /// Most offers kept; what is beyond stands in the log, and in `firedoor scan`.
 const MOST: usize = 200;
 /// Longest command line that is shown, in characters.
 const LINE: usize = 400;
 
-/// What could be protected, by entry.
+/// What could be protected, by entry, each with the hash of its command line.
 #[derive(Debug, Default)]
-pub struct Offers(BTreeMap<EntryId, Offer>);
+pub struct Offers {
+    open: BTreeMap<EntryId, (Offer, Digest)>,
+    /// What the user did not want, as it was then.
+    declined: BTreeMap<EntryId, Digest>,
+}
 
 impl Offers {
-    /// Takes note of a change.
-    pub fn take(&mut self, change: &Change, client: &str, now: Millis) {
-        let Some(entry) = &change.entry else { return };
+    /// None yet; these were declined in earlier runs.
+    pub fn new(declined: BTreeMap<EntryId, Digest>) -> Self {
+        Self { open: BTreeMap::new(), declined }
+    }
+
+    /// Takes note of a change. Returns the entry whose declining does not count any more.
+    pub fn take(&mut self, change: &Change, client: &str, now: Millis) -> Option<EntryId> {
+        let entry = change.entry.as_ref()?;
+        // Whoever protected it has changed their mind.
+        let forget = change.noticed == Noticed::Protected && self.declined.remove(&entry.id).is_some();
+        let forget = forget.then(|| entry.id.clone());
         let news = matches!(change.noticed, Noticed::Appeared | Noticed::Changed | Noticed::Dropped);
         if !news || !entry.state.can_protect() {
             // It is protected, gone, the user's own wish, or cannot be protected.
-            self.0.remove(&entry.id);
-            return;
-        }
-        if self.0.len() >= MOST && !self.0.contains_key(&entry.id) {
-            return;
+            self.open.remove(&entry.id);
+            return forget;
         }
         let line: Vec<&str> = entry.command.iter().chain(&entry.args).map(Untrusted::raw).collect();
+        let hash = Digest::of(line.join("\0").as_bytes());
+        let declined = self.declined.get(&entry.id) == Some(&hash);
+        let full = self.open.len() >= MOST && !self.open.contains_key(&entry.id);
+        if full || (declined && change.noticed != Noticed::Changed) {
+            return forget;
+        }
         let offer = Offer {
             entry: entry.id.clone(),
             client: client.to_owned(),
@@ -38,17 +53,20 @@ impl Offers {
             command: Untrusted::new(line.join(" ").chars().take(LINE).collect::<String>()),
             since: now,
         };
-        self.0.insert(entry.id.clone(), offer);
+        self.open.insert(entry.id.clone(), (offer, hash));
+        forget
     }
 
-    /// The user does not want it. Whether there was such an offer.
-    pub fn ignore(&mut self, entry: &EntryId) -> bool {
-        self.0.remove(entry).is_some()
+    /// The user does not want it: the hash of its command line, if there was such an offer.
+    pub fn decline(&mut self, entry: &EntryId) -> Option<Digest> {
+        let (_, hash) = self.open.remove(entry)?;
+        self.declined.insert(entry.clone(), hash);
+        Some(hash)
     }
 
     /// All, the oldest first.
     pub fn all(&self) -> Vec<Offer> {
-        let mut all: Vec<Offer> = self.0.values().cloned().collect();
+        let mut all: Vec<Offer> = self.open.values().map(|(offer, _)| offer.clone()).collect();
         all.sort_by_key(|offer| offer.since);
         all
     }
@@ -127,6 +145,34 @@ mod tests {
         check(&[("a", Noticed::Restored, open())], &[]);
         check(&[("a", Noticed::Appeared, State::Protected)], &[]);
         check(&[("a", Noticed::Appeared, State::NotYet { reason: "x".into() })], &[]);
+    }
+
+    #[test]
+    fn what_was_declined_is_offered_again_only_when_it_is_another() {
+        let open = || State::Unprotected;
+        let appeared = change("a", Noticed::Appeared, open());
+        let mut offers = Offers::default();
+        let take =
+            |offers: &mut Offers, change: &Change| (offers.take(change, "Cursor", Millis(0)), offers.all().len());
+        assert_eq!(take(&mut offers, &appeared), (None, 1));
+        let id = EntryId::new("cursor", "user", "a").unwrap();
+        let line = offers.decline(&id).unwrap();
+        assert_eq!(offers.decline(&id), None);
+        // In this run and in the next.
+        for mut offers in [offers, Offers::new([(id.clone(), line)].into())] {
+            assert_eq!(take(&mut offers, &change("a", Noticed::Removed, open())), (None, 0));
+            assert_eq!(take(&mut offers, &appeared), (None, 0));
+            assert_eq!(take(&mut offers, &change("a", Noticed::Dropped, open())), (None, 0));
+            let mut other = change("a", Noticed::Appeared, open());
+            other.entry.as_mut().unwrap().args.push("y".into());
+            assert_eq!(take(&mut offers, &other), (None, 1));
+            offers.decline(&id).unwrap();
+            assert_eq!(take(&mut offers, &change("a", Noticed::Changed, open())), (None, 1));
+            offers.decline(&id).unwrap();
+            let protected = change("a", Noticed::Protected, State::Protected);
+            assert_eq!(take(&mut offers, &protected), (Some(id.clone()), 0));
+            assert_eq!(take(&mut offers, &change("a", Noticed::Dropped, open())), (None, 1));
+        }
     }
 
     #[test]

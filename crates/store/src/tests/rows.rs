@@ -56,6 +56,8 @@ fn unreadable_rows_are_named_and_never_skipped() {
         ("UPDATE rule SET created = -1", "rule"),
         ("UPDATE rule SET effect = CAST(x'ff' AS TEXT)", "rule"),
         ("UPDATE pin SET accepted = '{}'", "pin"),
+        ("UPDATE declined SET entry = 'secret-word'", "declined"),
+        ("UPDATE declined SET line = 'secret-word'", "declined"),
         ("UPDATE pin SET kind = 'secret-word'", "pin"),
         ("UPDATE pin SET changed = '1', changed_at = 1", "pin"),
         ("UPDATE pin SET entry = 'secret-word'", "pin"),
@@ -84,15 +86,37 @@ fn unreadable_rows_are_named_and_never_skipped() {
         };
         store.add_grants(&entry("a/b/c"), &grants).unwrap();
         store.set_mode(Mode::Strict).unwrap();
+        store.decline(&entry("a/b/c"), digest, Millis(1)).unwrap();
         tamper(&path, &format!("PRAGMA ignore_check_constraints = ON; {sql}"));
         let error = [store.rules().err(), store.pins(None).err(), store.all_grants().err(), store.mode().err()]
             .into_iter()
+            .chain([store.declined().err()])
             .flatten()
             .next()
             .unwrap_or_else(|| panic!("{sql} went unnoticed"));
         assert!(matches!(&error, StoreError::Row { table: t, .. } if *t == table), "{sql}: {error}");
         assert!(!error.to_string().contains("secret-word"), "{error}");
     }
+}
+
+#[test]
+fn declined_offers_are_remembered_and_bounded() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    let (one, two) = (entry("a/b/one"), entry("a/b/two"));
+    let (before, after) = (Digest::of(b"before"), Digest::of(b"after"));
+    store.decline(&one, before, Millis(1)).unwrap();
+    store.decline(&one, after, Millis(2)).unwrap();
+    store.decline(&two, before, Millis(3)).unwrap();
+    assert_eq!(store.declined().unwrap(), [(one.clone(), after), (two.clone(), before)].into());
+    store.forget_declined(&two).unwrap();
+    store.forget_declined(&two).unwrap();
+    assert_eq!(store.declined().unwrap(), [(one.clone(), after)].into());
+    for n in 0..1000 {
+        store.decline(&entry(&format!("a/b/{n}")), before, Millis(10 + n)).unwrap();
+    }
+    let all = store.declined().unwrap();
+    assert!(all.len() == 1000 && !all.contains_key(&one), "the oldest went first");
 }
 
 #[test]
