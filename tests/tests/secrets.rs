@@ -328,3 +328,99 @@ fn a_protected_server_cannot_reach_the_keychain() {
     assert!(read.starts_with("denied: "), "{read}");
     assert_eq!(environment(&mut client, "DBUS_SESSION_BUS_ADDRESS"), "");
 }
+
+/// The credentials of a sample (`tests/fixtures/clients`), and where its file lies.
+struct Sample {
+    file: PathBuf,
+    moved: Vec<String>,
+    stay: Vec<String>,
+}
+
+/// Every sample with credentials that a client on this system has, each in its place. Whatever a server of theirs is started
+/// with is the same script.
+fn samples(home: &Home, script: &Path) -> Vec<Sample> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/clients");
+    let all: Vec<Value> = serde_json::from_slice(&fs::read(dir.join("samples.json")).unwrap()).unwrap();
+    let here = all.iter().filter(|s| s["system"].is_null() && (s["moved"].is_array() || s["stay"].is_array()));
+    let words = |v: &Value| v.as_array().into_iter().flatten().map(|w| w.as_str().unwrap().to_owned()).collect();
+    let put = |sample: &Value| {
+        let text = fs::read_to_string(dir.join(sample["sample"].as_str().unwrap())).unwrap();
+        let program = |text: String, name| text.replace(&format!("\"{name}\""), &json!(script).to_string());
+        let text = ["npx", "uvx", "docker", "node", "git-mcp", "/opt/bin/one"].into_iter().fold(text, program);
+        let place = sample["place"].as_str().unwrap();
+        let file = home.write(place.strip_prefix("home/").unwrap_or(place), text);
+        Sample { file, moved: words(&sample["moved"]), stay: words(&sample["stay"]) }
+    };
+    here.map(put).collect()
+}
+
+/// What the client starts for each program of a JSON file whose variables refer to secrets, and the first such variable.
+/// (What headers become is for `remote.rs`: the addresses of the samples are made up.)
+fn with_references(file: &Path) -> Vec<(String, Vec<String>)> {
+    let all: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap_or_default();
+    let servers = all["mcpServers"].as_object().into_iter().flatten();
+    let line = |entry: &Value| {
+        let text = |v: &Value| v.as_str().unwrap().to_owned();
+        let env: Vec<_> = entry["env"].as_object()?.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        let reference = |(name, value): &&(String, String)| {
+            value.starts_with("firedoor-secret:") && !name.starts_with("FIREDOOR_HEADER_")
+        };
+        let (name, _) = env.iter().find(reference)?.clone();
+        let words = std::iter::once(&entry["command"]).chain(entry["args"].as_array().into_iter().flatten()).map(text);
+        let env = env.iter().map(|(name, value)| format!("{name}={value}"));
+        Some((name, std::iter::once("env".to_owned()).chain(env).chain(words).collect()))
+    };
+    servers.filter_map(|(_, entry)| line(entry)).collect()
+}
+
+#[test]
+fn no_credential_of_any_sample_is_anywhere_but_with_its_server() {
+    let home = Home::new();
+    let server = fs::read_to_string(home.script("reaching_server.py")).unwrap();
+    home.write("any/stdio_mcp.py", fs::read(home.script("stdio_mcp.py")).unwrap());
+    let script = home.write("any/server", format!("#!{}\n{server}", home.python().display()));
+    home.set_mode(&script, 0o755);
+    let samples = samples(&home, &script);
+    let _keychain = Keychain::start(&home);
+    let work = home.path().join("work").into_os_string().into_string().unwrap();
+    home.firedoor(&["protect", "--all", "--yes", "--no-verify", "--project", &work]).expect_code(0);
+    let secrets: std::collections::BTreeSet<&String> =
+        samples.iter().flat_map(|s| s.moved.iter().chain(&s.stay)).collect();
+    let check = || {
+        let mut all = Vec::new();
+        files(&home.path(), &mut all);
+        files(&home.runtime(), &mut all);
+        for path in all {
+            // What the client fills in, or what is not protected, stays where it was, and only there.
+            let stays = samples.iter().find(|s| s.file == path).map(|s| s.stay.as_slice()).unwrap_or_default();
+            let bytes = fs::read(&path).unwrap_or_default();
+            for secret in secrets.iter().filter(|s| !stays.contains(s)) {
+                assert!(!holds(&bytes, secret), "{secret} is in {}", path.display());
+            }
+        }
+    };
+    check();
+    let mut started = 0;
+    for sample in &samples {
+        for (name, line) in with_references(&sample.file) {
+            let mut client = Client::start(&home, &line);
+            client.initialize();
+            let got = environment(&mut client, &name);
+            assert!(sample.moved.contains(&got), "{}: {name} is {got:?}", sample.file.display());
+            for pid in home.engine().into_iter().chain(descendants(client.pid())).chain([client.pid()]) {
+                let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+                let (line, variables) = (read("cmdline"), read("environ"));
+                // The server itself is what its interpreter runs.
+                if line.starts_with(home.python().as_os_str().as_encoded_bytes()) {
+                    continue;
+                }
+                let shown = String::from_utf8_lossy(&line);
+                assert!(!secrets.iter().any(|s| holds(&line, s) || holds(&variables, s)), "{pid}: {shown}");
+            }
+            client.end();
+            started += 1;
+        }
+    }
+    assert!(started >= 15, "{started} servers were started");
+    check();
+}
