@@ -62,6 +62,58 @@ take_apart() {
         sub(/[ \t]+#.*/, "", t); sub(/[ \t]+$/, "", t)
         return begin[i] + length(t)
     }
+    function quoted(i, new) { return text[i] ~ /^["\047]/ ? substr(text[i], 1, 1) new substr(text[i], 1, 1) : new }
+    # The bracket that belongs to one.
+    function partner(i,  j, depth) {
+        for (j = i; j <= n; j++) {
+            if (text[j] ~ /^[[{]$/) depth++
+            else if (text[j] ~ /^[]}]$/ && --depth == 0) return j
+        }
+        fail("a bracket is not closed")
+    }
+    # An entry of JSON that reaches an address: the shim, and where its arguments begin.
+    function remote(shim_at, from,  array, key, close_at, i, j, k, was, kind, names, parts, stop) {
+        array = from == shim_at + 2
+        key = array ? shim_at - 3 : shim_at - 2
+        close_at = partner(array ? shim_at - 1 : from - 1)
+        kind = 0
+        for (i = from + 8; i < close_at; i += 4) {
+            if (value(i) == "--was") was = value(i + 2)
+            else if (value(i) == "--type") kind = i + 2
+            else if (value(i) == "--header" && split(value(i + 2), parts, "=env:") == 2) names[parts[2]] = parts[1]
+            else if (value(i) != "--transport") fail("an entry is not as Firedoor writes it")
+        }
+        if (!split(was, parts, ",") || text[key + 1] != ":") fail("an entry is not as Firedoor writes it")
+        edit(begin[key], end[key], quoted(key, parts[1]))
+        if (array) {
+            edit(begin[shim_at - 1], end[close_at], text[from + 6])
+        } else {
+            edit(begin[shim_at], end[shim_at], text[from + 6])
+            if (text[from - 4] == "," && substr(s, end[from - 5], begin[from - 3] - end[from - 5]) ~ /^[ \t\r\n]*,[ \t\r\n]*$/)
+                edit(end[from - 5], end[close_at], "")
+            else if (text[close_at + 1] == ",") edit(begin[from - 3], begin[close_at + 2], "")
+            else fail("an entry is not as Firedoor writes it")
+        }
+        # The entry begins at the brace that no other closes before the key; its own members are one deep.
+        for (i = key - 1; i > 0; i--) {
+            if (text[i] ~ /^[]}]$/) k++
+            else if (text[i] ~ /^[[{]$/ && k-- == 0) break
+        }
+        stop = partner(i)
+        for (i++; i < stop; i++) {
+            if (text[i] ~ /^[[{]$/) { i = partner(i); continue }
+            if (text[i + 1] != ":") continue
+            if (kind && value(i) ~ /^(type|transport)$/) edit(begin[i + 2], end[i + 2], text[kind])
+            if (!(2 in parts) || value(i) !~ /^env(ironment)?$/ || text[i + 2] != "{") continue
+            edit(begin[i], end[i], quoted(i, parts[2]))
+            for (j = i + 3; j < partner(i + 2); j++) {
+                if (text[j + 1] != ":") continue
+                if (!(value(j) in names)) fail("the variable " value(j) " was added to it, and no header is called so")
+                edit(begin[j], end[j], quoted(j, names[value(j)]))
+                j += 2
+            }
+        }
+    }
     { s = s $0 "\n" }
     END {
         if (failed) exit 3
@@ -90,7 +142,8 @@ take_apart() {
             if (what[k] == what[k + 1] || k == things) fail("the entries and their commands cannot be told apart")
             if (what[k] == "s") { command = at[k]; entry = at[k + 1] } else { command = at[k + 1]; entry = at[k] }
             step = 2; i = entry + 2 * step
-            if (value(i) == "--url") fail("it has a remote server: see \"Restore by hand\" in the user guide")
+            if (value(i) == "--url" && hash) fail("it has a remote server: see \"Restore by hand\" in the user guide")
+            if (value(i) == "--url") { remote(command, entry); continue }
             bare = 0
             if (value(i) == "--no-args") { bare = 1; i += step }
             if (value(i) != "--" && value(i) != "--program") fail("an entry is not as Firedoor writes it")

@@ -9,7 +9,7 @@ use std::{
 };
 
 use notify::{
-    Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
+    Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher,
     event::{AccessKind, AccessMode, ModifyKind, RenameMode},
 };
 
@@ -150,7 +150,7 @@ pub(super) struct Ended;
 
 /// The directories that are watched.
 pub(super) struct Tree {
-    watcher: Result<RecommendedWatcher, String>,
+    watcher: Result<Box<dyn Watcher + Send>, String>,
     mail: Inbox,
     watched: BTreeSet<PathBuf>,
 }
@@ -171,7 +171,8 @@ impl Tree {
     pub fn new(mail: Inbox) -> Self {
         let into = mail.clone();
         let watcher = RecommendedWatcher::new(move |event| into.take_in(event), Config::default());
-        Self { watcher: watcher.map_err(|e| in_words(&e)), mail, watched: BTreeSet::new() }
+        let watcher = watcher.map(|own| Box::new(own) as Box<dyn Watcher + Send>).map_err(|e| in_words(&e));
+        Self { watcher, mail, watched: BTreeSet::new() }
     }
 
     /// How many directories are watched.
@@ -243,5 +244,87 @@ fn in_words(error: &notify::Error) -> String {
         }
         ErrorKind::Io(e) => e.to_string(),
         _ => "the system does not allow it".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use notify::{EventHandler, WatcherKind, event::Flag};
+
+    use super::*;
+
+    /// Watches so many directories, and fails then as the system does.
+    struct Bounded(usize, fn() -> notify::Error);
+
+    impl Watcher for Bounded {
+        fn new<F: EventHandler>(_: F, _: Config) -> notify::Result<Self> {
+            Err(notify::Error::generic("made by the test"))
+        }
+
+        fn watch(&mut self, _: &Path, _: RecursiveMode) -> notify::Result<()> {
+            self.0 = self.0.checked_sub(1).ok_or_else(self.1)?;
+            Ok(())
+        }
+
+        fn unwatch(&mut self, _: &Path) -> notify::Result<()> {
+            Ok(())
+        }
+
+        fn kind() -> WatcherKind {
+            WatcherKind::NullWatcher
+        }
+    }
+
+    fn os(number: i32) -> notify::Error {
+        notify::Error::io(io::Error::from_raw_os_error(number))
+    }
+
+    #[test]
+    fn what_the_system_does_not_watch_is_counted_and_explained() {
+        let names: BTreeMap<_, _> = (0..5).map(|n| (PathBuf::from(format!("/d/{n}")), BTreeSet::new())).collect();
+        let check = |error: fn() -> notify::Error, failed: usize, why: &str| {
+            let watcher: Box<dyn Watcher + Send> = Box::new(Bounded(2, error));
+            let mut tree = Tree { watcher: Ok(watcher), mail: Inbox::default(), watched: BTreeSet::new() };
+            let asked = tree.watch(names.clone(), &BTreeSet::new());
+            assert_eq!((tree.len(), asked.failed, asked.more), (2, failed, true), "{why}");
+            assert!(asked.why.unwrap_or_default().contains(why), "{why}");
+        };
+        check(|| notify::Error::new(ErrorKind::MaxFilesWatch), 3, "max_user_watches");
+        check(|| os(nix::libc::ENOSPC), 3, "max_user_watches");
+        check(|| os(nix::libc::EMFILE), 3, "max_user_instances");
+        check(|| os(nix::libc::EACCES), 3, "denied");
+        // It has just gone: nothing is missing.
+        check(|| os(nix::libc::ENOENT), 0, "");
+        let mut none = Tree { watcher: Err("no".into()), mail: Inbox::default(), watched: BTreeSet::new() };
+        let asked = none.watch(names, &BTreeSet::new());
+        assert_eq!((none.len(), asked.failed, asked.why), (0, 5, Some("no".to_owned())));
+    }
+
+    #[test]
+    fn where_notifications_were_lost_everything_is_looked_at() {
+        let lost = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+        for event in [Ok(lost), Err(os(nix::libc::EIO))] {
+            let inbox = Inbox::default();
+            inbox.take_in(event);
+            assert!(matches!(inbox.wait(Some(Duration::ZERO)), Ok(Some(_))));
+            let touched = inbox.take();
+            assert!(touched.all && touched.paths.is_empty());
+            assert!(matches!(inbox.wait(Some(Duration::ZERO)), Ok(None)));
+        }
+    }
+
+    #[test]
+    fn more_touched_files_than_are_kept_are_as_good_as_all() {
+        let inbox = Inbox::default();
+        let name: BTreeSet<Name> = [Name::Like("*".into())].into();
+        inbox.lock().names = [(PathBuf::from("/d"), name)].into();
+        for n in 0..=MAX_TOUCHED {
+            let event = Event::new(EventKind::Modify(ModifyKind::Any)).add_path(format!("/d/{n}").into());
+            inbox.take_in(Ok(event));
+        }
+        let touched = inbox.take();
+        assert!(touched.all && touched.paths.len() == MAX_TOUCHED);
     }
 }

@@ -234,8 +234,9 @@ fn the_script_gives_back_every_byte() {
         assert_ne!(fs::read(&path).unwrap(), bytes, "{place}");
         let done = script(&home).arg(&path).output().unwrap();
         if String::from_utf8_lossy(&done.stderr).contains("it has a remote server") {
-            // Its entry says in words what it was; taking it apart takes more than a shell should do.
-            assert!(!done.status.success(), "{place}");
+            // Its entry says in words what it was; in TOML and YAML taking it apart takes more than a shell should do.
+            let hash = [".toml", ".yaml"].iter().any(|end| place.ends_with(end));
+            assert!(hash && !done.status.success(), "{place}");
             continue;
         }
         let shown = || String::from_utf8_lossy(&[done.stdout.as_slice(), &done.stderr].concat()).into_owned();
@@ -265,6 +266,15 @@ fn the_script_knows_the_files_and_keeps_later_edits() {
     assert_eq!(fs::read(&notes).unwrap(), half);
     let again = script(&home).arg(&first).output().unwrap();
     assert!(String::from_utf8_lossy(&again.stdout).contains("nothing is protected"), "{again:?}");
+    // A remote entry with a variable that no header was called like.
+    fs::write(&first, r#"{"mcpServers":{"a":{"url":"https://x/mcp","headers":{"X-A":"1"}}}}"#).unwrap();
+    one(home.protect(&["claude-code"])).unwrap();
+    let added =
+        fs::read_to_string(&first).unwrap().replace("\"FIREDOOR_HEADER_1\"", "\"OWN\":\"2\",\"FIREDOOR_HEADER_1\"");
+    fs::write(&first, &added).unwrap();
+    let done = script(&home).arg(&first).output().unwrap();
+    assert!(String::from_utf8_lossy(&done.stderr).contains("the variable OWN was added"), "{done:?}");
+    assert_eq!(fs::read_to_string(&first).unwrap(), added);
 }
 
 #[test]
