@@ -317,7 +317,6 @@ class McpInspectorBefore(McpInspector):
 
     package = "@modelcontextprotocol/inspector@0.15.0"
     file = "mcp.json"
-    keeps_from_servers = ()
     options = ("--config", "mcp.json")
 
 
