@@ -18,7 +18,7 @@ use crate::{
 /// 2. quarantine, and an inspection that failed;
 /// 3. a permit for exactly this call (the caller spends it: [`crate::Desk::judge`] does);
 /// 4. allow rules, each silencing the findings of its detector;
-/// 5. the findings that are left, by mode. During a pause nothing is asked ([`unasked`]).
+/// 5. the findings that are left, by mode. During a pause nothing is asked (`unasked`).
 ///
 /// 1 and 2 hold in every mode. An answer was given on what could be asked about, so what it allows (a rule of origin
 /// Answer or Suggestion, a session rule) silences no finding that blocks by itself; a rule that somebody wrote does.
