@@ -2,14 +2,14 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-#[path = "src/seccomp/source.rs"]
+#[path = "src/linux/seccomp/source.rs"]
 mod source;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let table = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../profiles/seccomp/linux.toml");
     println!("cargo::rerun-if-changed={}", table.display());
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=src/seccomp/source.rs");
+    println!("cargo::rerun-if-changed=src/linux/seccomp/source.rs");
     let source = source::Source::parse(&fs::read_to_string(&table)?);
     let source = source.map_err(|e| format!("{}: {e}", table.display()))?;
     fs::write(PathBuf::from(env::var("OUT_DIR")?).join("calls.rs"), source.to_rust())?;

@@ -67,35 +67,49 @@ class Model(http.server.BaseHTTPRequestHandler):
         return {name: " ".join([CONNECTED, *tools]) for name, tools in whole.items()}
 
 
-class ClaudeCode:
-    """`claude mcp list` starts every server of the user and asks for its tools. It writes its file anew each time."""
+class Client:
+    """What most of them have in common: `mcp list` starts every server and says a line about each."""
 
-    id, package, program = "claude-code", "@anthropic-ai/claude-code@2.1.197", "claude"
-    file, rewritten = ".claude.json", True
+    # Whether it writes its file anew.
+    rewritten = False
     keeps_from_servers = ()
-    env = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    env = {}
+    # Name and state in a line of its list.
+    line = r"^\W*([\w-]+): .* \(stdio\) - (.+)$"
 
-    def config(self, servers):
-        """With other settings around the servers."""
-        entries = {name: {"type": "stdio", "command": line[0], "args": line[1:]} for name, line in servers.items()}
-        return json.dumps({"numStartups": 3, "mcpServers": entries, "theme": "dark"}, indent=2)
+    def entries(self, servers):
+        """As most of them write them."""
+        return {name: {"command": line[0], "args": line[1:]} for name, line in servers.items()}
 
     def servers(self, text):
-        """What the file says, whatever its form."""
+        """What a file in strict JSON says."""
         return json.loads(text)["mcpServers"]
 
     def see(self, scratch, program):
         """Server -> what the client says about it."""
         done = scratch.run(program, "mcp", "list", timeout=120)
-        return statuses(done.stdout, r"^([\w-]+): .* - (?:\W+ )?(.+)$")
+        return statuses(done.stdout + done.stderr, self.line)
 
 
-class GeminiCli:
+class ClaudeCode(Client):
+    """`claude mcp list` starts every server of the user and asks for its tools. It writes its file anew each time."""
+
+    id, package, program = "claude-code", "@anthropic-ai/claude-code@2.1.197", "claude"
+    file, rewritten = ".claude.json", True
+    env = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    line = r"^([\w-]+): .* - (?:\W+ )?(.+)$"
+
+    def config(self, servers):
+        """With other settings around the servers."""
+        entries = {name: {"type": "stdio", **entry} for name, entry in self.entries(servers).items()}
+        return json.dumps({"numStartups": 3, "mcpServers": entries, "theme": "dark"}, indent=2)
+
+
+class GeminiCli(Client):
     """`gemini mcp list` connects to every server; it prints to stderr. It starts none in a folder that is not trusted."""
 
     id, package, program = "gemini-cli", "@google/gemini-cli@0.61.0", "gemini"
-    file, rewritten = ".gemini/settings.json", False
-    keeps_from_servers = ()
+    file = ".gemini/settings.json"
     env = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
 
     def config(self, servers):
@@ -107,17 +121,12 @@ class GeminiCli:
         )
         return f'{{\n  // by hand\n  "general": {{"vimMode": true}},\n  "mcpServers": {{\n{entries}\n  }}\n}}\n'
 
-    def see(self, scratch, program):
-        """Server -> what the client says about it."""
-        done = scratch.run(program, "mcp", "list", timeout=120)
-        return statuses(done.stdout + done.stderr, r"^\W*([\w-]+): .* \(stdio\) - (.+)$")
 
-
-class Codex:
+class Codex(Client):
     """`codex app-server` speaks JSON-RPC, a line each, and lists what each server offers."""
 
     id, package, program = "codex", "@openai/codex@0.169.0", "codex"
-    file, rewritten = ".codex/config.toml", False
+    file = ".codex/config.toml"
     env = {}
     # It keeps the XDG variables from its servers: the shim then looks for the engine below the home.
     keeps_from_servers = ("XDG_",)
@@ -174,13 +183,13 @@ class Codex:
         raise Unusable(f"it ended before it answered {method}")
 
 
-class Opencode:
+class Opencode(Client):
     """`opencode mcp list` connects to every server. A command is an array. It adds $schema to a file that has none."""
 
     id, package, program = "opencode", "opencode-ai@1.18.33", "opencode"
-    file, rewritten = ".config/opencode/opencode.jsonc", False
-    keeps_from_servers = ()
+    file = ".config/opencode/opencode.jsonc"
     env = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
+    line = r"^\W*([\w-]+) +(connected|disabled|failed.*)$"
 
     def config(self, servers):
         """With comments and trailing commas."""
@@ -190,59 +199,36 @@ class Opencode:
         )
         return f'{{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {{\n{entries}  }},\n}}\n'
 
-    def see(self, scratch, program):
-        """Server -> what the client says about it."""
-        done = scratch.run(program, "mcp", "list", timeout=120)
-        return statuses(done.stdout + done.stderr, r"^\W*([\w-]+) +(connected|disabled|failed.*)$")
 
-
-class FactoryDroid:
+class FactoryDroid(Client):
     """`droid mcp list` connects to every server."""
 
     id, package, program = "factory-droid", "droid@0.215.0", "droid"
-    file, rewritten = ".factory/mcp.json", False
-    keeps_from_servers = ()
-    env = {}
+    file = ".factory/mcp.json"
+    line = r"^ *([\w-]+) +stdio +(\w+)"
 
     def config(self, servers):
         """With a comment, which it reads."""
-        entries = {name: {"type": "stdio", "command": line[0], "args": line[1:]} for name, line in servers.items()}
+        entries = {name: {"type": "stdio", **entry} for name, entry in self.entries(servers).items()}
         return "// by hand\n" + json.dumps({"mcpServers": entries}, indent="\t") + "\n"
 
-    def see(self, scratch, program):
-        """Server -> what the client says about it."""
-        done = scratch.run(program, "mcp", "list", timeout=120)
-        return statuses(done.stdout, r"^ *([\w-]+) +stdio +(\w+)")
 
-
-class QwenCode:
+class QwenCode(Client):
     """`qwen mcp list` connects to every server. It adds $version to its file and indents it anew."""
 
     id, package, program = "qwen-code", "@qwen-code/qwen-code@0.15.10", "qwen"
     file, rewritten = ".qwen/settings.json", True
-    keeps_from_servers = ()
-    env = {}
 
     def config(self, servers):
         """In one line, as it never writes it."""
-        return json.dumps({"mcpServers": {name: {"command": line[0], "args": line[1:]} for name, line in servers.items()}})
-
-    def servers(self, text):
-        """What the file says, whatever its form."""
-        return json.loads(text)["mcpServers"]
-
-    def see(self, scratch, program):
-        """Server -> what the client says about it."""
-        done = scratch.run(program, "mcp", "list", timeout=120)
-        return statuses(done.stdout + done.stderr, r"^\W*([\w-]+): .* \(stdio\) - (.+)$")
+        return json.dumps({"mcpServers": self.entries(servers)})
 
 
-class CopilotCli:
+class CopilotCli(Client):
     """`copilot -p` connects to every server and offers its tools to the model."""
 
     id, package, program = "copilot-cli", "@github/copilot@1.0.102", "copilot"
-    file, rewritten = ".copilot/mcp-config.json", False
-    keeps_from_servers = ()
+    file = ".copilot/mcp-config.json"
     env = {"COPILOT_OFFLINE": "true", "COPILOT_MODEL": "fake", "COPILOT_AUTO_UPDATE": "false"}
 
     def config(self, servers):
@@ -261,12 +247,11 @@ class CopilotCli:
         return Model.asked_by(scratch, *command, tool=lambda server, tool: f"{server}-{tool}")
 
 
-class Continue:
+class Continue(Client):
     """`cn -p` connects to every server and offers its tools to the model."""
 
     id, package, program = "continue", "@continuedev/cli@1.5.47", "cn"
-    file, rewritten = ".continue/config.yaml", False
-    keeps_from_servers = ()
+    file = ".continue/config.yaml"
     env = {"CONTINUE_TELEMETRY_ENABLED": "0"}
 
     def config(self, servers):
@@ -283,11 +268,11 @@ class Continue:
         return Model.asked_by(scratch, program, "-p", "hi", tool=lambda _server, tool: tool)
 
 
-class McpInspector:
+class McpInspector(Client):
     """`mcp-inspector --cli` connects to one server of its catalog and lists its tools. It fills in defaults."""
 
     id, package, program = "mcp-inspector", "@modelcontextprotocol/inspector@2.12.0", "mcp-inspector"
-    file, rewritten = ".mcp-inspector/mcp.json", False
+    file = ".mcp-inspector/mcp.json"
     # It passes on what the SDK takes for safe.
     keeps_from_servers = ("XDG_",)
     env = {"MCP_INSPECTOR_SECRET_STORE": "memory"}
@@ -295,8 +280,7 @@ class McpInspector:
 
     def config(self, servers):
         """Strict JSON, indented."""
-        entries = {name: {"command": line[0], "args": line[1:]} for name, line in servers.items()}
-        return json.dumps({"mcpServers": entries}, indent=2) + "\n"
+        return json.dumps({"mcpServers": self.entries(servers)}, indent=2) + "\n"
 
     def see(self, scratch, program):
         """Server -> the names of its tools."""

@@ -21,53 +21,7 @@ mod notice;
 pub mod seatbelt;
 
 #[cfg(target_os = "linux")]
-mod control;
-#[cfg(target_os = "linux")]
-mod doctor;
-#[cfg(target_os = "linux")]
-mod elf;
-#[cfg(target_os = "linux")]
-mod filesystem;
-#[cfg(target_os = "linux")]
-mod guardian;
-#[cfg(target_os = "linux")]
-mod layers;
-#[cfg(target_os = "linux")]
-mod limits;
-#[cfg(target_os = "linux")]
-mod machine;
-#[cfg(target_os = "linux")]
-mod metadata;
-#[cfg(target_os = "linux")]
-mod network;
-#[cfg(target_os = "linux")]
-mod observe;
-#[cfg(target_os = "linux")]
-mod orphans;
-#[cfg(target_os = "linux")]
-mod paths;
-#[cfg(target_os = "linux")]
-mod procfs;
-#[cfg(target_os = "linux")]
-mod quota;
-#[cfg(target_os = "linux")]
-mod reap;
-#[cfg(target_os = "linux")]
-mod script;
-#[cfg(target_os = "linux")]
-mod seccomp;
-#[cfg(target_os = "linux")]
-mod server;
-#[cfg(target_os = "linux")]
-mod signals;
-#[cfg(target_os = "linux")]
-mod spawn;
-#[cfg(target_os = "linux")]
-mod sys;
-#[cfg(target_os = "linux")]
-mod tree;
-#[cfg(target_os = "linux")]
-mod trees;
+mod linux;
 #[cfg(not(target_os = "linux"))]
 mod unavailable;
 
@@ -75,17 +29,12 @@ pub use error::{SpawnError, Stage};
 pub use exit::Exit;
 pub use launch::{Launch, Stderr};
 pub use level::{Level, Outcome, Quota, Report};
+#[cfg(target_os = "linux")]
+pub use linux::{Machine, Tree, doctor, spawn, spawn_on};
 pub use notice::Notice;
 #[cfg(not(target_os = "linux"))]
 pub use unavailable::{Tree, doctor, spawn};
-#[cfg(target_os = "linux")]
-pub use {
-    doctor::doctor,
-    machine::Machine,
-    spawn::{spawn, spawn_on},
-    tree::Tree,
-};
 
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
-pub use network::fuzz;
+pub use linux::network::fuzz;

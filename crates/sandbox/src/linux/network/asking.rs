@@ -1,0 +1,322 @@
+//! Hosts that nobody granted: who is asked about them, and the connections that wait for the answer.
+//!
+//! A question is about one host and port, and connections to the same wait together. What was refused for the rest of the
+//! server's life is refused without a question; what was allowed for it goes the direct way from then on.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    net::SocketAddr,
+    os::fd::{AsFd, BorrowedFd},
+    time::{Duration, Instant},
+};
+
+use firedoor_model::network::{AttemptKind, Host, HostGrant, HostQuestion, HostRuling, Port};
+use nix::{errno::Errno, poll::PollFlags, unistd::Pid};
+
+use super::{
+    Outcome,
+    address::{self, Address},
+    attempts::Attempts,
+    caller::{Caller, Socket},
+    judge::{Judge, begin},
+    listed::Listed,
+    policy::Refusal,
+    relay::{Door, Relay},
+    resolver::own_addresses,
+};
+use crate::linux::sys;
+use crate::notice::Notice;
+
+/// Relayed connections of one server at once.
+const MAX_RELAYS: usize = 64;
+/// Open questions of one server.
+const MAX_OPEN: usize = 8;
+/// Questions of one server within [`WHILE`].
+const MAX_ASKED: usize = 64;
+const WHILE: Duration = Duration::from_secs(600);
+/// The engine answers within 45 s, if only that nobody did. After this there is no engine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a host about which nobody answered is refused without another question.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Hosts of which such a pause is remembered.
+const MAX_PAUSES: usize = 256;
+
+const TOO_MANY: &str = "too many connections to hosts that nobody granted wait already";
+const UNHEARD: &str = "no grant names this host, and nobody can be asked now";
+
+/// Questions and relays of one server.
+pub(crate) struct Asking {
+    /// What the profile wants no questions about.
+    unasked: Vec<HostGrant>,
+    refused: HashSet<HostGrant>,
+    pauses: HashMap<HostGrant, Instant>,
+    open: Vec<Open>,
+    asked: VecDeque<Instant>,
+    last_id: u64,
+    relays: Vec<Relay>,
+    swept: Instant,
+}
+
+struct Open {
+    question: HostQuestion,
+    since: Instant,
+}
+
+impl Asking {
+    pub fn new(unasked: Vec<HostGrant>) -> Self {
+        Self {
+            unasked,
+            refused: HashSet::new(),
+            pauses: HashMap::new(),
+            open: Vec::new(),
+            asked: VecDeque::new(),
+            last_id: 0,
+            relays: Vec::new(),
+            swept: Instant::now(),
+        }
+    }
+
+    /// Whether somebody may be asked about a name, on some port.
+    pub fn is_about(&self, name: &str) -> bool {
+        !self.unasked.iter().any(|g| g.port.is_none() && g.names(name))
+    }
+
+    /// Why nobody is asked about this host, if so.
+    fn objection(&mut self, to: &HostGrant, now: Instant) -> Option<String> {
+        let host = |g: &HostGrant| match &to.host {
+            Host::Name(name) => g.names(name),
+            host => g.host == *host,
+        };
+        self.pauses.retain(|_, at| now.duration_since(*at) < PAUSE);
+        let unasked = self.unasked.iter().any(|g| host(g) && to.port.is_some_and(|port| g.at(port)));
+        if unasked || self.refused.contains(to) || self.pauses.contains_key(to) {
+            return Some(Refusal::NotGranted.to_string());
+        }
+        while self.asked.front().is_some_and(|at| now.duration_since(*at) >= WHILE) {
+            self.asked.pop_front();
+        }
+        let joins = self.open.iter().any(|open| open.question.to == *to);
+        let room = joins || (self.open.len() < MAX_OPEN && self.asked.len() < MAX_ASKED);
+        (!room).then(|| TOO_MANY.to_owned())
+    }
+
+    /// Asks about a host unless that was done. `false`: nobody listens.
+    fn ask(&mut self, attempts: &Attempts, thread: Pid, to: &HostGrant, now: Instant) -> bool {
+        if self.open.iter().any(|open| open.question.to == *to) {
+            return true;
+        }
+        self.last_id += 1;
+        let Some(question) = attempts.ask(self.last_id, to, thread) else { return false };
+        self.asked.push_back(now);
+        self.open.push(Open { question, since: now });
+        true
+    }
+
+    /// Descriptors to be watched, in the order that [`Self::advance`] counts them.
+    pub fn watched(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        self.relays.iter().flat_map(Relay::watched)
+    }
+
+    /// Whether [`Self::sweep`] is wanted after a while.
+    pub fn is_unsettled(&self) -> bool {
+        !self.open.is_empty() || self.relays.iter().any(Relay::is_unsettled)
+    }
+
+    /// Goes on with the relays that are ready.
+    pub fn advance(&mut self, ready: &[PollFlags]) {
+        let now = Instant::now();
+        let mut ready = ready.iter();
+        self.relays.retain_mut(|relay| {
+            let count = relay.watched().count();
+            let any = ready.by_ref().take(count).fold(false, |any, flags| any | !flags.is_empty());
+            !any || relay.advance(now)
+        });
+    }
+
+    /// Ends what has waited long enough, and takes questions back for which nothing waits, at most every `every`.
+    pub fn sweep(&mut self, attempts: &Attempts, every: Duration) {
+        let now = Instant::now();
+        if now.duration_since(self.swept) < every {
+            return;
+        }
+        self.swept = now;
+        self.relays.retain_mut(|relay| relay.sweep(now));
+        let (relays, pauses) = (&mut self.relays, &mut self.pauses);
+        self.open.retain(|open| {
+            let to = &open.question.to;
+            let late = now.duration_since(open.since) >= PATIENCE;
+            if late {
+                relays.retain(|relay| !(relay.is_asked() && relay.to == *to));
+                pause(pauses, to, now);
+            }
+            let wanted = relays.iter().any(|relay| relay.is_asked() && relay.to == *to);
+            if !wanted {
+                attempts.send(&Notice::Withdrawn(open.question.id));
+            }
+            wanted
+        });
+    }
+
+    /// Reports the open questions once more.
+    pub fn ask_again(&self, attempts: &Attempts) {
+        for open in &self.open {
+            // Whoever does not listen now does not answer; the question ends by itself.
+            attempts.send(&Notice::Asked(open.question.clone()));
+        }
+    }
+
+    /// Refuses what waits for an answer.
+    pub fn refuse_open(&mut self, attempts: &Attempts, now: Instant) {
+        for open in std::mem::take(&mut self.open) {
+            attempts.send(&Notice::Withdrawn(open.question.id));
+            pause(&mut self.pauses, &open.question.to, now);
+        }
+        self.relays.retain(|relay| !relay.is_asked());
+    }
+
+    /// Closes the question with this number, and what it was about.
+    fn settle(&mut self, ruling: HostRuling, now: Instant) -> Option<HostGrant> {
+        let at = self.open.iter().position(|open| open.question.id == ruling.id)?;
+        let to = self.open.swap_remove(at).question.to;
+        for relay in self.relays.iter_mut().filter(|relay| ruling.allow && relay.is_asked() && relay.to == to) {
+            relay.look_up();
+        }
+        if !ruling.allow {
+            self.relays.retain(|relay| !(relay.is_asked() && relay.to == to));
+            if ruling.lasting {
+                self.refused.insert(to.clone());
+            } else {
+                pause(&mut self.pauses, &to, now);
+            }
+        }
+        Some(to)
+    }
+}
+
+fn pause(pauses: &mut HashMap<HostGrant, Instant>, to: &HostGrant, now: Instant) {
+    if pauses.len() < MAX_PAUSES {
+        pauses.insert(to.clone(), now);
+    }
+}
+
+impl Judge {
+    /// Leads a socket through a relay to a host that was granted or that somebody is asked about now. `like` is the
+    /// address that its program meant.
+    pub(super) fn relay(
+        &mut self,
+        caller: &Caller<'_>,
+        socket: Socket,
+        to: HostGrant,
+        like: SocketAddr,
+    ) -> nix::Result<Outcome> {
+        let now = Instant::now();
+        let listed = self.listed.as_mut().ok_or(Errno::EACCES)?;
+        let granted = listed.policy.grants(&to);
+        let Some(asking) = &mut listed.asking else {
+            return Err(self.refuse(caller, AttemptKind::Network, &to.to_string(), &Refusal::NotGranted.to_string()));
+        };
+        let objection = if granted { None } else { asking.objection(&to, now) };
+        let full = (asking.relays.len() >= MAX_RELAYS).then(|| TOO_MANY.to_owned());
+        if let Some(why) = objection.or(full) {
+            return Err(self.refuse(caller, AttemptKind::Network, &to.to_string(), &why));
+        }
+        if let Err(refusal) = listed.caps.connect(now, &to.to_string()) {
+            return Err(self.refuse(caller, AttemptKind::Network, &to.to_string(), &refusal.to_string()));
+        }
+        let errno = |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or(Errno::EIO as i32));
+        let door = Door::open(like.is_ipv6())?;
+        let address = address::encode(door.address().map_err(errno)?, socket.domain);
+        let (domain, own) = (socket.domain, socket.fd.try_clone().map_err(errno)?);
+        let begun = begin(socket, address);
+        if !matches!(begun, Ok(_) | Err(Errno::EINPROGRESS)) {
+            return begun;
+        }
+        // Now it has a local address.
+        let Address::Inet(from) = Address::decode(&sys::own_address(own.as_fd())?, domain)? else {
+            return Err(Errno::EACCES);
+        };
+        drop(own);
+        let mut relay = Relay::new(caller.thread, to.clone(), door, from, now);
+        if granted {
+            relay.look_up();
+        } else if !asking.ask(&self.attempts, caller.thread, &to, now) {
+            return Err(self.refuse(caller, AttemptKind::Network, &to.to_string(), UNHEARD));
+        }
+        asking.relays.push(relay);
+        if granted {
+            self.look_up_relays();
+        }
+        begun
+    }
+
+    /// Does what was answered to a question.
+    pub fn rule(&mut self, ruling: HostRuling) {
+        let Some(listed) = &mut self.listed else { return };
+        let Some(asking) = &mut listed.asking else { return };
+        if let Some(to) = asking.settle(ruling, Instant::now())
+            && ruling.allow
+            && ruling.lasting
+        {
+            listed.policy.allow(to);
+        }
+        self.look_up_relays();
+    }
+
+    /// Goes on with the relays whose host's addresses are known by now, and looks the others' up.
+    pub(super) fn look_up_relays(&mut self) {
+        let Some(listed) = &mut self.listed else { return };
+        let Some(mut asking) = listed.asking.take() else { return };
+        let now = Instant::now();
+        asking.relays.retain_mut(|relay| {
+            if !relay.is_looked_up() {
+                return true;
+            }
+            match listed.addresses_for(&relay.to, now) {
+                Ok(None) => true,
+                Ok(Some(addresses)) => relay.connect(addresses, now),
+                Err(why) => {
+                    self.attempts.tell(relay.thread, AttemptKind::Network, &relay.to.to_string(), &why.to_string());
+                    false
+                }
+            }
+        });
+        listed.asking = Some(asking);
+    }
+}
+
+impl Listed {
+    /// Where a connection that was allowed may lead; `None` when it is being looked up.
+    fn addresses_for(&mut self, to: &HostGrant, now: Instant) -> Result<Option<Vec<SocketAddr>>, Refusal> {
+        let Some(port @ Port::Tcp(number)) = to.port else { return Err(Refusal::NotGranted) };
+        let policy = self.policy.with(to.clone());
+        let name = match &to.host {
+            Host::Name(name) => name,
+            Host::Address(ip) => {
+                policy.address(*ip, port, own_addresses)?;
+                return Ok(Some(vec![SocketAddr::new(*ip, number)]));
+            }
+            Host::Any | Host::Below(_) => return Err(Refusal::NotGranted),
+        };
+        if let Some(addresses) = self.resolver.known(name) {
+            self.names.learn(name, &addresses, Vec::new(), now);
+        }
+        let Some(known) = self.names.get(name).filter(|known| known.is_fresh(now)) else {
+            return match self.begin(name, now) {
+                Ok(true) => Ok(None),
+                Ok(false) => Ok(Some(Vec::new())),
+                Err((_, refusal)) => Err(refusal),
+            };
+        };
+        let (mut allowed, mut refusal) = (Vec::new(), None);
+        for ip in known.addresses() {
+            match policy.named(name, ip, port, &known.own) {
+                Ok(()) => allowed.push(SocketAddr::new(ip, number)),
+                Err(why) => refusal = Some(why),
+            }
+        }
+        match refusal {
+            Some(why) if allowed.is_empty() => Err(why),
+            _ => Ok(Some(allowed)),
+        }
+    }
+}

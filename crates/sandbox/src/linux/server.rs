@@ -1,0 +1,212 @@
+//! The server's process between `fork` and `execve`.
+
+use std::{
+    ffi::CString,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd},
+};
+
+use firedoor_model::{launch::Grant, limits::Limits};
+use nix::{
+    errno::Errno,
+    fcntl::{FcntlArg, FdFlag, fcntl},
+    sys::{
+        prctl,
+        signal::{SigSet, Signal},
+    },
+    unistd::{self, Pid},
+};
+
+use crate::error::Stage;
+use crate::linux::{
+    control::{self, Failure, Place, Progress},
+    filesystem::{Domain, Version},
+    limits,
+    machine::Machine,
+    seccomp::{self, Listener, Program},
+    sys::{self, Vector},
+};
+
+/// Lowest descriptor for what must not be in the way of 0, 1 and 2.
+const ABOVE_STDIO: RawFd = 10;
+
+/// Exit code of a server that never became one; nobody sees it, the reason goes to the guardian.
+const NOT_STARTED: i32 = 127;
+
+/// Everything decided before the first `fork`.
+pub(crate) struct Plan<'a> {
+    pub program: CString,
+    pub args: Vector,
+    pub env: Vector,
+    pub cwd: CString,
+    pub grants: &'a [Grant],
+    pub limits: &'a Limits,
+    pub machine: Machine,
+    pub landlock: Version,
+    pub filter: Program,
+    pub listener: Listener,
+    /// What is installed instead where the listener cannot be had. Absent: then nothing runs.
+    pub fallback: Option<Program>,
+}
+
+/// Standard input, output and error for the server.
+pub(crate) struct Stdio {
+    pub stdin: OwnedFd,
+    pub stdout: OwnedFd,
+    pub stderr: OwnedFd,
+}
+
+/// Confines this process and becomes the server. Reports why it could not.
+pub(crate) fn become_server(
+    plan: &Plan<'_>,
+    stdio: Stdio,
+    guardian: Pid,
+    progress: OwnedFd,
+    entrance: Option<OwnedFd>,
+) -> ! {
+    // Even a panic must not return into the guardian's stack.
+    let end = || match prepare(plan, stdio, guardian, progress, entrance) {
+        Err((failure, progress)) => {
+            let _ = control::send(&progress, &Progress::Failed(failure));
+        }
+        Ok(never) => match never {},
+    };
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(end));
+    sys::exit_now(NOT_STARTED)
+}
+
+enum Never {}
+
+fn prepare(
+    plan: &Plan<'_>,
+    stdio: Stdio,
+    guardian: Pid,
+    progress: OwnedFd,
+    entrance: Option<OwnedFd>,
+) -> Result<Never, (Failure, OwnedFd)> {
+    // "0" means whoever writes (cgroups(7)). Closed below, with everything else.
+    let in_group = entrance.as_ref().is_some_and(|e| unistd::write(e, b"0") == Ok(1));
+    let _ = entrance.map(IntoRawFd::into_raw_fd);
+    let progress = match place(stdio, progress) {
+        Ok(progress) => progress,
+        Err((errno, progress)) => return Err((stage(Stage::Descriptors)(errno), progress)),
+    };
+    match confine_and_execute(plan, guardian, progress.as_fd(), in_group) {
+        Ok(never) => Ok(never),
+        Err(failure) => Err((failure, progress)),
+    }
+}
+
+fn stage(stage: Stage) -> impl Fn(Errno) -> Failure {
+    move |errno| Failure { at: Place::Stage(stage), errno: errno as i32 }
+}
+
+/// Leaves 0, 1, 2 and the progress channel (close-on-exec) open, nothing else.
+fn place(stdio: Stdio, progress: OwnedFd) -> Result<OwnedFd, (Errno, OwnedFd)> {
+    let placed = || -> nix::Result<OwnedFd> {
+        let lift = |fd: BorrowedFd<'_>| sys::duplicate_above(fd, ABOVE_STDIO);
+        let stdio = [lift(stdio.stdin.as_fd())?, lift(stdio.stdout.as_fd())?, lift(stdio.stderr.as_fd())?];
+        let channel = lift(progress.as_fd())?;
+        let [stdin, stdout, stderr] = &stdio;
+        unistd::dup2_stdin(stdin)?;
+        unistd::dup2_stdout(stdout)?;
+        unistd::dup2_stderr(stderr)?;
+        // The originals are closed by number below.
+        let _ = stdio.map(IntoRawFd::into_raw_fd);
+        Ok(channel)
+    };
+    let channel = match placed() {
+        Ok(channel) => channel,
+        Err(e) => return Err((e, progress)),
+    };
+    let _ = progress.into_raw_fd();
+    let _ = (stdio.stdin.into_raw_fd(), stdio.stdout.into_raw_fd(), stdio.stderr.into_raw_fd());
+    let kept = channel.as_raw_fd().unsigned_abs();
+    match sys::close_range(3, kept - 1).and_then(|()| sys::close_range(kept + 1, u32::MAX)) {
+        Ok(()) => Ok(channel),
+        Err(e) => Err((e, channel)),
+    }
+}
+
+fn confine_and_execute(
+    plan: &Plan<'_>,
+    guardian: Pid,
+    progress: BorrowedFd<'_>,
+    in_group: bool,
+) -> Result<Never, Failure> {
+    let process = stage(Stage::Process);
+    let own = Pid::from_raw(0);
+    unistd::setpgid(own, own).map_err(&process)?;
+    sys::default_signals();
+    SigSet::empty().thread_set_mask().map_err(&process)?;
+    limits::set(plan.limits).map_err(stage(Stage::Limits))?;
+    unistd::chdir(plan.cwd.as_c_str()).map_err(|e| Failure { at: Place::Cwd, errno: e as i32 })?;
+    for fd in [0, 1, 2] {
+        clear_close_on_exec(fd).map_err(stage(Stage::Descriptors))?;
+    }
+
+    let domain = Domain::build(plan.landlock, plan.grants)?;
+    say(progress, &Progress::Granted { skipped: domain.skipped.clone(), in_group })?;
+
+    sys::drop_capabilities().map_err(stage(Stage::Capabilities))?;
+    // After the last change of credentials, which would clear it (prctl(2), PR_SET_PDEATHSIG).
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(&process)?;
+    if unistd::getppid() != guardian {
+        return Err(process(Errno::ESRCH));
+    }
+    prctl::set_no_new_privs().map_err(stage(Stage::NoNewPrivileges))?;
+    domain.enter()?;
+    let failed = stage(Stage::Filter);
+    let supervised = || match plan.machine.notification {
+        true => seccomp::install(&plan.filter, Listener::Wanted),
+        false => Err(Errno::EBUSY),
+    };
+    let listener = match (plan.listener, &plan.fallback) {
+        (Listener::Wanted, Some(fallback)) => match may_be_supervised(progress)? {
+            true => supervised().or_else(|_| without(fallback)),
+            false => without(fallback),
+        },
+        (Listener::Wanted, None) => supervised(),
+        (Listener::None, _) => seccomp::install(&plan.filter, Listener::None),
+    };
+    match listener.map_err(failed)? {
+        None if plan.listener == Listener::Wanted => say(progress, &Progress::Offline)?,
+        None => {}
+        Some(listener) => {
+            say(progress, &Progress::Listener(listener.as_raw_fd()))?;
+            // The guardian answers that it has taken its duplicate; an end of file means that it could not.
+            if !matches!(control::receive::<bool>(progress), Ok(Some(true))) {
+                return Err(stage(Stage::Listener)(Errno::EPIPE));
+            }
+        }
+    }
+    say(progress, &Progress::Executing)?;
+    let errno = sys::execute(&plan.program, &plan.args, &plan.env);
+    Err(Failure { at: Place::Exec, errno: errno as i32 })
+}
+
+/// Whether the guardian may look into this process. Asked before the filter is there: a call that nobody answers would fail
+/// for good.
+fn may_be_supervised(progress: BorrowedFd<'_>) -> Result<bool, Failure> {
+    say(progress, &Progress::Trial(progress.as_raw_fd()))?;
+    match control::receive(progress) {
+        Ok(Some(may)) => Ok(may),
+        Ok(None) | Err(_) => Err(stage(Stage::Listener)(Errno::EPIPE)),
+    }
+}
+
+/// Installs a filter that needs nobody.
+fn without(program: &Program) -> nix::Result<Option<OwnedFd>> {
+    seccomp::install(program, Listener::None)
+}
+
+fn say(progress: BorrowedFd<'_>, message: &Progress) -> Result<(), Failure> {
+    control::send(progress, message).map_err(|e| {
+        let errno = e.raw_os_error().unwrap_or(Errno::EPIPE as i32);
+        Failure { at: Place::Stage(Stage::Guardian), errno }
+    })
+}
+
+/// `dup2` leaves the flag off, except when both numbers are equal.
+fn clear_close_on_exec(fd: RawFd) -> nix::Result<()> {
+    fcntl(sys::standard(fd), FcntlArg::F_SETFD(FdFlag::empty())).map(drop)
+}
