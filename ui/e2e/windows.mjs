@@ -197,15 +197,15 @@ await run("100,000 rows", async () => {
   const done = new Promise((end) => session.once("Tracing.tracingComplete", end));
   await session.send("Tracing.end");
   await done;
-  // Processor time of each task, where the trace has it: others use this machine, too. A spare renderer has a main thread, too.
+  // By the clock, as somebody sees it: on a machine that is busy with other things this fails. A spare renderer has a main
+  // thread, too.
   const mains = new Set(events.filter((e) => e.name === "thread_name" && e.args?.name === "CrRendererMain").map((e) => `${e.pid} ${e.tid}`));
   const all = events.filter((e) => /RunTask$/u.test(e.name) && e.dur && mains.has(`${e.pid} ${e.tid}`));
-  const tasks = all.map((e) => (e.tdur ?? e.dur) / 1000);
-  const wall = Math.max(...all.map((e) => e.dur / 1000));
+  const tasks = all.map((e) => e.dur / 1000).sort((a, b) => a - b);
   assert.ok(tasks.length > 500, `only ${tasks.length} tasks in the trace`);
-  const longest = Math.max(...tasks);
-  const sorted = [...tasks].sort((a, b) => a - b);
-  console.log(`     ${tasks.length} tasks of the main thread, longest ${longest.toFixed(1)} ms (${wall.toFixed(1)} ms by the clock), 99th percentile ${sorted[Math.floor(sorted.length * 0.99)]?.toFixed(1)} ms`);
+  const longest = tasks.at(-1);
+  const busy = Math.max(...all.map((e) => (e.tdur ?? 0) / 1000));
+  console.log(`     ${tasks.length} tasks of the main thread, longest ${longest.toFixed(1)} ms (of a processor ${busy.toFixed(1)} ms), 99th percentile ${tasks[Math.floor(tasks.length * 0.99)].toFixed(1)} ms`);
   assert.ok((await list.evaluate((l) => l.scrollTop)) > 1_000_000, "it did not scroll");
   assert.ok(longest < 50, `a frame took ${longest.toFixed(1)} ms`);
   await context.close();
