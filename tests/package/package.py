@@ -76,7 +76,10 @@ class Machine:
         if user:
             env |= {"HOME": HOME, "USER": user}
             prefix = ["chroot", f"--userspec={user}", self.root]
-        done = subprocess.run([*prefix, *command], env=env, capture_output=True, text=True, timeout=1200, **options)
+        # A session of its own: whoever started the test may be gone, and a command whose session has lost its leader is one
+        # that hides who gave it.
+        options = {"timeout": 1200, "start_new_session": True, **options}
+        done = subprocess.run([*prefix, *command], env=env, capture_output=True, text=True, **options)
         if ok and done.returncode != 0:
             raise Failed(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
         return done
