@@ -3,16 +3,23 @@
 //! The tools are built from `tests/wasm` with clang and wasi-libc, once for all tests here.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+#[path = "../../crates/sandbox/tests/common/tls.rs"]
+mod tls;
+
 use std::{
     fs,
+    io::{Read, Write},
+    net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
 };
 
-use firedoor_tests::{Client, Home, text};
+use firedoor_tests::{Client, Home, text, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tls::Tls;
+use wit_component::{ComponentEncoder, StringEncoding};
 
 const LONG: &str = "SEKRET_0123456789abcdef0123456789abcdef";
 /// What the paper's program gives every tool.
@@ -25,9 +32,21 @@ fn built() -> &'static Path {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("wasm/build.sh");
         let built = Command::new(script).arg(dir.path()).status().unwrap();
         assert!(built.success(), "the tools could not be built: run scripts/setup");
+        fs::write(dir.path().join("fetch.wasm"), component(&dir.path().join("fetch.core.wasm"))).unwrap();
         dir
     });
     dir.path()
+}
+
+/// A component of a core module and of the world in the `.wit` file beside its source.
+fn component(core: &Path) -> Vec<u8> {
+    let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("wasm/components/fetch.wit");
+    let mut types = wit_parser::Resolve::default();
+    let package = types.push_source("fetch.wit", &fs::read_to_string(wit).unwrap()).unwrap();
+    let world = types.select_world(&[package], Some("fetch")).unwrap();
+    let mut module = fs::read(core).unwrap();
+    wit_component::embed_component_metadata(&mut module, &types, world, StringEncoding::UTF8, false).unwrap();
+    ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
 }
 
 /// A tool in a home.
@@ -259,4 +278,99 @@ fn many_are_scanned_and_none_twice() {
     let left: Vec<PathBuf> =
         fs::read_dir(home.path().join(".local/share/firedoor/servers")).unwrap().map(|e| e.unwrap().path()).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// A web server of this machine.
+fn site() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nplain");
+        }
+    });
+    port
+}
+
+#[test]
+fn a_component_fetches_what_is_granted() {
+    let home = Home::new();
+    let tool = module(&home, "fetch");
+    let authority = tempfile::tempdir().unwrap();
+    let (plain, tls) = (site(), Tls::start(authority.path()));
+    let trusted = home.write("ca.pem", fs::read(authority.path().join("ca.pem")).unwrap());
+    let trusted = format!("SSL_CERT_FILE={}", trusted.display());
+    let (granted, secure) = (format!("localhost:{plain}"), format!("localhost:{}", tls.port));
+    let elsewhere = format!("localhost:{}", site());
+    let urls = [
+        (format!("http://{granted}/"), "200 plain"),
+        (format!("https://{secure}/a?b"), "200 hello"),
+        (format!("https://{granted}/"), "error TLS-protocol-error"),
+        (format!("http://{elsewhere}/"), "error destination-IP-prohibited"),
+        ("https://paste.example.net/".into(), "error DNS-error"),
+        ("http://169.254.169.254/latest/meta-data/".into(), "error destination-IP-prohibited"),
+        ("http://10.1.2.3:8080/".into(), "error destination-IP-prohibited"),
+        ("http://0x7f000001:8080/".into(), "error destination-IP-prohibited"),
+    ];
+    let scan = |options: &[&str]| {
+        let urls: Vec<&str> = urls.iter().map(|(url, _)| url.as_str()).collect();
+        home.firedoor(&[&["wasm", "scan", &tool, "--json", "--timeout", "60"], options, &["--"], &urls].concat())
+    };
+    let output = scan(&["--host", &granted, "--host", &secure, "--env", &trusted]);
+    let report = output.json();
+    assert_eq!(output.code, 1, "{report:#}");
+    let said: Vec<&str> = report["exec"]["stdout"].as_str().unwrap().lines().collect();
+    let want: Vec<String> = urls.iter().map(|(url, answer)| format!("{url}: {answer}")).collect();
+    assert_eq!(said, want, "{report:#}");
+    // What it reached, and what it tried to, with names where it used them.
+    let tried = [&elsewhere, "paste.example.net", "169.254.169.254:80", "10.1.2.3:8080", "127.0.0.1:8080"];
+    for (host, reached) in
+        [(granted.as_str(), true), (&secure, true)].into_iter().chain(tried.map(|host| (host, false)))
+    {
+        let source = json!({"type": "host", "name": host, "value": "", "opened": reached});
+        assert!(report["sources"].as_array().unwrap().contains(&source), "{source} in {report:#}");
+        let violations = report["violations"].as_array().unwrap();
+        assert_eq!(
+            violations.iter().any(|v| v["kind"] == "network" && v["target"] == host),
+            !reached,
+            "{host}: {report:#}"
+        );
+    }
+    // Without a grant nothing is reached, and an authority that this machine does not know is not trusted.
+    let report = scan(&[]).json();
+    let said = report["exec"]["stdout"].as_str().unwrap();
+    assert!(said.lines().all(|line| line.contains(": error ")), "{report:#}");
+    let report = scan(&["--host", &secure]).json();
+    let line = format!("https://{secure}/a?b: error TLS-certificate-error");
+    assert!(report["exec"]["stdout"].as_str().unwrap().lines().any(|l| l == line), "{report:#}");
+}
+
+#[test]
+fn a_components_hosts_are_asked_about() {
+    let home = Home::new();
+    let tool = module(&home, "fetch");
+    home.cursor(json!({"f": {"command": "wasmtime", "args": ["run", "-S", "http", tool]}}));
+    home.protect();
+    let granted = format!("localhost:{}", site());
+    home.firedoor(&["grants", "add", "cursor/user/f", "--host", &granted]).expect_code(0);
+    let mut client = Client::open(&home, "f");
+    let fetch = |url: &str| json!({"url": url});
+    assert_eq!(text(&client.call("fetch", fetch(&format!("http://{granted}/")))).0, "200 plain", "{}", client.log());
+    // TLS begins when somebody has said so.
+    for url in ["https://paste.example.net/", "http://paste.example.org/"] {
+        let call = client.send_call("fetch", fetch(url));
+        let question = until("a question", || home.pending().into_iter().next());
+        let host = if url.starts_with("https") { "paste.example.net:443" } else { "paste.example.org:80" };
+        assert_eq!((&question["entry"], &question["tool"]), (&json!("cursor/user/f"), &json!(host)), "{question:#}");
+        home.firedoor(&["answer", question["id"].as_str().unwrap(), "block"]).expect_code(0);
+        let answer = client.answer(call);
+        assert_eq!(text(&answer["result"]).0, "error connection-terminated", "{answer}; {}", client.log());
+    }
+    // Nobody is asked about this network.
+    assert_eq!(text(&client.call("fetch", fetch("http://192.168.0.1/"))).0, "error destination-IP-prohibited");
+    let log = home.firedoor(&["log", "--json"]).expect_code(0).stdout;
+    for host in ["paste.example.net:443", "paste.example.org:80", "192.168.0.1:80"] {
+        assert!(log.lines().any(|row| row.contains("sandbox/") && row.contains(host)), "{host} in {log}");
+    }
 }

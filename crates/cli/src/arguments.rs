@@ -526,6 +526,9 @@ pub struct WasmScanOptions {
     /// Open this directory to the module, to read, as /data or under the name given
     #[arg(long = "dir", value_name = "DIR[::GUEST]")]
     pub directories: Vec<String>,
+    /// Let the module reach this host: a name, *.NAME, an address, or * for every public one
+    #[arg(long = "host", value_name = "NAME[:PORT[/udp]]")]
+    pub hosts: Vec<HostGrant>,
     /// Most bytes of the module's memory
     #[arg(long, value_name = "BYTES", default_value_t = 512 << 20)]
     pub memory: u64,

@@ -76,7 +76,8 @@ pub fn wasm(options: WasmScanOptions) -> Result<ExitCode, Failure> {
     let target = std::iter::once(module.as_os_str()).chain(options.arguments.iter().map(OsString::as_os_str));
     let target = target.map(|w| w.to_string_lossy().into_owned()).collect();
     let program = sibling("firedoor-wasm")?.into_os_string();
-    Scan { program, args, target, variables, roots, user: UserGrants::default(), profile: None }.run(&options.scan)
+    let user = UserGrants { hosts: options.hosts, ..UserGrants::default() };
+    Scan { program, args, target, variables, roots, user, profile: None }.run(&options.scan)
 }
 
 /// Scans a command.
@@ -201,6 +202,9 @@ fn report(target: Vec<String>, mut sources: Vec<Source>, outcome: Outcome, paper
         sources::opened(&mut sources, record);
     }
     sources.extend(sources::fetches(&stdout, &stderr));
+    if let Some(record) = outcome.record.as_ref().filter(|_| !paper) {
+        sources.extend(sources::hosts(record));
+    }
     let (sinks, flows) = if paper {
         let sinks = paper::sinks(&stdout);
         let flows = paper::flows(&sources, &sinks);

@@ -29,7 +29,7 @@ pub struct RunOptions {
     /// Give the module this variable; without a value, ours, if there is one
     #[arg(long = "env", value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
-    /// Let a preview 2 module use sockets; what it may reach is up to the sandbox around us
+    /// Let a preview 2 module use sockets and wasi:http; what it may reach is up to the sandbox around us
     #[arg(long)]
     pub net: bool,
     /// Most bytes of each linear memory

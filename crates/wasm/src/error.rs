@@ -33,8 +33,8 @@ pub enum RunError {
     },
     /// It needs something that is not there.
     #[error(
-        "{}: cannot be started: {reason}. Firedoor offers WASI preview 1 and the preview 2 command world, without \
-         wasi:http",
+        "{}: cannot be started: {reason}. Firedoor offers WASI preview 1, and the preview 2 command world with \
+         wasi:http/outgoing-handler",
         path.display()
     )]
     Instantiate {

@@ -11,16 +11,18 @@ use wasmtime_wasi::{
     p1::{self, WasiP1Ctx},
     p2::{self, bindings::sync::Command},
 };
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use crate::{
     arguments::RunOptions,
     cache::{self, Code},
     error::RunError,
+    http::{self, Requests},
     limits::{self, Output, Stream},
 };
 
-/// Most handles that a preview 2 program may hold.
-const MAX_HANDLES: usize = 100_000;
+/// Most handles that a preview 2 program may hold. The largest, requests, hold some 200 KiB of this process's memory.
+const MAX_HANDLES: usize = 10_000;
 
 /// Runs the module to its end; what it returned.
 pub fn run(options: &RunOptions) -> Result<u8, RunError> {
@@ -42,7 +44,9 @@ pub fn run(options: &RunOptions) -> Result<u8, RunError> {
             let mut context = context;
             let mut table = ResourceTable::new();
             table.set_max_capacity(MAX_HANDLES);
-            let state = State { wasi: Preview2 { context: context.build(), table }, limits };
+            let requests = Requests::new(options.net);
+            let state =
+                State { wasi: Preview2 { context: context.build(), table, http: http::context(), requests }, limits };
             preview2(&component, store(&engine, state, options)?)
         }
     };
@@ -111,11 +115,20 @@ struct State<W> {
 struct Preview2 {
     context: WasiCtx,
     table: ResourceTable,
+    http: WasiHttpCtx,
+    requests: Requests,
 }
 
 impl WasiView for State<Preview2> {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi.context, table: &mut self.wasi.table }
+    }
+}
+
+impl WasiHttpView for State<Preview2> {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let Preview2 { table, http, requests, .. } = &mut self.wasi;
+        WasiHttpCtxView { hooks: requests, table, ctx: http }
     }
 }
 
@@ -150,6 +163,7 @@ fn preview1(module: &Module, mut store: Store<State<WasiP1Ctx>>) -> Result<(), E
 fn preview2(component: &Component, mut store: Store<State<Preview2>>) -> Result<(), Ended> {
     let mut linker = component::Linker::new(store.engine());
     p2::add_to_linker_sync(&mut linker).map_err(Ended::NotStarted)?;
+    wasmtime_wasi_http::p2::add_only_http_to_linker_sync(&mut linker).map_err(Ended::NotStarted)?;
     linker.instantiate_pre(component).map_err(Ended::NotStarted)?;
     let command = Command::instantiate(&mut store, component, &linker).map_err(Ended::Failed)?;
     match command.wasi_cli_run().call_run(&mut store) {

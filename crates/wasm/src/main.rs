@@ -1,12 +1,14 @@
 //! `firedoor-wasm`: runs one WebAssembly tool in wasmtime. It gets the directories, variables and limits that are named, and
 //! no more; around it stands the same sandbox as around any server.
 //!
-//! Architecture invariant: the only program that contains wasmtime. Absent: wasi:http, threads, any way to start a program.
+//! Architecture invariant: the only program that contains wasmtime. Absent: threads, any way to start a program, any
+//! list of hosts: connections are judged by the sandbox.
 
 mod arguments;
 mod cache;
 mod error;
 mod host;
+mod http;
 mod limits;
 
 use std::{

@@ -42,6 +42,9 @@ pub fn wasm(options: &WasmScanOptions) -> Result<ExitCode, Failure> {
     for text in &options.directories {
         before.extend(["--dir".into(), text.into()]);
     }
+    for host in &options.hosts {
+        before.extend(["--host".into(), host.to_string().into()]);
+    }
     before.extend(["--memory".into(), options.memory.to_string().into()]);
     if let Some(fuel) = options.fuel {
         before.extend(["--fuel".into(), fuel.to_string().into()]);

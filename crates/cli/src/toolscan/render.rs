@@ -102,6 +102,7 @@ fn source(report: &Report, flow: &Flow) -> String {
         SourceKind::Env => "variable",
         SourceKind::File => "file",
         SourceKind::Http => "address",
+        SourceKind::Host => "host",
     };
     format!("{kind} {}", shown(&source.name))
 }

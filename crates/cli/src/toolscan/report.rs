@@ -51,6 +51,8 @@ pub enum SourceKind {
     File,
     /// An address that its output says it would fetch.
     Http,
+    /// A host that it looked up or connected to, as the sandbox saw it.
+    Host,
 }
 
 /// One thing that it could learn.
@@ -58,11 +60,11 @@ pub enum SourceKind {
 pub struct Source {
     #[serde(rename = "type")]
     pub kind: SourceKind,
-    /// The variable's name, the file's path, the address.
+    /// The variable's name, the file's path, the address, the host and its port.
     pub name: String,
     /// What it held; of files the first 64 KiB.
     pub value: String,
-    /// Whether it was opened during the run, where that was seen.
+    /// Whether it was opened, or reached, during the run, where that was seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opened: Option<bool>,
 }

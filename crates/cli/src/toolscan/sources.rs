@@ -7,7 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use firedoor_model::observation::{Record, Use};
+use firedoor_model::{
+    Untrusted,
+    network::AttemptKind,
+    observation::{Record, Use},
+};
 
 use super::report::{Source, SourceKind};
 use crate::failure::Failure;
@@ -19,6 +23,8 @@ const MAX_FILES: usize = 2000;
 const MAX_BYTES: usize = 16 << 20;
 /// Deepest folder that is looked into.
 const MAX_DEPTH: usize = 32;
+/// Longest host and port that is shown, in characters.
+const MAX_HOST: usize = 300;
 /// Most addresses.
 const MAX_FETCHES: usize = 1000;
 
@@ -79,6 +85,16 @@ pub fn opened(sources: &mut [Source], record: &Record) {
     }
 }
 
+/// Hosts that were looked up or connected to, whether they could be or not. What they answered is not known.
+pub fn hosts(record: &Record) -> Vec<Source> {
+    let seen = record.connections().filter(|(kind, ..)| *kind == AttemptKind::Network);
+    let host = |target: &Untrusted, allowed| {
+        let name = target.visible(MAX_HOST);
+        Source { kind: SourceKind::Host, name, value: String::new(), opened: Some(allowed) }
+    };
+    seen.map(|(_, target, allowed)| host(target, allowed)).collect()
+}
+
 /// Addresses that the output says would be fetched.
 pub fn fetches(stdout: &str, stderr: &str) -> Vec<Source> {
     let lines = stdout.lines().chain(stderr.lines()).map(str::trim);
@@ -112,6 +128,19 @@ mod tests {
         opened(&mut found, &Record::from_lines(line.as_bytes()).unwrap());
         assert_eq!(found.iter().map(|s| s.opened).collect::<Vec<_>>(), [Some(true), Some(false)]);
         assert!(files(&[root.join("absent")]).err().unwrap().text.contains("cannot be given"));
+    }
+
+    #[test]
+    fn hosts_that_were_seen() {
+        let line = |what, target, allowed| {
+            serde_json::json!({"kind": "connection", "what": what, "target": target, "allowed": allowed}).to_string()
+                + "\n"
+        };
+        let lines =
+            [line("network", "a.example:443", true), line("network", "b.example", false), line("listen", "::1", false)];
+        let found = hosts(&Record::from_lines(lines.concat().as_bytes()).unwrap());
+        let found: Vec<_> = found.iter().map(|s| (s.name.as_str(), s.opened)).collect();
+        assert_eq!(found, [("a.example:443", Some(true)), ("b.example", Some(false))]);
     }
 
     #[test]

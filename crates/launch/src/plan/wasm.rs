@@ -86,9 +86,9 @@ impl Planner<'_> {
                 option("--env", name.into());
             }
         }
-        if !(self.context.user.hosts.is_empty() && self.profile.hosts.is_empty()) {
-            args.push("--net".into());
-        }
+        // Which hosts it may reach is judged where every server's connections are: the user can be asked, and refusals are
+        // on record.
+        args.push("--net".into());
         let sha256 = self.digest(&module)?;
         let what = What::Script { path: module.clone(), sha256, interpreter: self.program.real.clone() };
         args.push("--".into());

@@ -10,7 +10,7 @@ use std::{
 pub const PYTHON: &str = "/usr/bin/python3";
 pub const NAME: &str = "tls.firedoor.test";
 
-/// A TLS server for [`NAME`], with an authority of its own.
+/// A TLS server for [`NAME`] and `localhost`, with an authority of its own.
 pub struct Tls {
     server: Child,
     pub port: u16,
@@ -43,7 +43,7 @@ server.serve_forever()
         openssl(&format!(
             "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out req.pem -subj /CN={NAME}"
         ));
-        fs::write(dir.join("ext"), format!("subjectAltName=DNS:{NAME}")).unwrap();
+        fs::write(dir.join("ext"), format!("subjectAltName=DNS:{NAME},DNS:localhost")).unwrap();
         openssl("x509 -req -in req.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out cert.pem");
         let mut server =
             Command::new(PYTHON).args(["-c", text]).current_dir(dir).stdout(Stdio::piped()).spawn().unwrap();
