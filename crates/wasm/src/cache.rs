@@ -130,13 +130,14 @@ fn kept(place: &Path) -> Option<Vec<u8>> {
 
 #[expect(unsafe_code, reason = "compiled code is trusted to be what the compiler made")]
 fn restored(engine: &Engine, kind: Kind, code: &[u8]) -> Option<Code> {
-    match kind {
-        // SAFETY: `code` is what `keep` wrote for this module and this compiler: the file's name is the digest of both, and
-        // the file begins with the digest of its content. It was copied out of the file before it was checked, so nobody
-        // changes it now. Who can write the directory otherwise is the user, whose process this is.
-        Kind::Module => unsafe { Module::deserialize(engine, code) }.ok().map(Code::Module),
-        // SAFETY: as above.
-        Kind::Component => unsafe { Component::deserialize(engine, code) }.ok().map(Code::Component),
+    // SAFETY: `code` is what `keep` wrote for this module and this compiler: the file's name is the digest of both, and the
+    // file begins with the digest of its content. It was copied out of the file before it was checked, so nobody changes it
+    // now. Who can write the directory otherwise is the user, whose process this is.
+    unsafe {
+        match kind {
+            Kind::Module => Module::deserialize(engine, code).ok().map(Code::Module),
+            Kind::Component => Component::deserialize(engine, code).ok().map(Code::Component),
+        }
     }
 }
 
