@@ -17,7 +17,6 @@ use std::{
 
 use firedoor_tests::{Client, Home, text, until};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tls::Tls;
 use wit_component::{ComponentEncoder, StringEncoding};
 
@@ -26,16 +25,16 @@ const LONG: &str = "SEKRET_0123456789abcdef0123456789abcdef";
 const PAPER: [&str; 3] = ["API_KEY=shh-secret", "USER_INPUT=hello", "FILE_TO_READ=secret.txt"];
 
 fn built() -> &'static Path {
-    static BUILT: OnceLock<TempDir> = OnceLock::new();
-    let dir = BUILT.get_or_init(|| {
-        let dir = tempfile::tempdir().unwrap();
+    // In the build's own directory: what a test keeps to its end is removed by nobody.
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wasm");
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("wasm/build.sh");
-        let built = Command::new(script).arg(dir.path()).status().unwrap();
+        let built = Command::new(script).arg(&dir).status().unwrap();
         assert!(built.success(), "the tools could not be built: run scripts/setup");
-        fs::write(dir.path().join("fetch.wasm"), component(&dir.path().join("fetch.core.wasm"))).unwrap();
+        fs::write(dir.join("fetch.wasm"), component(&dir.join("fetch.core.wasm"))).unwrap();
         dir
-    });
-    dir.path()
+    })
 }
 
 /// A component of a core module and of the world in the `.wit` file beside its source.

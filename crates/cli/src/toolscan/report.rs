@@ -51,7 +51,7 @@ pub enum SourceKind {
     File,
     /// An address that its output says it would fetch.
     Http,
-    /// A host that it looked up or connected to, as the sandbox saw it.
+    /// A host that it connected to or was refused, as the sandbox saw it.
     Host,
 }
 

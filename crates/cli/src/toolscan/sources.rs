@@ -85,7 +85,7 @@ pub fn opened(sources: &mut [Source], record: &Record) {
     }
 }
 
-/// Hosts that were looked up or connected to, whether they could be or not. What they answered is not known.
+/// Hosts that were connected to, and those that were refused. What they answered is not known.
 pub fn hosts(record: &Record) -> Vec<Source> {
     let seen = record.connections().filter(|(kind, ..)| *kind == AttemptKind::Network);
     let host = |target: &Untrusted, allowed| {
