@@ -301,7 +301,8 @@ fn a_component_fetches_what_is_granted() {
     let trusted = home.write("ca.pem", fs::read(authority.path().join("ca.pem")).unwrap());
     let trusted = format!("SSL_CERT_FILE={}", trusted.display());
     let (granted, secure) = (format!("localhost:{plain}"), format!("localhost:{}", tls.port));
-    let elsewhere = format!("localhost:{}", site());
+    let (elsewhere, numbered) = (format!("localhost:{}", site()), site());
+    let by_number = format!("127.0.0.1:{numbered}");
     let urls = [
         (format!("http://{granted}/"), "200 plain"),
         (format!("https://{secure}/a?b"), "200 hello"),
@@ -311,22 +312,24 @@ fn a_component_fetches_what_is_granted() {
         ("http://169.254.169.254/latest/meta-data/".into(), "error destination-IP-prohibited"),
         ("http://10.1.2.3:8080/".into(), "error destination-IP-prohibited"),
         ("http://0x7f000001:8080/".into(), "error destination-IP-prohibited"),
+        (format!("tcp://127.0.0.1:{numbered}"), "connected"),
+        ("tcp://192.168.7.7:22".into(), "error access-denied"),
     ];
     let scan = |options: &[&str]| {
         let urls: Vec<&str> = urls.iter().map(|(url, _)| url.as_str()).collect();
         home.firedoor(&[&["wasm", "scan", &tool, "--json", "--timeout", "60"], options, &["--"], &urls].concat())
     };
-    let output = scan(&["--host", &granted, "--host", &secure, "--env", &trusted]);
+    let output = scan(&["--host", &granted, "--host", &secure, "--host", &by_number, "--env", &trusted]);
     let report = output.json();
     assert_eq!(output.code, 1, "{report:#}");
     let said: Vec<&str> = report["exec"]["stdout"].as_str().unwrap().lines().collect();
     let want: Vec<String> = urls.iter().map(|(url, answer)| format!("{url}: {answer}")).collect();
     assert_eq!(said, want, "{report:#}");
-    // What it reached, and what it tried to, with names where it used them.
-    let tried = [&elsewhere, "paste.example.net", "169.254.169.254:80", "10.1.2.3:8080", "127.0.0.1:8080"];
-    for (host, reached) in
-        [(granted.as_str(), true), (&secure, true)].into_iter().chain(tried.map(|host| (host, false)))
-    {
+    // What it reached, and what it tried to, with names where it used them; by wasi:http and by wasi:sockets.
+    let tried =
+        [&elsewhere, "paste.example.net", "169.254.169.254:80", "10.1.2.3:8080", "127.0.0.1:8080", "192.168.7.7:22"];
+    let reached = [&granted, &secure, &by_number].map(|host| (host.as_str(), true));
+    for (host, reached) in reached.into_iter().chain(tried.map(|host| (host, false))) {
         let source = json!({"type": "host", "name": host, "value": "", "opened": reached});
         assert!(report["sources"].as_array().unwrap().contains(&source), "{source} in {report:#}");
         let violations = report["violations"].as_array().unwrap();
@@ -343,6 +346,10 @@ fn a_component_fetches_what_is_granted() {
     let report = scan(&["--host", &secure]).json();
     let line = format!("https://{secure}/a?b: error TLS-certificate-error");
     assert!(report["exec"]["stdout"].as_str().unwrap().lines().any(|l| l == line), "{report:#}");
+    // The runtime by itself, outside the sandbox, has no network either unless it is told so.
+    let (http, tcp) = (format!("http://{granted}/"), format!("tcp://{by_number}"));
+    let alone = home.run(home.program("firedoor-wasm"), &["run", &tool, &http, &tcp]).expect_code(0);
+    assert_eq!(alone.stdout, format!("{http}: error HTTP-request-denied\n{tcp}: no socket\n"));
 }
 
 #[test]

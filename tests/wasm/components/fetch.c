@@ -1,4 +1,5 @@
-// A component that fetches addresses by wasi:http: those of its arguments, or, without any, as an MCP server with one tool.
+// A component that fetches addresses by wasi:http, or connects to tcp://A.B.C.D:PORT by wasi:sockets: those of its arguments, or,
+// without any, as an MCP server with one tool.
 // Handles are not given back: the process ends soon.
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,6 +61,26 @@ IMPORT(TYPES, "[method]incoming-response.consume") void consume(int32_t, struct 
 IMPORT(TYPES, "[method]incoming-body.stream") void body_stream(int32_t, struct handle *);
 IMPORT("wasi:http/outgoing-handler@0.2.0", "handle") void handle(int32_t, int32_t some, int32_t, struct response *);
 
+// result<_, error-code>, result<tuple<handle, handle>, error-code>
+struct begun {
+  uint8_t failed, code;
+};
+struct connected {
+  uint8_t failed;
+  union {
+    int32_t streams[2];
+    uint8_t code;
+  };
+};
+
+#define TCP "wasi:sockets/tcp@0.2.0"
+IMPORT("wasi:sockets/instance-network@0.2.0", "instance-network") int32_t instance_network(void);
+IMPORT("wasi:sockets/tcp-create-socket@0.2.0", "create-tcp-socket") void create_socket(int32_t family, struct handle *);
+// The address: which kind, the port, its four numbers; the rest is for the other kind.
+IMPORT(TCP, "[method]tcp-socket.start-connect") void start_connect(int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, struct begun *);
+IMPORT(TCP, "[method]tcp-socket.finish-connect") void finish_connect(int32_t, struct connected *);
+IMPORT(TCP, "[method]tcp-socket.subscribe") int32_t subscribe_socket(int32_t);
+
 __attribute__((export_name("cabi_realloc"))) void *cabi_realloc(void *old, size_t old_size, size_t align, size_t size) {
   return realloc(old, size);
 }
@@ -101,10 +122,31 @@ static void failed(uint8_t code) {
   say(code < sizeof codes / sizeof *codes ? codes[code] : "of another kind");
 }
 
+static void reach(const char *address) {
+  long n[5];
+  for (int i = 0; i < 5; i++) {
+    char *end;
+    n[i] = strtol(address, &end, 10);
+    if (end == address) return say("no address");
+    address = end + 1;
+  }
+  struct handle socket;
+  create_socket(0, &socket);
+  if (socket.failed) return say("no socket");
+  struct begun begun;
+  start_connect(socket.it, instance_network(), 0, n[4], n[0], n[1], n[2], n[3], 0, 0, 0, 0, 0, 0, &begun);
+  if (begun.failed) return say(begun.code == 1 ? "error access-denied" : "error of another kind");
+  block(subscribe_socket(socket.it));
+  struct connected got;
+  finish_connect(socket.it, &got);
+  say(!got.failed ? "connected" : got.code == 1 ? "error access-denied" : "error of another kind");
+}
+
 // Adds the status and the beginning of the body, or the error.
 static void fetch(const char *url, size_t length) {
   const char *host = memchr(url, ':', length);
   if (!host || length - (host - url) < 4) return say("no address");
+  if (!strncmp(url, "tcp:", 4)) return reach(host + 3);
   bool tls = host - url == 5;
   host += 3;
   size_t left = length - (host - url);
