@@ -114,6 +114,157 @@ take_apart() {
             }
         }
     }
+    # Whether a token is the first of its line, and how far in it stands.
+    function line(p) { while (p > 1 && substr(s, p - 1, 1) != "\n") p--; return p }
+    function leads(i) { return substr(s, line(begin[i]), begin[i] - line(begin[i])) ~ /^[ \t]*$/ }
+    function column(i) { return begin[i] - line(begin[i]) }
+    # The key in front of a sign or, in YAML, with its sign: where it ends without that, and its last part.
+    function key_stop(i) { return text[i] ~ /^[^"\047].*:$/ ? end[i] - 1 : end[i] }
+    function part(i, new,  t, q, k) {
+        t = substr(s, begin[i], key_stop(i) - begin[i]); k = length(t); q = substr(t, k, 1)
+        if (q == "\"" || q == "\047") {
+            for (k--; k > 0 && substr(t, k, 1) != q; k--);
+            last_part = substr(t, k + 1, length(t) - k - 1)
+            if (new != "") edit(begin[i] + k, key_stop(i) - 1, new)
+        } else {
+            for (; k > 0 && substr(t, k, 1) != "."; k--);
+            last_part = substr(t, k + 1)
+            if (new != "") edit(begin[i] + k, key_stop(i), new)
+        }
+        return last_part
+    }
+    # What stands in front of a sign of TOML, without blanks.
+    function path(sign,  i, t) {
+        for (i = sign - 1; i > 1 && text[i - 1] !~ /^[][{},=]$/ && line(begin[i - 1]) == line(begin[i]); i--);
+        t = substr(s, begin[i], end[sign - 1] - begin[i]); gsub(/[ \t]/, "", t)
+        return t
+    }
+    function before_last(t) { return match(t, /(.*[.])/) ? substr(t, 1, RLENGTH) : "" }
+    # A header of TOML: the path in it; header_key is its last part, header_end the bracket that closes it.
+    function header(i,  j, t) {
+        if (text[i] != "[" || !leads(i)) return ""
+        for (j = i; text[j] == "["; j++);
+        for (; j <= n && text[j] != "]"; j++) t = t text[j]
+        header_list = text[i + 1] == "["; header_key = j - 1; header_end = header_list ? j + 1 : j
+        return t
+    }
+    # Behind a header, or from the top, up to the next one.
+    function table_end(i) { while (i <= n && header(i) == "") i++; return i - 1 }
+    function named(i) {
+        part(i)
+        if (!(last_part in names)) fail("the variable " last_part " was added to it, and no header is called so")
+        part(i, names[last_part]); headers--
+    }
+    # The variables between two tokens, each in front of a sign.
+    function variables(from, to,  i, depth) {
+        for (i = from; i <= to; i++) {
+            if (text[i] ~ /^[[{]$/) depth++
+            else if (text[i] ~ /^[]}]$/) depth--
+            else if (!depth && i < to && text[i + 1] ~ /^[=:]$/) named(i)
+            else if (!depth && text[i] ~ /^[^"\047].*:$/) named(i)
+        }
+    }
+    # The members between two tokens, of TOML with this in front of their keys.
+    function members(from, to, pre,  i, t, p, depth) {
+        for (i = from; i <= to; i++) {
+            if (text[i] ~ /^[[{]$/) depth++
+            if (text[i] ~ /^[]}]$/) depth--
+            if (depth || text[i + 1] != "=") continue
+            t = path(i + 1); p = before_last(t)
+            if (kind != "" && (t == pre "type" || t == pre "transport")) edit(begin[i + 2], end[i + 2], kind)
+            if (t ~ /(^|[.])envs?$/ && p == pre && text[i + 2] == "{") {
+                part(i, parts[2]); variables(i + 3, partner(i + 2) - 1)
+            }
+            if (p == pre "env." || p == pre "envs.") dotted(i)
+        }
+    }
+    # A variable whose key names its map, too.
+    function dotted(i,  t, k) {
+        t = substr(s, begin[i], end[i] - begin[i])
+        if (!match(t, /envs?[.][^.]*$/)) fail("an entry is not as Firedoor writes it")
+        k = index(substr(t, RSTART), ".")
+        edit(begin[i] + RSTART - 1, begin[i] + RSTART + k - 2, parts[2])
+        named(i)
+    }
+    # An entry of TOML or YAML that reaches an address: the shim, and where its arguments begin.
+    function hash_remote(shim_at, from,  close_at, i, k, first_of, count, eb, ee, ev, was, key, t, depth, open_at) {
+        if (text[from - 1] != "[") fail("an entry is not as Firedoor writes it")
+        close_at = partner(from - 1); count = 0; first_of = from; kind = ""; headers = 0
+        for (i in names) delete names[i]
+        for (i = from; i <= close_at; i++) {
+            if (i < close_at && text[i] != ",") continue
+            count++; eb[count] = begin[first_of]; ee[count] = end[i - 1]
+            ev[count] = first_of == i - 1 ? value(first_of) : substr(s, eb[count], ee[count] - eb[count])
+            first_of = i + 1
+        }
+        for (k = 5; k <= count; k += 2) {
+            if (ev[k] == "--was") was = ev[k + 1]
+            else if (ev[k] == "--type") kind = substr(s, eb[k + 1], ee[k + 1] - eb[k + 1])
+            else if (ev[k] == "--header" && split(ev[k + 1], parts, "=env:") == 2) { names[parts[2]] = parts[1]; headers++ }
+            else if (ev[k] != "--transport") fail("an entry is not as Firedoor writes it")
+        }
+        t = substr(s, end[shim_at], begin[from - 1] - end[shim_at])
+        if (!split(was, parts, ",") || t !~ /^[ \t\r\n]*,?[ \t\r\n]*[^,#{}\r\n]+[=:][ \t]*$/) fail("an entry is not as Firedoor writes it")
+        key = text[shim_at - 1] ~ /^[=:]$/ ? shim_at - 2 : shim_at - 1
+        part(key, parts[1])
+        edit(begin[shim_at], end[shim_at], substr(s, eb[4], ee[4] - eb[4]))
+        edit(end[shim_at], end[close_at], "")
+        # The brace around it, if there is one.
+        for (open_at = key - 1; open_at > 0; open_at--) {
+            if (text[open_at] ~ /^[]}]$/) depth++
+            else if (text[open_at] ~ /^[[{]$/ && depth-- == 0) break
+        }
+        if (text[shim_at - 1] == "=") toml_members(shim_at, key, open_at)
+        else yaml_members(key, open_at)
+        if (headers) fail("its headers are gone from its variables")
+    }
+    # The rest of an entry of TOML: in its braces, or in its table and that of its headers.
+    function toml_members(shim_at, key, open_at,  pre, h, hp, list, i, top, own, q, t, last) {
+        pre = before_last(path(shim_at - 1))
+        if (open_at) { members(open_at + 1, partner(open_at) - 1, pre); return }
+        for (h = key; h > 0 && (hp = header(h)) == ""; h--);
+        list = h && header_list; top = h ? header_end + 1 : 1
+        own = table_end(top)
+        members(top, own, pre)
+        sub(/[.]$/, "", pre)
+        q = hp (hp != "" && pre != "" ? "." : "") pre
+        # Of a list the tables behind it, of another one all.
+        for (i = list ? own + 1 : 1; i <= n; i++) {
+            if ((t = header(i)) == "") continue
+            if (list && t == hp) break
+            if (t != q ".env" && t != q ".envs") continue
+            part(header_key, parts[2])
+            top = header_end + 1; last = table_end(top)
+            variables(top, last)
+        }
+    }
+    # The rest of an entry of YAML.
+    function yaml_members(key, open_at,  i, k) {
+        from_to(key, open_at)
+        for (i = low; i <= high; i++) {
+            if (open_at) { if (text[i] ~ /^[[{]$/) { i = partner(i); continue } }
+            else if (column(i) != key_column || !(leads(i) || text[i - 1] == "-")) continue
+            k = text[i + 1] == ":" ? i + 2 : i + 1
+            if (k == i + 1 && text[i] !~ /^[^"\047].*:$/) continue
+            part(i)
+            if (kind != "" && last_part ~ /^(type|transport)$/) edit(begin[k], end[k], kind)
+            if (!(2 in parts) || last_part !~ /^(envs?|environment)$/) continue
+            part(i, parts[2])
+            if (text[k] == "{") { variables(k + 1, partner(k) - 1); continue }
+            for (; k <= high && column(k) > key_column; k++)
+                if (leads(k) && (text[k + 1] == ":" || text[k] ~ /:$/)) named(k)
+        }
+    }
+    # The tokens of an entry of YAML.
+    function from_to(key, open_at,  i) {
+        key_column = column(key)
+        if (open_at) { low = open_at + 1; high = partner(open_at) - 1; return }
+        for (low = key; low > 1; low--) {
+            if (!leads(low - 1)) continue
+            if (column(low - 1) < key_column) break
+        }
+        for (high = key; high < n; high++) if (leads(high + 1) && column(high + 1) < key_column) break
+    }
     { s = s $0 "\n" }
     END {
         if (failed) exit 3
@@ -142,7 +293,7 @@ take_apart() {
             if (what[k] == what[k + 1] || k == things) fail("the entries and their commands cannot be told apart")
             if (what[k] == "s") { command = at[k]; entry = at[k + 1] } else { command = at[k + 1]; entry = at[k] }
             step = 2; i = entry + 2 * step
-            if (value(i) == "--url" && hash) fail("it has a remote server: see \"Restore by hand\" in the user guide")
+            if (value(i) == "--url" && hash) { hash_remote(command, entry); continue }
             if (value(i) == "--url") { remote(command, entry); continue }
             bare = 0
             if (value(i) == "--no-args") { bare = 1; i += step }

@@ -28,10 +28,10 @@ pub(crate) fn wrap(text: &str, parts: &RemoteParts, id: &EntryId, shim: &str) ->
         vec![quoted(ENTRY), quoted(&id.to_string()), quoted(URL), slice(text, parts.line.span.clone()).into()];
     let word = parts.kind.as_ref().and_then(|(_, kind)| transport(&kind.value)).filter(|word| *word != "auto");
     args.extend(word.into_iter().flat_map(|word| [quoted(TRANSPORT), quoted(word)]));
-    let mut was = bare(slice(text, member.key.clone())).to_owned();
+    let mut was = bare(slice(text, last_part(text, &member.key))).to_owned();
     if let Some((at, keys)) = &parts.vars {
         if let Some(headers) = parts.members.get(*at) {
-            was = format!("{was},{}", bare(slice(text, headers.key.clone())));
+            was = format!("{was},{}", bare(slice(text, last_part(text, &headers.key))));
             edits.push(rename(text, headers.key.clone(), &parts.words.env));
         }
         for (number, key) in (1..).zip(keys) {
@@ -99,14 +99,29 @@ pub(crate) fn unwrap(text: &str, parts: &RemoteParts, url: &Str) -> Result<Vec<E
     Ok(edits)
 }
 
-/// The key as it is, or in the quotes that it stands in.
+/// The key as it is, or in the quotes that it stands in, without the dotted path in front of it.
 fn rename(text: &str, key: Span, to: &str) -> Edit {
+    let key = last_part(text, &key);
     let new = match slice(text, key.clone()).chars().next() {
         Some('"') => quoted(to),
         Some('\'') => format!("'{to}'"),
         _ => to.to_owned(),
     };
     (key, new)
+}
+
+/// The last part of a dotted key.
+fn last_part(text: &str, key: &Span) -> Span {
+    let whole = slice(text, key.clone());
+    let quote = whole.chars().last().filter(|last| matches!(last, '"' | '\''));
+    let at = match quote {
+        Some(quote) => whole.strip_suffix(quote).and_then(|inside| inside.rfind(quote)),
+        None => whole.rfind('.').map(|dot| dot + 1),
+    };
+    let start = key.start + at.unwrap_or_default();
+    // Blanks may stand around the dots.
+    let blanks = slice(text, start..key.end).len() - slice(text, start..key.end).trim_start().len();
+    start + blanks..key.end
 }
 
 /// A key without its quotes. Those that are known have nothing in them that would be escaped.

@@ -54,6 +54,7 @@ fn what_an_entry_becomes() {
             "mcpServers: [{name: a, command: \"SHIM\", args: [\"--entry\",\"continue/user/a\",\"--url\",'https://mcp.example/sse',\"--was\",\"url\"]}]",
         ),
     ] {
+        gives_back_by_script(place, before);
         for forget in [false, true] {
             let home = Home::new();
             let path = home.write(place, before);
@@ -67,6 +68,50 @@ fn what_an_entry_becomes() {
             one(home.restore(&[])).unwrap();
             assert_eq!(read(&path), before);
         }
+    }
+}
+
+/// The script takes the entries apart by their own text.
+fn gives_back_by_script(place: &str, before: &str) {
+    let home = Home::new();
+    let path = home.write(place, before);
+    home.protect(&[]);
+    assert_ne!(read(&path), before, "{:?}", home.states());
+    let done = home.script().arg(&path).output().unwrap();
+    assert!(done.status.success(), "{before}: {done:?}");
+    assert_eq!(read(&path), before);
+}
+
+#[test]
+fn the_script_knows_every_way_to_write_a_remote_entry() {
+    const VIBE: &str = "home/.vibe/config.toml";
+    for (place, before) in [
+        (CODEX, "mcp_servers.a.url = 'https://x/mcp'\nmcp_servers.a.http_headers.X-A = \"1\"\nmodel = 'env'\n"),
+        (CODEX, "mcp_servers . a . url='https://x/mcp?a=b#c'\nmcp_servers . a . http_headers={'X-A'=\"1\"}\n"),
+        (CODEX, "[mcp_servers]\na = { http_headers = { X-A = '1', \"B\" = '2' }, url = \"https://x/mcp\" }\n"),
+        (CODEX, "mcp_servers = { a.url = 'https://x/mcp', a.http_headers.X-A = '1', b.command = 'x' }\n"),
+        (
+            CODEX,
+            "[mcp_servers.a.http_headers]\nX-A = '1'\n[mcp_servers.\"b\"]\nurl = 'https://y/mcp'\n[ mcp_servers . a ]\nurl = 'https://x/mcp'\n",
+        ),
+        (
+            VIBE,
+            "[[mcp_servers]]\nname = 'a'\ntransport = 'http'\nurl = 'https://x/mcp'\n[mcp_servers.headers]\nX-A = '1'\n\n[[mcp_servers]]\nname = 'b'\nheaders = { X-A = '2' }\nurl = 'https://y/mcp'\ntransport = 'http'\n",
+        ),
+        (
+            CONTINUE,
+            "mcpServers:\n  - url: https://x/mcp?a=b # c\n    name: a\n    type: 'streamable-http'\n  - name: b\n    url: \"https://y/mcp\"\n",
+        ),
+        (
+            CONTINUE,
+            "mcpServers:\n- name: a\n  args2:\n  - x\n  url: https://x/mcp\n\n# between\n- {name: b, type: sse, url: https://y/sse}\n",
+        ),
+        (
+            GOOSE,
+            "extensions:\n  a:\n    headers:\n      X-A: '1'\n      \"X-B\": two words # c\n    uri: https://x/mcp\n    type: streamable_http\n  b:\n    type: sse\n    uri: https://y/sse\n    headers:\n      X-A: 3\n",
+        ),
+    ] {
+        gives_back_by_script(place, before);
     }
 }
 
