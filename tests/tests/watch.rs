@@ -3,7 +3,6 @@
 
 use std::{
     fs,
-    path::Path,
     process::Child,
     time::{Duration, Instant},
 };
@@ -215,29 +214,28 @@ fn a_file_that_is_written_all_the_time_does_not_flood() {
         home.cursor(json!({"fs": {"command": "true"}}));
     });
     let home = &watched.home;
-    let file = home.path().join(".cursor/mcp.json");
-    let before = cpu(home.engine().unwrap());
-    let write = |n: usize, path: &Path| {
-        // Two texts that say the same, and now and then a third.
-        let mut servers = json!({"fs": {"command": "true"}});
-        if n >= 40 {
-            servers["late"] = json!({"command": "true"});
-        }
-        let text = json!({"n": n, "mcpServers": servers});
-        fs::write(
-            path,
-            if n.is_multiple_of(2) { text.to_string() } else { serde_json::to_string_pretty(&text).unwrap() },
-        )
-        .unwrap();
+    // Beside and then in its place: half a file would be news.
+    let replace = |name: &str, text: String| {
+        let beside = home.write(&format!("{name}.tmp"), text);
+        fs::rename(beside, home.path().join(name)).unwrap();
     };
-    for n in 0..50 {
-        write(n, &file);
-        std::thread::sleep(Duration::from_millis(100));
+    let before = cpu(home.engine().unwrap());
+    let mut others = json!({});
+    for round in 0..5 {
+        for n in 0..40 {
+            // Two texts that say the same.
+            let text = json!({"n": n, "mcpServers": {"fs": {"command": "true"}}});
+            let pretty = serde_json::to_string_pretty(&text).unwrap();
+            replace(".cursor/mcp.json", if n % 2 == 0 { text.to_string() } else { pretty });
+        }
+        // What comes after that is noticed, and nothing else was.
+        let name = format!("s{round}");
+        others[&name] = json!({"command": "true"});
+        replace(".qwen/settings.json", json!({"mcpServers": others}).to_string());
+        watched.until_noticed("appeared", &format!("qwen-code/user/{name}"));
     }
-    watched.until_noticed("appeared", "cursor/user/late");
     let used = cpu(home.engine().unwrap()) - before;
-    assert_eq!(watched.noticed().len(), 1, "{:?}", watched.noticed());
-    // Five seconds of rewriting.
+    assert_eq!(watched.noticed().len(), 5, "{:?}", watched.noticed());
     assert!(used < Duration::from_millis(1500), "{used:?}");
 }
 
