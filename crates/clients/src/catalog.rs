@@ -14,6 +14,8 @@ use crate::{
     findings::Packages,
     form::Form,
     place::{Base, Places, Project, expand, matched},
+    plugins::{PluginRules, Plugins},
+    source::Source,
 };
 
 /// File name and text of every client, listed by the build script.
@@ -44,6 +46,11 @@ pub(crate) struct Client {
     pub passes: Option<Vec<String>>,
     #[serde(default, rename = "location")]
     pub locations: Vec<Location>,
+    /// Where its plugins lie; what they hold are locations with the base `plugin`.
+    #[serde(default)]
+    pub plugins: Vec<Plugins>,
+    #[serde(default)]
+    pub in_plugins: PluginRules,
     #[serde(default)]
     pub unsupported: Vec<Unsupported>,
 }
@@ -66,7 +73,7 @@ pub enum Confidence {
     Guess,
 }
 
-/// A place where servers may stand that is shown and never touched, nor even read.
+/// A place where servers may stand that is shown and never touched, nor read but for one word.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Unsupported {
     pub scope: String,
@@ -77,6 +84,8 @@ pub(crate) struct Unsupported {
     pub reason: String,
     /// What the user can do instead: a sentence.
     pub step: String,
+    /// A word that stands in the file; without it there is nothing to show.
+    pub mentions: Option<String>,
 }
 
 /// One place in one kind of file where servers stand.
@@ -219,8 +228,15 @@ impl Unsupported {
             Some(project) => (base == Base::Project && project.may_hold(file)).then(|| project.dir.clone()),
         };
         let all = dir.map(|dir| expand(&dir, file)).unwrap_or_default();
-        all.into_iter().map(|(path, _)| path).filter(|path| path.symlink_metadata().is_ok()).collect()
+        let there = all.into_iter().map(|(path, _)| path).filter(|path| path.symlink_metadata().is_ok());
+        there.filter(|path| self.mentions.as_ref().is_none_or(|word| holds(path, word))).collect()
     }
+}
+
+/// Whether a file has a word in it. One that cannot be read has not.
+fn holds(path: &Path, word: &str) -> bool {
+    const MOST: u64 = 1024 * 1024;
+    Source::read(path, MOST).is_ok_and(|file| file.is_some_and(|f| String::from_utf8_lossy(&f.bytes).contains(word)))
 }
 
 impl Location {
@@ -232,14 +248,7 @@ impl Location {
 
     /// The directory outside of projects where the files lie, and their name there.
     pub fn home_place(&self, env: &Env<'_>) -> Option<(PathBuf, PathBuf)> {
-        let moved = self.variable.as_deref().and_then(|v| env.var(v)).filter(|v| !v.is_empty());
-        let (base, file) = self.places.on(env.system)?;
-        let base = base.dir(env)?;
-        Some(match moved {
-            // The client resolves a relative value against its working directory.
-            Some(dir) => (env.cwd.join(dir), self.variable_file.clone().unwrap_or_else(|| file.to_owned())),
-            None => (base, file.to_owned()),
-        })
+        self.places.home_place(env, self.variable.as_deref(), self.variable_file.as_deref())
     }
 
     /// The files of a project location in one project, and the path that names their scope: the project's, or with a
@@ -253,6 +262,11 @@ impl Location {
             .into_iter()
             .map(|(file, star)| (file.clone(), if star.is_some() { file } else { project.dir.clone() }))
             .collect()
+    }
+
+    /// Whether its files lie in plugins.
+    pub fn in_plugins(&self, env: &Env<'_>) -> bool {
+        self.places.on(env.system).is_some_and(|(base, _)| base == Base::Plugin)
     }
 
     /// Whether a file of this name can be of this location, outside of projects.
@@ -311,11 +325,12 @@ mod tests {
                     assert!(file.is_relative(), "{}", client.id);
                     // What is written to a file is remembered for one client, to find it where a variable was.
                     let owner = files.insert((system, base, file), &client.id);
-                    let one = owner.is_none_or(|owner| *owner == client.id);
+                    let one = base == Base::Plugin || owner.is_none_or(|owner| *owner == client.id);
                     assert!(one || location.variable.is_none(), "{file:?}");
                     // The administrator's files are not edited.
                     assert_ne!(base, Base::System, "{}", client.id);
                 }
+                assert!(!location.form.bare || location.syntax == Syntax::Json, "{}", client.id);
                 assert!(location.max_bytes <= crate::source::MAX_BYTES, "{}", client.id);
                 // A scope is a word, and one file has each only once: entries are told apart by it.
                 assert!(location.scope.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", location.scope);

@@ -81,7 +81,8 @@ impl Clients {
 pub(crate) fn env_file(clients: &Clients, env: &Env<'_>, found: &Found) -> Option<Vec<(String, String)>> {
     let name = found.stdio.env_file.as_deref()?;
     let client = clients.client(&found.file.client)?;
-    let name = Variables::new(client.interpolation, env, found.project.as_deref()).expand(name).ok()?;
+    let variables = Variables::new(client.interpolation, env, found.project.as_deref());
+    let name = variables.in_plugin(&client.in_plugins, found.file.plugin.as_ref()).expand(name).ok()?;
     let path = match Path::new(&name) {
         path if path.is_absolute() => path.to_owned(),
         path => found.project.as_deref().map(PathBuf::from)?.join(path),

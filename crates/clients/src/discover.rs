@@ -13,8 +13,9 @@ use crate::{
     env::Env,
     error::FileError,
     form::Form,
-    journal::Journal,
-    place::{Base, Project},
+    journal::{Journal, Record},
+    place::{Base, Project, expand},
+    plugins::Plugin,
     source::{Source, text_of},
 };
 
@@ -36,8 +37,10 @@ pub(crate) struct ConfigFile {
     pub maps: Vec<Map>,
     /// What stands behind the scope's colon, unless that is a key of the file.
     pub of: Option<String>,
-    /// The project that a project file belongs to.
+    /// The project that a project file belongs to; of a plugin's file the plugin, if that is a directory of the user's own.
     pub project: Option<String>,
+    /// The plugin that it belongs to.
+    pub plugin: Option<Plugin>,
 }
 
 /// Where in a file servers stand.
@@ -118,8 +121,36 @@ impl ConfigFile {
             maps: locations.iter().map(|l| Map::of(l)).collect(),
             of,
             project: None,
+            plugin: None,
         })
     }
+}
+
+/// The files of one plugin.
+fn plugin_files(client: &Client, env: &Env<'_>, plugin: &Plugin) -> Vec<ConfigFile> {
+    let located = client.locations.iter().filter_map(|l| match l.places.on(env.system)? {
+        (Base::Plugin, file) => Some((file.to_owned(), l)),
+        _ => None,
+    });
+    let located: Vec<(PathBuf, &Location)> = located.collect();
+    // What a manifest names is written like the first of them, unless it is packed.
+    let packed = |file: &PathBuf| file.extension().is_some_and(|e| e == "mcpb" || e == "dxt");
+    let named = client
+        .named_files(plugin)
+        .into_iter()
+        .filter(|file| !packed(file))
+        .filter_map(|file| Some((file, located.first()?.1)));
+    let mut seen = BTreeSet::new();
+    let file = |(file, location): (PathBuf, &Location)| {
+        let again = !seen.insert(file.clone());
+        let own = located.iter().any(|(known, _)| *known == file);
+        // Two files of a plugin may have a server of the same name.
+        let of = if own { plugin.name.clone() } else { format!("{}/{}", plugin.name, file.display()) };
+        let found = ConfigFile::new(client, &[location], plugin.dir.join(&file), Some(of)).filter(|_| !again)?;
+        let project = plugin.own.then(|| plugin.dir.to_str().map(str::to_owned)).flatten();
+        Some(ConfigFile { project, plugin: Some(plugin.clone()), ..found })
+    };
+    located.iter().cloned().chain(named.collect::<Vec<_>>()).filter_map(file).collect()
 }
 
 impl Map {
@@ -132,8 +163,15 @@ fn scope(label: &str, of: Option<&str>) -> String {
     of.map_or_else(|| label.to_owned(), |of| format!("{label}:{of}"))
 }
 
-/// Files outside of projects, one per name, with all the locations that share it.
+/// Files outside of projects.
 fn home_files(client: &Client, env: &Env<'_>) -> Vec<ConfigFile> {
+    let mut files = own_files(client, env);
+    files.extend(client.home_plugins(env).iter().flat_map(|plugin| plugin_files(client, env, plugin)));
+    files
+}
+
+/// Those that no plugin brings, one per name, with all the locations that share it.
+fn own_files(client: &Client, env: &Env<'_>) -> Vec<ConfigFile> {
     let all: Vec<(PathBuf, Option<String>, &Location)> = client
         .locations
         .iter()
@@ -158,12 +196,19 @@ pub(crate) struct Shown<'c> {
 
 fn unsupported<'c>(client: &'c Client, env: &Env<'_>, projects: &[Project]) -> Vec<Shown<'c>> {
     let mut all = Vec::new();
+    let mut plugins = None;
     for place in &client.unsupported {
         let shown = |of: Option<&str>| {
             let scope = scope(&place.scope, of);
             move |path| Shown { path, scope: scope.clone(), place }
         };
         all.extend(place.found(env, None).into_iter().map(shown(None)));
+        if let Some((Base::Plugin, file)) = place.places.on(env.system) {
+            for plugin in plugins.get_or_insert_with(|| client.home_plugins(env)) {
+                let there = expand(&plugin.dir, file).into_iter().map(|(path, _)| path);
+                all.extend(there.filter(|path| path.exists()).map(shown(Some(&plugin.name))));
+            }
+        }
         for project in projects {
             all.extend(place.found(env, Some(project)).into_iter().map(shown(project.dir.to_str())));
         }
@@ -176,12 +221,15 @@ fn unsupported<'c>(client: &'c Client, env: &Env<'_>, projects: &[Project]) -> V
 fn project_files(client: &Client, env: &Env<'_>, project: &Project) -> Vec<ConfigFile> {
     let Some(name) = project.dir.to_str() else { return Vec::new() };
     let files = client.locations.iter().flat_map(|l| l.project_files(env, project).into_iter().map(move |f| (f, l)));
-    files
-        .filter_map(|((path, of), location)| {
-            let file = ConfigFile::new(client, &[location], path, Some(of.to_str()?.to_owned()))?;
-            Some(ConfigFile { project: Some(name.to_owned()), ..file })
-        })
-        .collect()
+    let plain = files.filter_map(|((path, of), location)| {
+        let file = ConfigFile::new(client, &[location], path, Some(of.to_str()?.to_owned()))?;
+        Some(ConfigFile { project: Some(name.to_owned()), ..file })
+    });
+    // A project that is a plugin has files that can be both. As the plugin's more of them can be read.
+    let plugins = client.project_plugins(env, project);
+    let mut all: Vec<ConfigFile> = plugins.iter().flat_map(|plugin| plugin_files(client, env, plugin)).collect();
+    all.extend(plain);
+    all
 }
 
 impl Clients {
@@ -205,8 +253,8 @@ impl Clients {
         let user = |client: &Client| {
             let mut files = home_files(client, env);
             // A file that was protected while a variable pointed elsewhere is still found.
-            for record in journal.records().iter().filter(|r| r.client == client.id && r.project.is_none()) {
-                files.extend(moved_file(client, env, &record.path));
+            for record in journal.records().iter().filter(|r| r.client == client.id) {
+                files.extend(moved_file(client, env, record, &files));
             }
             let mut seen = BTreeSet::new();
             files.retain(|file| seen.insert(real(file)));
@@ -220,6 +268,11 @@ impl Clients {
             let mut seen = users.clone();
             let projects = projects.iter().flat_map(|project| project_files(client, env, project));
             files.extend(projects.filter(|file| seen.insert(real(file))));
+        }
+        // Several clients read the same plugins; each file is shown for one.
+        let mut seen = BTreeSet::new();
+        for files in &mut all {
+            files.retain(|file| file.plugin.is_none() || seen.insert(real(file)));
         }
         all
     }
@@ -244,6 +297,7 @@ impl Clients {
         for client in &self.clients {
             all.extend(client.locations.iter().filter_map(|l| l.home_place(env)));
             all.extend(client.unsupported.iter().filter_map(|place| place.home_place(env)));
+            all.extend(client.plugin_places(env));
         }
         all
     }
@@ -253,7 +307,8 @@ impl Clients {
         let located = self.clients.iter().flat_map(|c| &c.locations).map(|l| &l.places);
         let shown = self.clients.iter().flat_map(|c| &c.unsupported).map(|u| &u.places);
         let here = located.chain(shown).filter_map(|places| places.on(env.system));
-        here.filter(|(base, _)| *base == Base::Project).map(|(_, file)| file.to_owned()).collect()
+        let plain = here.filter(|(base, _)| *base == Base::Project).map(|(_, file)| file.to_owned());
+        plain.chain(self.clients.iter().flat_map(|client| client.project_plugin_places(env))).collect()
     }
 
     /// Every project that is known.
@@ -266,7 +321,7 @@ impl Clients {
         all.extend(env.projects.iter().map(|p| env.cwd.join(p)));
         all.extend(journal.records().iter().filter_map(|r| r.project.clone()).map(PathBuf::from));
         for client in &self.clients {
-            for file in home_files(client, env) {
+            for file in own_files(client, env) {
                 all.extend(projects_in(&file));
             }
         }
@@ -279,17 +334,31 @@ impl Clients {
     }
 }
 
-/// A file that a location had while its variable pointed elsewhere, with all that share its name.
-fn moved_file(client: &Client, env: &Env<'_>, path: &Path) -> Option<ConfigFile> {
-    let name = path.file_name()?;
-    let of: Vec<&Location> = client.locations.iter().filter(|l| l.may_be(env, name)).collect();
+/// A file that a location had while its variable pointed elsewhere, with all that share its name, or that a plugin had
+/// which the client has forgotten.
+fn moved_file(client: &Client, env: &Env<'_>, record: &Record, known: &[ConfigFile]) -> Option<ConfigFile> {
+    let name = record.path.file_name()?;
+    let may_be = || client.locations.iter().filter(|l| l.may_be(env, name));
+    let scope = record.entries.first().and_then(|id| id.scope().split_once(':'));
+    let plugin = scope.and_then(|(label, own)| Some((may_be().find(|l| l.in_plugins(env) && l.scope == label)?, own)));
+    if let Some((location, own)) = plugin {
+        // An older copy of a plugin that is still there is nobody's.
+        let current = known.iter().any(|file| file.of.as_deref() == Some(own));
+        let file =
+            ConfigFile::new(client, &[location], record.path.clone(), Some(own.to_owned())).filter(|_| !current)?;
+        return Some(ConfigFile { project: record.project.clone(), ..file });
+    }
+    let of: Vec<&Location> = may_be().filter(|l| record.project.is_none() && !l.in_plugins(env)).collect();
     let first = of.first()?;
     let same: Vec<&Location> = of.iter().copied().filter(|l| l.places.file == first.places.file).collect();
-    ConfigFile::new(client, &same, path.to_owned(), None)
+    ConfigFile::new(client, &same, record.path.clone(), None)
 }
 
 /// The project directories that a user file has keys for.
 fn projects_in(file: &ConfigFile) -> Vec<PathBuf> {
+    if !file.maps.iter().any(|map| map.path.iter().any(|key| key == "*")) {
+        return Vec::new();
+    }
     let Ok(Some(source)) = Source::read(&file.path, file.max_bytes) else { return Vec::new() };
     file.text(&source.bytes).map(|(_, text)| file.projects(text)).unwrap_or_default()
 }

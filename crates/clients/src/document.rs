@@ -203,6 +203,16 @@ pub(crate) fn keys(text: &str, syntax: Syntax, path: &[String]) -> Result<Vec<St
     }
 }
 
+/// The strings at these keys of a JSON text, and what the first `*` among the keys stands for; it matches every key and every
+/// element of an array.
+pub(crate) fn texts(text: &str, syntax: Syntax, path: &[String]) -> Result<Vec<(Option<String>, String)>, SyntaxError> {
+    match syntax {
+        // No client lists plugins in these.
+        Syntax::Toml | Syntax::Yaml => Ok(Vec::new()),
+        _ => json::texts(text, syntax, path),
+    }
+}
+
 /// Calls `each` with every string value of the text and the key it stands at (or that of the array it stands in).
 pub(crate) fn strings(
     text: &str,

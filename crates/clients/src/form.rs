@@ -8,6 +8,8 @@ use serde::Deserialize;
 pub(crate) struct Form {
     /// Servers are a list, and this key of each holds its name. One without it is known by its place, counted from 1.
     pub name: Option<String>,
+    /// A file without the map of servers may be one itself, from its top. Only in JSON.
+    pub bare: bool,
     /// The key of an entry under which everything stands that starts or reaches the server.
     pub inside: Option<String>,
     pub command: String,
@@ -31,6 +33,7 @@ impl Default for Form {
         let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Self {
             name: None,
+            bare: false,
             inside: None,
             command: "command".into(),
             args: "args".into(),

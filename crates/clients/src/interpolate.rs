@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
-use crate::{catalog::Interpolation, env::Env};
+use crate::{
+    catalog::Interpolation,
+    env::Env,
+    plugins::{Plugin, PluginRules},
+};
 
 /// A value that only the client, or its user, knows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,11 +18,17 @@ pub(crate) struct Variables<'e> {
     rules: Interpolation,
     env: &'e Env<'e>,
     project: Option<&'e str>,
+    plugin: Option<(&'e PluginRules, &'e Plugin)>,
 }
 
 impl<'e> Variables<'e> {
     pub fn new(rules: Interpolation, env: &'e Env<'e>, project: Option<&'e str>) -> Self {
-        Self { rules, env, project }
+        Self { rules, env, project, plugin: None }
+    }
+
+    /// The variables of one that a plugin brings.
+    pub fn in_plugin(self, rules: &'e PluginRules, plugin: Option<&'e Plugin>) -> Self {
+        Self { plugin: plugin.map(|plugin| (rules, plugin)), ..self }
     }
 
     /// Fills in every reference. What is filled in is not looked at again.
@@ -32,7 +42,7 @@ impl<'e> Variables<'e> {
             match piece {
                 Piece::Literal(literal) => out.push_str(literal),
                 Piece::Reference(inside) => {
-                    let value = match self.rules {
+                    let value = self.of_plugin(inside).or_else(|| match self.rules {
                         Interpolation::None | Interpolation::Unknown => None,
                         Interpolation::ShellDefault | Interpolation::Shell | Interpolation::ShellNames => {
                             self.shell(inside)
@@ -40,12 +50,21 @@ impl<'e> Variables<'e> {
                         Interpolation::Editor => self.editor(inside),
                         // What a file holds is not read: it is there to keep a secret.
                         Interpolation::Tags => inside.strip_prefix("env:").and_then(|name| self.var(name)),
-                    };
+                    });
                     out.push_str(&value.ok_or_else(|| Unknown(inside.chars().take(80).collect()))?);
                 }
             }
         }
         Ok(out)
+    }
+
+    fn of_plugin(&self, inside: &str) -> Option<String> {
+        let (rules, plugin) = self.plugin?;
+        let among = |names: &[String]| names.iter().any(|name| name == inside);
+        if among(&rules.separators) {
+            return Some(std::path::MAIN_SEPARATOR.to_string());
+        }
+        among(&rules.variables).then(|| plugin.dir.to_str().map(str::to_owned)).flatten()
     }
 
     fn shell(&self, inside: &str) -> Option<String> {
@@ -194,6 +213,24 @@ mod tests {
             let want = want.map(str::to_owned).map_err(str::to_owned);
             assert_eq!(check(Interpolation::ShellDefault, None, text), want, "{text}");
         }
+    }
+
+    #[test]
+    fn a_plugins_own_directory() {
+        let env = Env::new(Paths::from_env(|_| Some("/h".into())).unwrap(), "/", |_| None);
+        let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect();
+        let rules = PluginRules {
+            variables: names(&["CLAUDE_PLUGIN_ROOT"]),
+            separators: names(&["/"]),
+            ..PluginRules::default()
+        };
+        let plugin = Plugin { dir: "/p".into(), name: "p".into(), own: false };
+        let variables = Variables::new(Interpolation::ShellDefault, &env, None);
+        let text = "${CLAUDE_PLUGIN_ROOT}${/}srv";
+        assert_eq!(variables.expand(text).map_err(|e| e.0), Err("CLAUDE_PLUGIN_ROOT".into()));
+        let variables = variables.in_plugin(&rules, Some(&plugin));
+        assert_eq!(variables.expand(text).map_err(|e| e.0), Ok("/p/srv".into()));
+        assert_eq!(variables.expand("${CLAUDE_PLUGIN_DATA}").map_err(|e| e.0), Err("CLAUDE_PLUGIN_DATA".into()));
     }
 
     #[test]

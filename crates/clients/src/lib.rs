@@ -34,6 +34,7 @@ mod journal;
 mod moved;
 mod place;
 mod plan;
+mod plugins;
 mod remote;
 mod replace;
 mod scan;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::env::{Env, System};
 
-/// Most files that one `*` stands for.
+/// Most files that the `*` of one name stand for.
 pub(crate) const MAX_MATCHES: usize = 256;
 
 /// Which directory a file's name is relative to.
@@ -26,6 +26,8 @@ pub(crate) enum Base {
     /// `%LOCALAPPDATA%`; elsewhere as `config`.
     LocalData,
     Project,
+    /// The directory of a plugin: see [`crate::plugins::Plugins`].
+    Plugin,
     /// The root directory, on Windows `%ProgramData%`: the administrator's files.
     System,
     /// `%ProgramW6432%`, where Windows keeps programs; elsewhere nothing.
@@ -44,7 +46,7 @@ pub(crate) struct Place {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Places {
     pub base: Base,
-    /// Relative to the base. One part may be, or begin with, a `*`.
+    /// Relative to the base. Its parts may be, or begin with, a `*`.
     pub file: PathBuf,
     pub macos: Option<Place>,
     pub windows: Option<Place>,
@@ -65,17 +67,30 @@ impl Places {
         };
         Some(own.map_or((self.base, self.file.as_path()), |place| (place.base, &place.file)))
     }
+
+    /// The directory outside of projects, and the name in it, where an environment variable may name another directory,
+    /// in which the file may have another name.
+    pub fn home_place(&self, env: &Env<'_>, variable: Option<&str>, name: Option<&Path>) -> Option<(PathBuf, PathBuf)> {
+        let moved = variable.and_then(|v| env.var(v)).filter(|v| !v.is_empty());
+        let (base, file) = self.on(env.system)?;
+        let base = base.dir(env)?;
+        Some(match moved {
+            // The client resolves a relative value against its working directory.
+            Some(dir) => (env.cwd.join(dir), name.unwrap_or(file).to_owned()),
+            None => (base, file.to_owned()),
+        })
+    }
 }
 
 impl Base {
-    /// The directory, but for projects.
+    /// The directory, but for projects and plugins.
     pub fn dir(self, env: &Env<'_>) -> Option<PathBuf> {
         let home = || env.paths.home.clone();
         // XDG Base Directory Specification: what is not absolute does not count.
         let named = |name| env.var(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let dot = || named("XDG_CONFIG_HOME").unwrap_or_else(|| home().join(".config"));
         match (self, env.system) {
-            (Self::Project, _) => None,
+            (Self::Project | Self::Plugin, _) => None,
             (Self::Home, _) => Some(home()),
             (Self::DotConfig, _) | (Self::Config | Self::LocalData, System::Linux) => Some(dot()),
             (Self::Config | Self::LocalData, System::Macos) => Some(home().join("Library/Application Support")),
@@ -93,33 +108,46 @@ impl Base {
     }
 }
 
-/// The files that a name below a directory can be, and what its `*` stands for in each. Without a `*` that is one file,
-/// whether it exists or not.
+/// The files that a name below a directory can be, and what its `*` stand for in each, with a slash between them. Without
+/// a `*` that is one file, whether it exists or not.
 pub(crate) fn expand(base: &Path, file: &Path) -> Vec<(PathBuf, Option<String>)> {
-    let mut dir = base.to_owned();
-    let mut parts = file.components();
+    let mut found = vec![(base.to_owned(), None)];
+    let mut parts = file.iter().peekable();
     while let Some(part) = parts.next() {
-        if !part.as_os_str().as_encoded_bytes().starts_with(b"*") {
-            dir.push(part);
-            continue;
+        let mut behind = PathBuf::new();
+        if !starred(part) {
+            behind.push(part);
         }
-        let names = std::fs::read_dir(&dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
-        let behind = parts.as_path();
-        let whole = |name: &OsStr| {
-            let path = dir.join(name);
-            // Joining nothing would make a file a directory.
-            if behind.as_os_str().is_empty() { path } else { path.join(behind) }
-        };
-        let mut found: Vec<_> = names
-            .filter_map(|name| Some((whole(&name), matched(part.as_os_str(), &name)?)))
-            .filter(|(path, _)| path.symlink_metadata().is_ok())
-            .take(MAX_MATCHES)
-            .map(|(path, star)| (path, Some(star)))
-            .collect();
-        found.sort();
-        return found;
+        behind.extend(std::iter::from_fn(|| parts.next_if(|part| !starred(part))));
+        if starred(part) {
+            let each = |(dir, stars): (PathBuf, Option<String>)| matches(&dir, part, &behind, stars.as_deref());
+            found = found.into_iter().flat_map(each).take(MAX_MATCHES).collect();
+        } else {
+            found.iter_mut().for_each(|(dir, _)| dir.push(&behind));
+        }
     }
-    vec![(dir, None)]
+    found.sort();
+    found
+}
+
+/// What exists below a directory at a pattern and the parts behind it.
+fn matches(dir: &Path, pattern: &OsStr, behind: &Path, stars: Option<&str>) -> Vec<(PathBuf, Option<String>)> {
+    let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let whole = |name: &OsStr| {
+        let path = dir.join(name);
+        // Joining nothing would make a file a directory.
+        if behind.as_os_str().is_empty() { path } else { path.join(behind) }
+    };
+    let of = |own: String| stars.map_or_else(|| own.clone(), |stars| format!("{stars}/{own}"));
+    let all = names.filter_map(|name| Some((whole(&name), Some(of(matched(pattern, &name)?)))));
+    let mut there: Vec<_> = all.filter(|(path, _)| path.symlink_metadata().is_ok()).take(MAX_MATCHES).collect();
+    there.sort();
+    there
+}
+
+/// Whether a part of a name stands for several.
+pub(crate) fn starred(part: &OsStr) -> bool {
+    part.as_encoded_bytes().starts_with(b"*")
 }
 
 /// The names in a directory; `None` when they cannot be listed, or are too many to go through.
@@ -146,7 +174,7 @@ impl Project {
     /// Whether a file of this name may be there: not, when its first part is not.
     pub fn may_hold(&self, file: &Path) -> bool {
         let (Some(names), Some(first)) = (&self.names, file.iter().next()) else { return true };
-        first.as_encoded_bytes().starts_with(b"*") || names.contains(&first.to_ascii_lowercase())
+        starred(first) || names.contains(&first.to_ascii_lowercase())
     }
 }
 
@@ -173,6 +201,28 @@ mod tests {
             assert_eq!(project.may_hold(Path::new(file)), want, "{file}");
         }
         assert!(Project::new(dir.path().join("none")).may_hold(Path::new("x")));
+    }
+
+    #[test]
+    fn each_star_stands_for_a_part() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["p/m/one/1", "p/m/two/1", "p/n/one/2", "p/m/one/1/x.json", "p/n/one/2/x.json"] {
+            let path = dir.path().join(path);
+            match path.extension() {
+                Some(_) => std::fs::write(path, "").unwrap(),
+                None => std::fs::create_dir_all(path).unwrap(),
+            }
+        }
+        let found = |file: &str| -> Vec<String> {
+            let shown = |(path, stars): (PathBuf, Option<String>)| {
+                format!("{} {}", path.strip_prefix(dir.path()).unwrap().display(), stars.unwrap_or_default())
+            };
+            expand(dir.path(), Path::new(file)).into_iter().map(shown).collect()
+        };
+        assert_eq!(found("p/*/*/*/x.json"), ["p/m/one/1/x.json m/one/1", "p/n/one/2/x.json n/one/2"]);
+        assert_eq!(found("p/*/one/*"), ["p/m/one/1 m/1", "p/n/one/2 n/2"]);
+        assert_eq!(found("p/none/*"), [""; 0]);
+        assert_eq!(found("p/none"), ["p/none "]);
     }
 
     #[test]

@@ -178,7 +178,8 @@ impl Clients {
             self.find(env, id).ok_or_else(|| unverifiable("there is no such entry that starts a program".into()))?;
         let client = self.client(id.client()).ok_or_else(|| unverifiable("the client is not known".into()))?;
         let project = found.project.as_deref();
-        let fill = Variables::new(client.interpolation, env, project);
+        let (rules, plugin) = (&client.in_plugins, found.file.plugin.as_ref());
+        let fill = Variables::new(client.interpolation, env, project).in_plugin(rules, plugin);
         let expand = |text: &str| fill.expand(text).map_err(|e| unverifiable(e.to_string()));
         let secret = |text: &str| match SecretRef::read(text) {
             Some(reference) => {
@@ -196,6 +197,9 @@ impl Clients {
         for (name, value) in declared(self, env, &found)? {
             variables.insert(name.into(), value.into());
         }
+        if let Some(plugin) = plugin.filter(|_| rules.exported) {
+            variables.extend(rules.variables.iter().map(|name| (name.into(), plugin.dir.clone().into())));
+        }
         // What is started through us gets references; the engine knows what they stand for.
         let mut through = variables.clone();
         for (name, value) in &stdio.env {
@@ -212,11 +216,13 @@ impl Clients {
                 }
             }
         }
-        let start = project.map_or_else(|| env.paths.home.clone(), PathBuf::from);
+        let inside = plugin.filter(|_| rules.starts_inside).map(|plugin| plugin.dir.clone());
+        let start = inside.or_else(|| project.map(PathBuf::from)).unwrap_or_else(|| env.paths.home.clone());
         let cwd = match &stdio.cwd {
             None => start,
             Some(own) => match PathBuf::from(expand(own)?) {
                 path if path.is_absolute() => path,
+                path if let Some(plugin) = plugin => plugin.dir.join(path),
                 path if project.is_some() => start.join(path),
                 _ => return Err(unverifiable("its working directory depends on where the client is started".into())),
             },

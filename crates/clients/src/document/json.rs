@@ -20,8 +20,13 @@ pub(super) fn servers(text: &str, syntax: Syntax, path: &[String], form: &Form) 
     let shadow = shadow(text);
     let Some(root) = parse(text, &shadow, syntax)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    descend(&root, path, None, &mut |project, value| {
+    let none: &[String] = &[];
+    let whole = form.bare && is_bare(&root, path);
+    descend(&root, if whole { none } else { path }, None, &mut |project, value| {
         let named: Vec<(Str, &Value<'_>)> = match (value, &form.name) {
+            (Value::Object(map), _) if whole => {
+                last_of_each(map).into_iter().filter(|(_, value)| looks_like_one(value, form)).collect()
+            }
             (Value::Object(map), _) => last_of_each(map),
             (Value::Array(all), Some(key)) => {
                 let numbered = all.elements.iter().enumerate();
@@ -38,6 +43,18 @@ pub(super) fn servers(text: &str, syntax: Syntax, path: &[String], form: &Form) 
     Ok(found)
 }
 
+/// Whether the file has nothing at the first key: its top is the map then.
+fn is_bare(root: &Value<'_>, path: &[String]) -> bool {
+    let at = |key: &String| root.as_object().map(last_of_each)?.into_iter().find(|(name, _)| name.value == *key);
+    path.first().and_then(at).is_none_or(|(_, value)| matches!(value, Value::NullKeyword(_)))
+}
+
+/// Whether it is a server and not one of the other things that stand at the top of a file.
+fn looks_like_one(value: &Value<'_>, form: &Form) -> bool {
+    let says = |key: &str| *key == form.command || form.url.iter().any(|url| url == key);
+    value.as_object().is_some_and(|object| object.properties.iter().any(|p| says(p.name.as_str())))
+}
+
 pub(super) fn keys(text: &str, syntax: Syntax, path: &[String]) -> Result<Vec<String>, SyntaxError> {
     let shadow = shadow(text);
     let Some(root) = parse(text, &shadow, syntax)? else { return Ok(Vec::new()) };
@@ -47,6 +64,35 @@ pub(super) fn keys(text: &str, syntax: Syntax, path: &[String]) -> Result<Vec<St
         Ok(())
     })?;
     Ok(names)
+}
+
+pub(super) fn texts(text: &str, syntax: Syntax, path: &[String]) -> Result<Vec<(Option<String>, String)>, SyntaxError> {
+    fn walk(value: &Value<'_>, path: &[String], star: Option<&str>, out: &mut Vec<(Option<String>, String)>) {
+        match (path.split_first(), value) {
+            (None, Value::StringLit(s)) => out.push((star.map(str::to_owned), s.value.to_string())),
+            (Some((key, rest)), Value::Object(object)) => {
+                for (name, value) in last_of_each(object) {
+                    if key == "*" {
+                        walk(value, rest, star.or(Some(&name.value)), out);
+                    } else if *key == name.value {
+                        walk(value, rest, star, out);
+                    }
+                }
+            }
+            (Some((key, rest)), Value::Array(array)) if key == "*" => {
+                for (at, value) in array.elements.iter().enumerate() {
+                    walk(value, rest, star.or(Some(&at.to_string())), out);
+                }
+            }
+            _ => {}
+        }
+    }
+    let shadow = shadow(text);
+    let mut out = Vec::new();
+    if let Some(root) = parse(text, &shadow, syntax)? {
+        walk(&root, path, None, &mut out);
+    }
+    Ok(out)
 }
 
 /// The name of a server in a list.

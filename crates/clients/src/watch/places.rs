@@ -13,7 +13,7 @@ use std::{
 use crate::{
     catalog::Clients,
     env::Env,
-    place::{MAX_MATCHES, Project, matched, names_in},
+    place::{MAX_MATCHES, Project, matched, names_in, starred},
 };
 
 /// Most symbolic links on one way; the kernel's own bound (path_resolution(7)).
@@ -30,7 +30,7 @@ pub(super) enum Name {
 
 impl Name {
     fn of(part: &OsStr) -> Self {
-        if part.as_encoded_bytes().starts_with(b"*") { Self::Like(part.into()) } else { Self::Is(part.into()) }
+        if starred(part) { Self::Like(part.into()) } else { Self::Is(part.into()) }
     }
 
     /// Whether a name is this one.

@@ -83,10 +83,14 @@ impl Clients {
         let (_, text) = seen.file.text(&source.bytes)?;
         let (located, _) = seen.file.servers(text)?;
         seen.projects = seen.file.projects(text);
-        let ours = journal.of(&source.target).map(|r| r.entries.as_slice()).unwrap_or_default();
+        // A plugin that was renewed has new files: what protected it stands in the old ones.
+        let of = journal.of(&source.target).map(std::slice::from_ref);
+        let renewed = seen.file.plugin.as_ref().map(|_| journal.records());
+        let records = of.or(renewed).unwrap_or_default();
         let entry = |l: &crate::discover::Located| {
             let content = content(&l.server.shape);
-            let entry = EntrySeen { found: self.entry_found(l, shim), content, ours: ours.contains(&l.id) };
+            let ours = records.iter().any(|record| record.entries.contains(&l.id));
+            let entry = EntrySeen { found: self.entry_found(l, shim), content, ours };
             (l.id.clone(), entry)
         };
         seen.entries = located.iter().map(entry).collect();

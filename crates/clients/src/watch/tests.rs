@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use firedoor_model::{notice::Noticed, paths::Paths};
+use firedoor_model::{EntryId, notice::Noticed, paths::Paths};
 
 use super::*;
 
@@ -145,20 +145,48 @@ fn an_empty_file_does_not_say_that_its_servers_are_gone() {
 fn what_says_nothing_new_is_not_told() {
     let scene = Scene::new(|scene| scene.write(".cursor/mcp.json", ONE), MAX_WATCHES);
     scene.started();
-    // Rewritten in another form, all the time, as some clients do.
-    let mut told = Vec::new();
-    for n in 0..60 {
-        scene.write(".cursor/mcp.json", &ONE.replace(":", &format!("{}:", " ".repeat(n % 3))));
-        told.extend(scene.news.recv_timeout(Duration::from_millis(50)));
+    let file = scene.home().join(".cursor/mcp.json");
+    let mut servers = Vec::new();
+    for round in 0..5 {
+        // Rewritten in another form, all the time, as some clients do.
+        for blanks in 0..12 {
+            scene.write(".cursor/mcp.json.tmp", &ONE.replace(':', &format!("{}:", " ".repeat(blanks))));
+            fs::rename(scene.home().join(".cursor/mcp.json.tmp"), &file).unwrap();
+        }
+        // What is told next is what was written after that, and nothing else.
+        servers.push(format!(r#""s{round}":{{"command":"x"}}"#));
+        scene.write(".qwen/settings.tmp", &format!(r#"{{"mcpServers":{{{}}}}}"#, servers.join(",")));
+        fs::rename(scene.home().join(".qwen/settings.tmp"), scene.home().join(".qwen/settings.json")).unwrap();
+        assert_eq!(scene.changes(), [format!("Appeared qwen-code/user/s{round}")]);
     }
-    scene.write(".cursor/mcp.json", TWO);
-    while !told.iter().flat_map(|n| &n.changes).any(|c| c.noticed == Noticed::Appeared) {
-        told.push(scene.heard());
-    }
-    let noticed: Vec<Noticed> = told.iter().flat_map(|n| &n.changes).map(|c| c.noticed).collect();
-    // Half a file may be seen, and is no reason to say that servers are gone.
-    assert!(noticed.iter().all(|n| matches!(n, Noticed::Appeared | Noticed::Unreadable)), "{noticed:?}");
-    assert!(told.len() < 8, "{} times in three seconds", told.len());
+}
+
+#[test]
+fn a_plugin_that_is_renewed_has_lost_its_protection() {
+    let list = |scene: &Scene, version: &str| {
+        let dir = scene.home().join("cache").join(version);
+        let text = format!(r#"{{"plugins":{{"p@m":[{{"installPath":{dir:?}}}]}}}}"#);
+        scene.write(".claude/plugins/installed_plugins.json", &text);
+    };
+    let furnish = |scene: &Scene| {
+        fs::write(scene.root.path().join("firedoor-shim"), "").unwrap();
+        scene.write("cache/1/.mcp.json", ONE);
+        scene.write("cache/2/.mcp.json", ONE);
+        list(scene, "1");
+    };
+    let scene = Scene::new(furnish, MAX_WATCHES);
+    scene.started();
+    let (clients, env) = (Clients::load().unwrap(), scene.env());
+    let chosen = [EntryId::new("claude-code", "plugin:p@m", "a").unwrap()].into();
+    let plan = clients.plan_protect(&env, &chosen, env.shim.as_deref().unwrap()).unwrap();
+    clients.apply(&env, &plan).remove(0).result.unwrap();
+    assert_eq!(scene.changes(), ["Protected claude-code/plugin:p@m/a"]);
+    list(&scene, "2");
+    assert_eq!(scene.changes(), ["Dropped claude-code/plugin:p@m/a"]);
+    // And so it is said at the start of who was not there.
+    drop(scene._watch);
+    let first = change::at_first(&clients.seen(&env));
+    assert_eq!(first.len(), 1, "{first:?}");
 }
 
 #[test]

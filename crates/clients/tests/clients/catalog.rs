@@ -1,6 +1,6 @@
 //! Every client of the catalog: its files are found, protected and come back byte for byte, or are shown and left.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _};
 
 use firedoor_clients::System;
 
@@ -17,6 +17,7 @@ type Form = (&'static [u8], &'static str);
 
 const STRICT: Form = (form!("strict.json"), "bare far far too notes resting");
 const COMPACT: Form = (form!("compact.json"), "notes");
+const BARE: Form = (form!("bare.json"), "far notes");
 const COMMENTS: Form = (form!("comments.json"), "bare far notes");
 const COMMAS: Form = (form!("commas.jsonc"), "bare notes");
 const ARRAYS: Form = (form!("arrays.jsonc"), "far lines notes");
@@ -59,21 +60,34 @@ const FILES: &[(&str, &str, &str, Form)] = &[
     ("claude-code", "project", "work/.mcp.json", STRICT),
     ("claude-code", "user", "home/.claude.json", STRICT),
     ("claude-desktop", "user", "home/.config/Claude/claude_desktop_config.json", STRICT),
+    ("claude-code", "project", "work/.mcp.json", BARE),
+    ("claude-code", "plugin-manifest", "home/.claude/skills/p/.claude-plugin/plugin.json", STRICT),
     ("cline", "cli", "home/.cline/data/settings/cline_mcp_settings.json", STRICT),
     ("cline", "in-cursor", "home/.config/Cursor/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", STRICT),
     ("cline", "user", "home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", STRICT),
     ("codex", "user", "home/.codex/config.toml", TABLES),
+    ("codex", "plugin", "home/.codex/plugins/cache/m/p/1/.mcp.json", BARE),
+    ("codex", "plugin-manifest", "home/.codex/plugins/cache/m/p/1/.claude-plugin/plugin.json", STRICT),
+    ("codex", "plugin-own-manifest", "home/.codex/plugins/cache/m/p/1/.codex-plugin/plugin.json", STRICT),
     ("continue", "blocks", "home/.continue/mcpServers/x.json", STRICT),
     ("continue", "project-blocks", "work/.continue/mcpServers/x.json", COMPACT),
+    ("copilot-cli", "plugin", "home/.copilot/installed-plugins/m/p/.mcp.json", BARE),
+    ("copilot-cli", "plugin-manifest", "home/.copilot/installed-plugins/m/p/.claude-plugin/plugin.json", STRICT),
+    ("copilot-cli", "plugin-own-manifest", "home/.copilot/installed-plugins/m/p/plugin.json", STRICT),
+    ("copilot-cli", "project", "work/.github/mcp.json", BARE),
     ("copilot-cli", "project", "work/.github/mcp.json", STRICT),
     ("copilot-cli", "user", "home/.copilot/mcp-config.json", COMMAS),
     ("crush", "data", "home/.local/share/crush/crush.json", CRUSH),
     ("crush", "project", "work/crush.json", CRUSH),
     ("crush", "project-dot", "work/.crush.json", CRUSH),
     ("crush", "user", "home/.config/crush/crush.json", CRUSH),
+    ("cursor", "plugin", "home/.cursor/plugins/local/p/mcp.json", BARE),
+    ("cursor", "plugin-dot", "home/.cursor/plugins/cache/m/p/1/.mcp.json", STRICT),
+    ("cursor", "plugin-manifest", "home/.cursor/plugins/local/p/.cursor-plugin/plugin.json", STRICT),
     ("cursor", "user", "home/.cursor/mcp.json", COMMAS),
     ("factory-droid", "project", "work/.factory/mcp.json", COMMENTS),
     ("factory-droid", "user", "home/.factory/mcp.json", COMMENTS),
+    ("gemini-cli", "extension", "home/.gemini/extensions/e/gemini-extension.json", STRICT),
     ("gemini-cli", "user", "home/.gemini/settings.json", COMMENTS),
     ("grok-build", "project", "work/.grok/config.toml", TABLES),
     ("grok-build", "user", "home/.grok/config.toml", TABLES),
@@ -106,6 +120,7 @@ const FILES: &[(&str, &str, &str, Form)] = &[
     ("opencode", "user", "home/.config/opencode/opencode.jsonc", ARRAYS),
     ("opencode", "user-json", "home/.config/opencode/opencode.json", ARRAYS),
     ("qoder", "user", "home/.qoder/mcp.json", STRICT),
+    ("qwen-code", "extension", "home/.qwen/extensions/e/qwen-extension.json", STRICT),
     ("qwen-code", "project", "work/.qwen/settings.json", COMMENTS),
     ("qwen-code", "user", "home/.qwen/settings.json", COMMENTS),
     ("roo-code", "project", "work/.roo/mcp.json", STRICT),
@@ -127,6 +142,7 @@ const FILES: &[(&str, &str, &str, Form)] = &[
     ("vscode-insiders", "user", "home/.config/Code - Insiders/User/mcp.json", SERVERS),
     ("vscodium", "user", "home/.config/VSCodium/User/mcp.json", SERVERS),
     ("warp", "project", "work/.warp/.mcp.json", STRICT),
+    ("warp", "user", "home/.warp/.mcp.json", BARE),
     ("warp", "user", "home/.warp/.mcp.json", STRICT),
     ("windsurf", "jetbrains", "home/.codeium/mcp_config.json", STRICT),
     ("windsurf", "next", "home/.codeium/windsurf-next/mcp_config.json", STRICT),
@@ -175,6 +191,7 @@ const ELSEWHERE: &[(System, &str, &str, &str, Form)] = &[
 /// Client, scope and file of what is only shown, and a word of the reason.
 const SHOWN: &[(&str, &str, &str, &str)] = &[
     ("cherry-studio", "user", "home/.config/CherryStudio/Local Storage/leveldb/CURRENT", "database"),
+    ("claude-desktop", "extension", "home/.config/Claude/Claude Extensions/a.b/manifest.json", "extension"),
     ("crush", "script", "home/.config/crush/crushrc", "script"),
     ("crush", "project-script", "work/crushrc", "script"),
     ("crush", "project-dot-script", "work/.crushrc", "script"),
@@ -216,13 +233,6 @@ fn every_file_comes_back_byte_for_byte() {
     }
 }
 
-fn script(home: &Home) -> Command {
-    let mut script = Command::new("sh");
-    script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../installers/restore.sh")).arg("--yes");
-    script.env_remove("XDG_STATE_HOME").env("HOME", home.at("home"));
-    script
-}
-
 /// The way back without Firedoor: a shell, and the text of the entries or the saved original.
 #[test]
 fn the_script_gives_back_every_byte() {
@@ -232,13 +242,7 @@ fn the_script_gives_back_every_byte() {
         let path = home.write(place, bytes);
         one(home.protect(&[])).unwrap();
         assert_ne!(fs::read(&path).unwrap(), bytes, "{place}");
-        let done = script(&home).arg(&path).output().unwrap();
-        if String::from_utf8_lossy(&done.stderr).contains("it has a remote server") {
-            // Its entry says in words what it was; in TOML and YAML taking it apart takes more than a shell should do.
-            let hash = [".toml", ".yaml"].iter().any(|end| place.ends_with(end));
-            assert!(hash && !done.status.success(), "{place}");
-            continue;
-        }
+        let done = home.script().arg(&path).output().unwrap();
         let shown = || String::from_utf8_lossy(&[done.stdout.as_slice(), &done.stderr].concat()).into_owned();
         assert!(done.status.success(), "{place}: {}", shown());
         assert_eq!(fs::read(&path).unwrap(), bytes, "{place}: {}", shown());
@@ -257,14 +261,14 @@ fn the_script_knows_the_files_and_keeps_later_edits() {
     // An entry that somebody took apart half is left, and said so.
     fs::write(&notes, fs::read_to_string(&notes).unwrap().replace("\"--\",", "")).unwrap();
     let half = fs::read(&notes).unwrap();
-    let done = script(&home).output().unwrap();
+    let done = home.script().output().unwrap();
     assert_eq!(done.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&done.stderr).contains("settings.json: left as it is"), "{done:?}");
     assert_eq!(fs::read_to_string(&first).unwrap(), text);
     assert_eq!(fs::metadata(&first).unwrap().permissions().mode() & 0o777, 0o640);
     assert_eq!(fs::read_to_string(&second).unwrap(), text.replace("\"1\"]", "\"2\"],\"new\":true"));
     assert_eq!(fs::read(&notes).unwrap(), half);
-    let again = script(&home).arg(&first).output().unwrap();
+    let again = home.script().arg(&first).output().unwrap();
     assert!(String::from_utf8_lossy(&again.stdout).contains("nothing is protected"), "{again:?}");
     // A remote entry with a variable that no header was called like.
     fs::write(&first, r#"{"mcpServers":{"a":{"url":"https://x/mcp","headers":{"X-A":"1"}}}}"#).unwrap();
@@ -272,7 +276,7 @@ fn the_script_knows_the_files_and_keeps_later_edits() {
     let added =
         fs::read_to_string(&first).unwrap().replace("\"FIREDOOR_HEADER_1\"", "\"OWN\":\"2\",\"FIREDOOR_HEADER_1\"");
     fs::write(&first, &added).unwrap();
-    let done = script(&home).arg(&first).output().unwrap();
+    let done = home.script().arg(&first).output().unwrap();
     assert!(String::from_utf8_lossy(&done.stderr).contains("the variable OWN was added"), "{done:?}");
     assert_eq!(fs::read_to_string(&first).unwrap(), added);
 }

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    process::Command,
     sync::Arc,
 };
 
@@ -101,6 +102,14 @@ impl Home {
     pub fn restore(&self, selections: &[&str]) -> Vec<FileResult> {
         let plan = self.clients.plan_restore(&self.env(), &self.choose(selections));
         self.clients.apply(&self.env(), &plan)
+    }
+
+    /// The script that gives files back without Firedoor.
+    pub fn script(&self) -> Command {
+        let mut script = Command::new("sh");
+        script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../installers/restore.sh")).arg("--yes");
+        script.env_remove("XDG_STATE_HOME").env("HOME", self.at("home"));
+        script
     }
 
     pub fn forget(&self) {

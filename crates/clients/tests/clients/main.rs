@@ -8,6 +8,7 @@ mod files;
 mod generated;
 mod home;
 mod places;
+mod plugins;
 mod remote;
 mod round_trip;
 mod samples;
