@@ -1,13 +1,10 @@
 // A server with what the scenarios of the conformance suite ask for, on the official SDK. Prints its port.
-import { createServer } from "node:http";
-import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
-import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import * as types from "@modelcontextprotocol/sdk/types.js";
 
-import { Memory } from "./memory.mjs";
+import { serve, transport } from "./http.mjs";
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
@@ -176,28 +173,8 @@ function make() {
   return server;
 }
 
-const sessions = new Map();
-const http = createServer(async (request, response) => {
-  try {
-    const local = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
-    const origin = request.headers.origin && new URL(request.headers.origin).host;
-    if (!local.test(request.headers.host) || (origin !== undefined && origin !== "" && !local.test(origin)))
-      return response.writeHead(403).end();
-    const known = sessions.get(request.headers["mcp-session-id"]);
-    if (known) return await known.handleRequest(request, response);
-    if (request.headers["mcp-session-id"]) return response.writeHead(404).end();
-    const transport = new StreamableHTTPServerTransport({
-      sessionIdGenerator: randomUUID,
-      eventStore: new Memory(),
-      retryInterval: 100,
-      onsessioninitialized: (id) => sessions.set(id, transport),
-    });
-    transport.onclose = () => sessions.delete(transport.sessionId);
-    await make().connect(transport);
-    await transport.handleRequest(request, response);
-  } catch (error) {
-    if (!response.headersSent) response.writeHead(500).end(String(error));
-  }
+serve(async () => {
+  const session = transport();
+  await make().connect(session);
+  return session;
 });
-http.listen(0, "127.0.0.1", () => console.log(http.address().port));
-process.stdin.on("end", () => process.exit(0)).resume();
