@@ -34,6 +34,9 @@ pub struct Rates {
     pub connections: Option<Count>,
     /// Bytes of names below one wildcard that were never looked up before, per hour.
     pub new_names: Option<Count>,
+    /// Bytes that may be sent to one host and port over TCP, per hour. They can be counted only where they pass: with this,
+    /// connections to hosts go through the guardian.
+    pub sent_to_one: Option<Size>,
 }
 
 impl Rates {
@@ -43,6 +46,7 @@ impl Rates {
             connections_to_one: self.connections_to_one.or(base.connections_to_one),
             connections: self.connections.or(base.connections),
             new_names: self.new_names.or(base.new_names),
+            sent_to_one: self.sent_to_one.or(base.sent_to_one),
         }
     }
 }

@@ -269,6 +269,37 @@ fn tls_passes_through_the_relay() {
 }
 
 #[test]
+fn what_is_sent_to_a_granted_host_is_counted_where_that_is_wished() {
+    let port = counter();
+    for user in users() {
+        let body = r#"
+def send(amount):
+    peer = connect()
+    try:
+        peer.sendall(b"x" * amount)
+        peer.shutdown(socket.SHUT_WR)
+        return whole(peer)
+    except OSError: return "ended"
+attempt(lambda: send(900_000))
+attempt(lambda: send(3_000_000))
+attempt(lambda: send(1))
+"#;
+        let allowed = [format!("127.0.0.1:{port}"), format!("{NAME}:{port}")].map(|g| g.parse().unwrap()).to_vec();
+        // With and without somebody who could be asked.
+        for ask in [true, false] {
+            let hosts = Hosts { allowed: allowed.clone(), ask, ..hosts(port) };
+            let mut setup = Setup::new(user);
+            setup.step.confinement.limits.rates.sent_to_one = Some("1MiB".parse().unwrap());
+            let run = Running::start_in(setup, &[PYTHON, "-I", "-c", &script(port, body)], hosts);
+            assert_eq!([run.line(), run.line(), run.line()], ["900000", "ended", "EACCES"], "{user:?} {ask}");
+            let Notice::Attempted(attempt) = run.notice() else { panic!("no attempt") };
+            assert_eq!(attempt.target.raw(), format!("{NAME}:{port}"));
+            assert!(attempt.reason.contains("sent_to_one"), "{}", attempt.reason);
+        }
+    }
+}
+
+#[test]
 fn connections_to_one_host_share_a_question() {
     let port = counter();
     for user in users() {

@@ -192,9 +192,10 @@ fn limits_are_read_key_by_key() {
     let all = own.over(crate::grants::base_limits());
     assert_eq!((all.memory.unwrap().to_string(), all.cpu.unwrap().get()), ("2GiB".to_owned(), 150));
     assert!(all.processes.is_some() && all.files.is_some() && all.file_size.is_some(), "from base.toml");
-    let Rates { look_ups, connections_to_one, connections, new_names } = all.rates;
+    let Rates { look_ups, connections_to_one, connections, new_names, sent_to_one } = all.rates;
     let rates = [look_ups, connections_to_one, connections, new_names];
     assert!(rates.iter().all(Option::is_some), "from base.toml");
+    assert_eq!(sent_to_one, None, "counting is wished for by a profile");
 }
 
 #[test]

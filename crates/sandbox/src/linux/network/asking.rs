@@ -18,6 +18,7 @@ use super::{
     address::{self, Address},
     attempts::Attempts,
     caller::{Caller, Socket},
+    caps::Caps,
     judge::{Judge, begin},
     listed::Listed,
     policy::Refusal,
@@ -46,6 +47,8 @@ const UNHEARD: &str = "no grant names this host, and nobody can be asked now";
 
 /// Questions and relays of one server.
 pub(crate) struct Asking {
+    /// Whether anybody can be asked. Where not, connections come here only because what they send is counted.
+    asks: bool,
     /// What the profile wants no questions about.
     unasked: Vec<HostGrant>,
     refused: HashSet<HostGrant>,
@@ -57,14 +60,23 @@ pub(crate) struct Asking {
     swept: Instant,
 }
 
+/// Why a connection goes through a relay.
+pub(super) enum Via {
+    /// What is sent there is counted. It is granted.
+    Counted(HostGrant),
+    /// It was refused on the direct way: somebody is asked, or the host has no address of the socket's family.
+    Unknown(HostGrant),
+}
+
 struct Open {
     question: HostQuestion,
     since: Instant,
 }
 
 impl Asking {
-    pub fn new(unasked: Vec<HostGrant>) -> Self {
+    pub fn new(asks: bool, unasked: Vec<HostGrant>) -> Self {
         Self {
+            asks,
             unasked,
             refused: HashSet::new(),
             pauses: HashMap::new(),
@@ -76,9 +88,14 @@ impl Asking {
         }
     }
 
+    /// Whether somebody may be asked about hosts.
+    pub fn can_ask(&self) -> bool {
+        self.asks
+    }
+
     /// Whether somebody may be asked about a name, on some port.
     pub fn is_about(&self, name: &str) -> bool {
-        !self.unasked.iter().any(|g| g.port.is_none() && g.names(name))
+        self.asks && !self.unasked.iter().any(|g| g.port.is_none() && g.names(name))
     }
 
     /// Why nobody is asked about this host, if so.
@@ -122,14 +139,27 @@ impl Asking {
         !self.open.is_empty() || self.relays.iter().any(Relay::is_unsettled)
     }
 
-    /// Goes on with the relays that are ready.
-    pub fn advance(&mut self, ready: &[PollFlags]) {
+    /// Goes on with the relays that are ready, and ends those that have sent too much.
+    pub fn advance(&mut self, ready: &[PollFlags], caps: &mut Caps, attempts: &mut Attempts) {
         let now = Instant::now();
         let mut ready = ready.iter();
         self.relays.retain_mut(|relay| {
             let count = relay.watched().count();
             let any = ready.by_ref().take(count).fold(false, |any, flags| any | !flags.is_empty());
-            !any || relay.advance(now)
+            if !any {
+                return true;
+            }
+            let goes_on = relay.advance(now);
+            let sent = relay.take_sent();
+            if sent == 0 {
+                return goes_on;
+            }
+            let target = relay.to.to_string();
+            if let Err(why) = caps.sent(now, &target, sent) {
+                attempts.tell(relay.thread, AttemptKind::Network, &target, &why.to_string());
+                return false;
+            }
+            goes_on
         });
     }
 
@@ -206,12 +236,18 @@ impl Judge {
         &mut self,
         caller: &Caller<'_>,
         socket: Socket,
-        to: HostGrant,
+        to: Via,
         like: SocketAddr,
     ) -> nix::Result<Outcome> {
         let now = Instant::now();
         let listed = self.listed.as_mut().ok_or(Errno::EACCES)?;
-        let granted = listed.policy.grants(&to);
+        let (to, granted) = match to {
+            Via::Counted(to) => (to, true),
+            Via::Unknown(to) => {
+                let granted = listed.policy.grants(&to);
+                (to, granted)
+            }
+        };
         let Some(asking) = &mut listed.asking else {
             return Err(self.refuse(caller, AttemptKind::Network, &to.to_string(), &Refusal::NotGranted.to_string()));
         };
@@ -220,7 +256,8 @@ impl Judge {
         if let Some(why) = objection.or(full) {
             return Err(self.refuse(caller, AttemptKind::Network, &to.to_string(), &why));
         }
-        if let Err(refusal) = listed.caps.connect(now, &to.to_string()) {
+        let room = listed.caps.connect(now, &to.to_string()).and_then(|()| listed.caps.sent(now, &to.to_string(), 0));
+        if let Err(refusal) = room {
             return Err(self.refuse(caller, AttemptKind::Network, &to.to_string(), &refusal.to_string()));
         }
         let errno = |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or(Errno::EIO as i32));

@@ -49,13 +49,14 @@ pub(crate) struct Caps {
     look_ups: Count,
     connections: Count,
     hosts: HashMap<String, Count>,
+    sent: HashMap<String, Count>,
     wildcards: HashMap<String, Count>,
 }
 
 impl Caps {
     pub fn new(rates: Rates, now: Instant) -> Self {
         let (look_ups, connections) = (Count::new(now), Count::new(now));
-        Self { rates, look_ups, connections, hosts: HashMap::new(), wildcards: HashMap::new() }
+        Self { rates, look_ups, connections, hosts: HashMap::new(), sent: HashMap::new(), wildcards: HashMap::new() }
     }
 
     /// One more look-up.
@@ -75,6 +76,26 @@ impl Caps {
         let count = counted(&mut self.hosts, target, now, MINUTE).ok_or(Refusal::TooMany)?;
         count.take(now, (self.rates.connections_to_one, MINUTE), 1).map_err(Refusal::ConnectionsToOne)?;
         self.connections.take(now, (self.rates.connections, MINUTE), 1).map_err(Refusal::Connections)
+    }
+
+    /// Whether what is sent has to pass where it can be counted.
+    pub fn counts_bytes(&self) -> bool {
+        self.rates.sent_to_one.is_some()
+    }
+
+    /// So many bytes were sent to a host and port; whether more may be.
+    pub fn sent(&mut self, now: Instant, target: &str, bytes: usize) -> Result<(), Refusal> {
+        let Some(most) = self.rates.sent_to_one else { return Ok(()) };
+        let count = counted(&mut self.sent, target, now, HOUR).ok_or(Refusal::TooMany)?;
+        if now.duration_since(count.since) >= HOUR {
+            *count = Count::new(now);
+        }
+        count.used = count.used.saturating_add(bytes);
+        if u64::try_from(count.used).is_ok_and(|used| used <= most.bytes()) {
+            Ok(())
+        } else {
+            Err(Refusal::SentToOne(most))
+        }
     }
 }
 
@@ -105,8 +126,13 @@ mod tests {
     fn each_is_bounded_and_comes_back() {
         let start = Instant::now();
         let most = |n: i64| Most::try_from(n).ok();
-        let rates =
-            Rates { look_ups: most(60), connections_to_one: most(12), connections: most(60), new_names: most(2048) };
+        let rates = Rates {
+            look_ups: most(60),
+            connections_to_one: most(12),
+            connections: most(60),
+            new_names: most(2048),
+            ..Rates::default()
+        };
         let mut caps = Caps::new(rates, start);
         for now in [start, start + HOUR] {
             assert_eq!(allowed(|_| caps.look_up(now)), 60);
@@ -121,6 +147,20 @@ mod tests {
         assert_eq!(caps.new_name(soon, "example.com", &"a".repeat(60)), Err(Refusal::Names(2048)));
         let mut free = Caps::new(Rates::default(), start);
         assert_eq!(allowed(|_| free.look_up(start)), 100_000);
+    }
+
+    #[test]
+    fn bytes_are_bounded_for_each_host() {
+        let start = Instant::now();
+        let most = "1MiB".parse().unwrap();
+        let mut caps = Caps::new(Rates { sent_to_one: Some(most), ..Rates::default() }, start);
+        let (host, mib) = ("a.example:443", 1 << 20);
+        assert!(caps.sent(start, host, mib).is_ok() && caps.sent(start, host, 0).is_ok(), "as much as there is");
+        assert_eq!(caps.sent(start, host, 1), Err(Refusal::SentToOne(most)));
+        assert_eq!(caps.sent(start, host, 0), Err(Refusal::SentToOne(most)), "and it stays so");
+        assert!(caps.sent(start, "b.example:443", mib).is_ok(), "each host by itself");
+        assert!(caps.sent(start + HOUR, host, mib).is_ok(), "it comes back");
+        assert!(Caps::new(Rates::default(), start).sent(start, host, usize::MAX).is_ok());
     }
 
     #[test]

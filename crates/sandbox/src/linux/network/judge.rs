@@ -6,12 +6,13 @@ use std::{
     time::Instant,
 };
 
-use firedoor_model::network::{AttemptKind, HostGrant, Port};
+use firedoor_model::network::{AttemptKind, Port};
 use nix::errno::Errno;
 
 use super::{
     Outcome, Reach,
     address::{self, Address, SOCKADDR_MAX},
+    asking::Via,
     attempts::Attempts,
     caller::{Caller, Kind, Socket},
     dns::{Answer, Question},
@@ -41,8 +42,7 @@ pub(crate) struct Judge {
 /// Which way a TCP connection goes.
 enum Route {
     Direct(SocketAddr),
-    /// Through a relay: somebody is asked first, or the host has no address of the socket's family.
-    Relay(HostGrant),
+    Relay(Via),
 }
 
 impl Judge {
@@ -123,6 +123,10 @@ impl Judge {
     /// Where a TCP connection really goes.
     fn tcp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<Route> {
         let listed = self.listed()?;
+        if let Some(host) = listed.metered(to) {
+            self.attempts.allowed(AttemptKind::Network, &host.to_string());
+            return Ok(Route::Relay(Via::Counted(host)));
+        }
         let (target, verdict) = listed.counted(to, Port::Tcp(to.port()));
         match verdict {
             Ok(real) => {
@@ -130,7 +134,7 @@ impl Judge {
                 Ok(Route::Direct(real))
             }
             Err(refusal) => match listed.relayed(to, refusal) {
-                Some(host) => Ok(Route::Relay(host)),
+                Some(host) => Ok(Route::Relay(Via::Unknown(host))),
                 None => Err(self.refuse(caller, AttemptKind::Network, &target, &refusal.to_string())),
             },
         }

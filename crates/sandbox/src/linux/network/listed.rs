@@ -44,7 +44,7 @@ pub(super) struct Listed {
     pub(super) stub: Stub,
     pub(super) waiting: Vec<(Query, Question, String)>,
     pub(super) sockets: Sockets,
-    /// Absent where nobody can be asked.
+    /// Absent where nobody can be asked and nothing is counted.
     pub(super) asking: Option<Asking>,
 }
 
@@ -54,6 +54,7 @@ impl Listed {
         let mut known = hosts.known.clone();
         let addresses = vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         known.push(KnownName { name: "localhost".into(), addresses });
+        let relays = hosts.ask || rates.sent_to_one.is_some();
         Ok(Self {
             policy: Policy::new(hosts.allowed.clone()),
             caps: Caps::new(rates, Instant::now()),
@@ -64,7 +65,7 @@ impl Listed {
             stub: Stub::new().map_err(errno)?,
             waiting: Vec::new(),
             sockets,
-            asking: hosts.ask.then(|| Asking::new(hosts.refuse.clone())),
+            asking: relays.then(|| Asking::new(hosts.ask, hosts.refuse.clone())),
         })
     }
 
@@ -87,6 +88,16 @@ impl Listed {
         (target, verdict.map(|()| SocketAddr::new(ip, to.port())))
     }
 
+    /// Where a connection goes that is allowed and has to pass where its bytes are counted.
+    pub(super) fn metered(&mut self, to: SocketAddr) -> Option<HostGrant> {
+        let port = Port::Tcp(to.port());
+        if !self.caps.counts_bytes() || self.policy.is_literal(address::destination(to).ip(), port) {
+            return None;
+        }
+        let allowed = self.real(to, port).1.is_ok();
+        if allowed { self.remote(to) } else { None }
+    }
+
     /// The same for a connection, which counts.
     pub(super) fn counted(&mut self, to: SocketAddr, port: Port) -> (String, Result<SocketAddr, Refusal>) {
         let (target, verdict) = self.real(to, port);
@@ -101,9 +112,12 @@ impl Listed {
     /// The host to which a connection goes through a relay that was refused on the direct way: a name or a public address
     /// that somebody can be asked about, or a name without an address of that family.
     pub(super) fn relayed(&self, to: SocketAddr, refusal: Refusal) -> Option<HostGrant> {
-        if self.asking.is_none() || refusal != Refusal::NotGranted {
-            return None;
-        }
+        let can_ask = self.asking.as_ref().is_some_and(Asking::can_ask);
+        if can_ask && refusal == Refusal::NotGranted { self.remote(to) } else { None }
+    }
+
+    /// A host as it is granted and asked about, unless it is this machine.
+    fn remote(&self, to: SocketAddr) -> Option<HostGrant> {
         let to = address::destination(to);
         let host = match self.names.meant_by(to.ip()) {
             Some((known, _)) if !is_localhost(&known.name) => Host::Name(known.name.clone()),

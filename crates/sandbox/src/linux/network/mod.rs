@@ -182,8 +182,10 @@ impl Supervisor {
         let (calls_waiting, relays) =
             rest.get(own..).unwrap_or_default().split_at_checked(self.pending.watched().count()).unwrap_or_default();
         self.pending.advance(listener, calls_waiting);
-        if let Some(asking) = self.judge.listed.as_mut().and_then(|listed| listed.asking.as_mut()) {
-            asking.advance(relays);
+        if let Some(listed) = &mut self.judge.listed
+            && let Some(asking) = &mut listed.asking
+        {
+            asking.advance(relays, &mut listed.caps, &mut self.judge.attempts);
             asking.sweep(&self.judge.attempts, SWEEP);
         }
         if rest.iter().take(own).any(|r| !r.is_empty()) || !self.judge.is_idle() {

@@ -2,7 +2,10 @@
 
 use std::{fmt, net::IpAddr};
 
-use firedoor_model::network::{Host, HostGrant, Port};
+use firedoor_model::{
+    limits::Size,
+    network::{Host, HostGrant, Port},
+};
 
 use super::public::{embedded, is_local_name, is_public};
 
@@ -27,6 +30,8 @@ pub(crate) enum Refusal {
     ConnectionsToOne(u32),
     /// More connections than these in a minute.
     Connections(u32),
+    /// More bytes than these sent to one host in an hour.
+    SentToOne(Size),
     /// More hosts than are counted.
     TooMany,
 }
@@ -51,6 +56,9 @@ impl fmt::Display for Refusal {
             }
             Self::Connections(most) => {
                 write!(f, "more than {most} connections in a minute (limits.rates.connections)")
+            }
+            Self::SentToOne(most) => {
+                write!(f, "more than {most} sent to one host in an hour (limits.rates.sent_to_one)")
             }
             Self::TooMany => f.write_str("more hosts in a short time than can be counted"),
         }

@@ -74,6 +74,8 @@ pub(crate) struct Relay {
     inner: Inner,
     phase: Phase,
     since: Instant,
+    /// Bytes that went to the host and were not asked for yet.
+    sent: usize,
 }
 
 /// One direction.
@@ -143,7 +145,7 @@ fn begin(to: SocketAddr) -> nix::Result<TcpStream> {
 impl Relay {
     /// For a socket that was led to `door` from its address `from`. Nothing goes further before [`Self::look_up`].
     pub fn new(thread: Pid, to: HostGrant, door: Door, from: SocketAddr, now: Instant) -> Self {
-        Self { thread, to, inner: Inner::Expected { door, from }, phase: Phase::Asked, since: now }
+        Self { thread, to, inner: Inner::Expected { door, from }, phase: Phase::Asked, since: now, sent: 0 }
     }
 
     pub fn is_asked(&self) -> bool {
@@ -157,6 +159,11 @@ impl Relay {
     /// Whether it is still being set up, so that [`Self::sweep`] is wanted.
     pub fn is_unsettled(&self) -> bool {
         !matches!((&self.inner, &self.phase), (Inner::Here(_), Phase::Open { .. }))
+    }
+
+    /// Bytes that went to the host since this was asked last.
+    pub fn take_sent(&mut self) -> usize {
+        std::mem::take(&mut self.sent)
     }
 
     /// It may be made.
@@ -224,8 +231,8 @@ impl Relay {
         let (Inner::Here(inner), Phase::Open { outer, up, down }) = (&self.inner, &mut self.phase) else {
             return Ok(true);
         };
-        up.carry(inner, outer)?;
-        down.carry(outer, inner)?;
+        let carried = up.carry(inner, outer, &mut self.sent);
+        carried.and_then(|()| down.carry(outer, inner, &mut 0))?;
         if up.ended && down.ended {
             reset_on_close(inner, false)?;
             reset_on_close(outer, false)?;
@@ -295,8 +302,8 @@ impl Flow {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// Carries what can be carried now. An error ends the connection.
-    fn carry(&mut self, mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
+    /// Carries what can be carried now, and adds how many bytes that were. An error ends the connection.
+    fn carry(&mut self, mut from: &TcpStream, mut to: &TcpStream, carried: &mut usize) -> io::Result<()> {
         for _ in 0..ROUNDS {
             if self.rest().is_empty() {
                 if self.ended {
@@ -318,7 +325,10 @@ impl Flow {
                 continue;
             }
             match to.write(self.rest()) {
-                Ok(count) => self.start += count,
+                Ok(count) => {
+                    self.start += count;
+                    *carried = carried.saturating_add(count);
+                }
                 Err(e) if is_later(&e) => return Ok(()),
                 Err(e) => return Err(e),
             }
