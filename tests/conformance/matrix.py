@@ -1,35 +1,112 @@
 #!/usr/bin/env python3
-"""The official TypeScript SDK's client sees through Firedoor what it sees direct: results, errors, progress, sampling,
-elicitation, cancellation, 20 MiB results, 1,000 calls at once. Exit code 1 when anything differs."""
+"""Official SDKs' clients see through Firedoor what they see direct, of official SDKs' servers, in each era and over each
+transport: results, errors, progress, sampling, elicitation, changes, cancellation, 20 MiB results, 1,000 calls at once.
 
+  matrix.py [CELL…]        a cell is named as it is printed, or a part of that
+
+Direct a client speaks the server's own transport; through Firedoor it starts the shim, which starts the server or speaks
+HTTP to it. Exit code 1 when anything differs, 2 when something cannot be installed."""
+
+import contextlib
 import json
 import pathlib
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "harness"))
 from conformance import install, serving  # noqa: E402
-from scratch import Missing, Scratch, as_ordinary_user, run  # noqa: E402
+from scratch import Missing, Scratch, as_ordinary_user, find_programs, run  # noqa: E402
+
+RUST = "firedoor-matrix-rust"
+# What every complete look has. A server that keeps no session over HTTP cannot speak first in the era that has them.
+COMPLETE = {"at_once": 1000, "large": [20 << 20, True]}
+
+
+def programs(scratch):
+    """The clients and the servers, with the eras that they know: name -> (eras, command)."""
+    place, node = install(scratch)
+    python = scratch.home / "python/bin/python"
+    for command in (
+        ["python3", "-m", "venv", scratch.home / "python"],
+        [python, "-m", "pip", "install", "-q", "-r", place / "python/requirements.txt"],
+    ):
+        done = scratch.run(*command, timeout=600)
+        if done.returncode:
+            raise Missing(f"{command[-1]}: {done.stderr.strip()[-500:]}")
+    rust = find_programs() / RUST
+    if not rust.is_file():
+        raise Missing(f"{RUST} is not beside our programs: run make conformance")
+    both = ("modern", "legacy")
+    clients = {
+        "typescript-1": (("legacy",), [node, place / "typescript/client_v1.mjs"]),
+        "typescript-2": (both, [node, place / "typescript/client.mjs"]),
+        "python-2": (both, [python, place / "python/client.py"]),
+        "rust-3": (both, [rust, "client"]),
+    }
+    servers = {
+        "typescript-2": [node, place / "typescript/server.mjs"],
+        "python-2": [python, place / "python/server.py"],
+        "rust-3": [rust, "server"],
+    }
+    return clients, servers
+
+
+def look(scratch, client, era, *target):
+    """What the client sees."""
+    done = scratch.run(*client, era, *target, timeout=300)
+    if done.returncode or not done.stdout.strip():
+        raise Missing(f"{pathlib.Path(client[-1]).name} {era}: exit {done.returncode}: {done.stderr.strip()[-1500:]}")
+    return json.loads(done.stdout.strip().split("\n")[-1])
+
+
+@contextlib.contextmanager
+def targets(scratch, server, name, transport):
+    """How a client reaches the server direct, and how through Firedoor."""
+    shim = ["--", scratch.bin / "firedoor-shim", "--entry", f"matrix/user/{name}"]
+    if transport == "stdio":
+        yield ["--", *server, "--stdio"], [*shim, "--", *server, "--stdio"]
+        return
+    with serving(scratch, scratch.home, *server, "--http") as url:
+        yield [url], [*shim, "--url", url]
+
+
+def compare(scratch, client, server, era, name, transport):
+    """The keys that differ, and what is there that must be."""
+    with targets(scratch, server, name, transport) as (direct, through):
+        seen, again = look(scratch, client, era, *direct), look(scratch, client, era, *through)
+    different = [key for key in sorted(seen.keys() | again.keys()) if seen.get(key) != again.get(key)]
+    for key in different:
+        print(f"    {key}: direct {json.dumps(seen.get(key))[:400]}, through Firedoor {json.dumps(again.get(key))[:400]}")
+    lacks = [key for key, value in COMPLETE.items() if seen.get(key) != value]
+    if lacks:
+        print(f"    direct, too, {', '.join(lacks)} is not right")
+    return not different and not lacks, len(seen)
 
 
 def main():
-    """Looks both ways and compares."""
-    as_ordinary_user(__file__)
+    """Looks at each cell both ways."""
+    as_ordinary_user(__file__, RUST)
+    wanted = sys.argv[1:]
+    right = cells = things = 0
     with Scratch() as scratch:
-        place, node = install(scratch)
-        with serving(scratch, place, node, "fixture.mjs") as url:
-            done = scratch.run(node, "matrix.mjs", url, scratch.bin / "firedoor-shim", cwd=place, timeout=600)
-    if done.returncode:
-        raise Missing(f"matrix.mjs: exit {done.returncode}: {done.stderr.strip()[-2000:]}")
-    seen = json.loads(done.stdout)
-    direct, through = seen["direct"], seen["through"]
-    different = [key for key in direct if direct[key] != through.get(key)]
-    for key in different:
-        print(f"  {key}: direct {json.dumps(direct[key])[:400]}, through Firedoor {json.dumps(through.get(key))[:400]}")
-    complete = direct["at_once"] == 1000 and direct["large"][1] and direct["given_up"] == 1
-    print(f"{len(direct)} things looked at: " + (f"{len(different)} differ" if different else "the same"))
-    return 0 if complete and not different else 1
+        clients, servers = programs(scratch)
+        for client, (eras, command) in clients.items():
+            for server, serve in servers.items():
+                for transport in ("stdio", "http"):
+                    for era in eras:
+                        cell = f"{client} client, {server} server, {transport}, {era}"
+                        if wanted and not any(part in cell for part in wanted):
+                            continue
+                        same, looked = compare(scratch, command, serve, era, f"{server}-{transport}", transport)
+                        print(f"  {cell}: {'the same' if same else 'NOT the same'}", flush=True)
+                        cells, right, things = cells + 1, right + same, things + looked
+        log = scratch.firedoor("log", "--json").stdout
+    if "matrix/user/" not in log or "tools/call" not in log:
+        raise Missing("nothing went through Firedoor")
+    print(f"{cells} pairs of an SDK's client and server, {things} things looked at: {right} pairs the same")
+    return 0 if right == cells and cells else 1
 
 
 if __name__ == "__main__":

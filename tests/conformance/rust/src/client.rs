@@ -1,0 +1,179 @@
+use std::{
+    process::Stdio,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use rmcp::{
+    ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, RoleClient,
+    model::*,
+    service::{NotificationContext, PeerRequestOptions, RequestContext, RunningService, ServiceError},
+    transport::{
+        IntoTransport, StreamableHttpClientTransport, async_rw::AsyncRwTransport,
+        streamable_http_client::StreamableHttpClientTransportConfig,
+    },
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::{process::Command, sync::Notify};
+
+use crate::Failure;
+
+const AT_ONCE: usize = 1000;
+const LARGE: usize = 20 << 20;
+
+#[derive(Clone, Default)]
+struct Looker {
+    changed: Arc<Notify>,
+    progress: Arc<Mutex<Vec<(f64, Option<f64>)>>>,
+}
+
+type Session = RunningService<RoleClient, Looker>;
+
+pub async fn stdio(modern: bool, command: &str, args: &[String]) -> Result<(), Failure> {
+    let mut child =
+        Command::new(command).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+    let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err("no pipes".into());
+    };
+    // By itself this client takes no message above 16 MiB.
+    look(modern, AsyncRwTransport::new(stdout, stdin).with_max_line_length(2 * LARGE)).await
+}
+
+pub async fn http(modern: bool, url: &str) -> Result<(), Failure> {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+    config.max_sse_event_size = 2 * LARGE;
+    look(modern, StreamableHttpClientTransport::from_config(config)).await
+}
+
+impl ClientHandler for Looker {
+    fn get_info(&self) -> ClientConfig {
+        let capabilities = serde_json::from_value(json!({"sampling": {}, "elicitation": {}})).unwrap_or_default();
+        ClientConfig::new(capabilities, Implementation::new("matrix", "1"))
+    }
+
+    #[allow(deprecated, reason = "what is deprecated is looked at as well")]
+    async fn create_message(
+        &self,
+        _: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        Ok(CreateMessageResult::new(SamplingMessage::assistant_text("said"), "m".into()))
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(json!({"name": "Ada"})))
+    }
+
+    async fn on_progress(&self, step: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        if let Ok(mut progress) = self.progress.lock() {
+            progress.push((step.progress, step.total));
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+}
+
+fn call(name: &'static str, arguments: Value) -> CallToolRequestParams {
+    CallToolRequestParams::new(name).with_arguments(arguments.as_object().cloned().unwrap_or_default())
+}
+
+fn plain<T: Serialize>(answer: Result<T, ServiceError>) -> Value {
+    match answer {
+        Ok(answer) => serde_json::to_value(answer).unwrap_or_default(),
+        Err(error) => json!(error.to_string()),
+    }
+}
+
+fn text(answer: &CallToolResult) -> String {
+    let answer = serde_json::to_value(answer).unwrap_or_default();
+    answer["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+}
+
+async fn said(session: &Session, name: &'static str) -> Result<usize, Failure> {
+    Ok(text(&session.call_tool(call(name, json!({}))).await?).parse()?)
+}
+
+async fn look<T, E, A>(modern: bool, transport: T) -> Result<(), Failure>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let looker = Looker::default();
+    let lifecycle = if modern {
+        ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
+    } else {
+        ClientLifecycleMode::Initialize
+    };
+    let session = looker.clone().serve_with_lifecycle(transport, lifecycle).await?;
+    let mut seen = json!({"server": session.peer_info().map(|info| serde_json::to_value(&*info).unwrap_or_default())});
+    seen["tools"] = plain(session.list_tools(None).await);
+    let greet = serde_json::from_value(json!({"name": "greet", "arguments": {"name": "Ada"}}))?;
+    seen["prompts"] = json!([plain(session.list_prompts(None).await), plain(session.get_prompt(greet).await)]);
+    let read = async |uri: &str| plain(session.read_resource(ReadResourceRequestParams::new(uri)).await);
+    seen["resources"] = json!([
+        plain(session.list_resources(None).await),
+        plain(session.list_resource_templates(None).await),
+        read("matrix://notes").await,
+        read("matrix://rows/7").await,
+    ]);
+    seen["result"] = plain(session.call_tool(call("echo", json!({"text": "é🚀 \u{2028} \""}))).await);
+    seen["tool_error"] = plain(session.call_tool(call("fail", json!({}))).await);
+    seen["errors"] =
+        json!([plain(session.call_tool(call("no_such_tool", json!({}))).await), read("matrix://none").await]);
+    session.call_tool(call("steps", json!({}))).await?;
+    // The SDK calls its handlers at the same time, so they may come in any order.
+    let mut steps = looker.progress.lock().map(|steps| steps.clone()).unwrap_or_default();
+    steps.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    seen["progress"] = json!(steps);
+    seen["elicitation"] = plain(session.call_tool(call("ask", json!({"question": "Who?"}))).await);
+    seen["sampling"] = plain(session.call_tool(call("model", json!({"prompt": "p"}))).await);
+    seen["changes"] = json!(changes(modern, &session, &looker).await?);
+    let before = said(&session, "given_up").await?;
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(call("wait", json!({}))));
+    let waiting = session.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    waiting.cancel(Some("enough".into())).await?;
+    for _ in 0..300 {
+        if said(&session, "given_up").await? > before {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    seen["given_up"] = json!(said(&session, "given_up").await? - before);
+    let blob = text(&session.call_tool(call("blob", json!({"bytes": LARGE}))).await?);
+    seen["large"] = json!([blob.len(), blob.bytes().all(|byte| byte == b'x')]);
+    let mut many = tokio::task::JoinSet::new();
+    for n in 0..AT_ONCE {
+        let peer = session.peer().clone();
+        many.spawn(async move {
+            let words = format!("{n} é🚀");
+            let answer = peer.call_tool_once(call("echo", json!({"text": words}))).await;
+            matches!(answer, Ok(CallToolResponse::Complete(answer)) if text(&answer) == words)
+        });
+    }
+    seen["at_once"] = json!(many.join_all().await.into_iter().filter(|right| *right).count());
+    println!("{seen}");
+    session.cancel().await?;
+    Ok(())
+}
+
+async fn changes(modern: bool, session: &Session, looker: &Looker) -> Result<bool, Failure> {
+    const PATIENCE: Duration = Duration::from_secs(3);
+    if !modern {
+        session.call_tool(call("change", json!({}))).await?;
+        return Ok(tokio::time::timeout(PATIENCE, looker.changed.notified()).await.is_ok());
+    }
+    let filter = serde_json::from_value(json!({"toolsListChanged": true}))?;
+    let mut events = session.listen(filter).await?;
+    session.call_tool(call("change", json!({}))).await?;
+    let heard = matches!(tokio::time::timeout(PATIENCE, events.next()).await, Ok(Ok(Some(_))));
+    events.cancel().await?;
+    Ok(heard)
+}

@@ -1,0 +1,24 @@
+// What the official TypeScript SDK's client, 2.x, sees of a server, as JSON.   client.mjs ERA URL | client.mjs ERA -- COMMAND…
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+
+import { look, target } from "./look.mjs";
+
+const { era, stdio, url } = target();
+const heard = [];
+const client = new Client({ name: "matrix", version: "1" }, {
+  capabilities: { sampling: {}, elicitation: {} },
+  versionNegotiation: { mode: era === "modern" ? { pin: "2026-07-28" } : "legacy" },
+  listChanged: { tools: { debounceMs: 0, onChanged: () => heard.forEach((call) => call()) } },
+});
+await look(client, stdio ? new StdioClientTransport(stdio) : new StreamableHTTPClientTransport(url), {
+  call: (params, options) => client.callTool(params, options),
+  answer: (sampling, elicitation) => {
+    client.setRequestHandler("sampling/createMessage", sampling);
+    client.setRequestHandler("elicitation/create", elicitation);
+  },
+  listen: async (call) => {
+    heard.push(call);
+    if (era === "modern") await client.listen({ toolsListChanged: true });
+  },
+});
