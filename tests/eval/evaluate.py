@@ -23,6 +23,22 @@ import time
 PLAIN = {"bipia"}
 # Requests of users, harmless but for the server that they reach.
 APART = {"mcpsecbench"}
+# Poisoned tools whose definition says nothing of it: what is wrong is in the server's code, which no reader of definitions sees.
+# Each was read: an ordinary name and sentence, and parameters that are plain strings.
+CODE_ONLY = {
+    f"cisco_evals:{i}"
+    for i in (
+        "01df2c5f120e425f", "26eebcc02d57992d", "519e0f0d83cd0965", "55fd7269dbf497ca", "7213fef9100f01b4",
+        "82391dfcb801751f", "85e699656252f6a8", "864d4c8e4fb6a7b9", "9344d856a7cc25d1", "9be0fa8f2c91f703",
+        "a4fda8d5ae130f73", "d82ef0dd95bbe766", "dc23ec2356fe50c3", "fe99fa2eef9b6c82",
+    )
+}
+# Records that count as secrets and are none: a template's variable and a service account's type; and two that say themselves that
+# they are examples.
+NO_SECRET = {
+    "detect_secrets_tests:09788781c584d0ef", "detect_secrets_tests:13a7a013c301705d", "gitleaks_fixtures:d80c53e51d402e4c",
+    "detect_secrets_tests:67f190d55271a5ca", "gitleaks_fixtures:c9a6d60138781076",
+}
 # Texts that quote attacks.
 QUOTING = {"benign_results_hard_security_docs"}
 MASK = (1 << 64) - 1
@@ -89,6 +105,8 @@ def main():
 
     # (source, label, kind) -> [caught, all, caught held out, all held out]
     table = collections.defaultdict(lambda: [0, 0, 0, 0])
+    # The same without what a text cannot show.
+    shown = collections.defaultdict(lambda: [0, 0])
     transforms = collections.defaultdict(lambda: [0, 0])
     calls = questions = blocks = 0
     read = with_secret = 0
@@ -106,6 +124,9 @@ def main():
         for at in (0, 2) if held else (0,):
             row[at] += caught
             row[at + 1] += 1
+        if label == "malicious" and record["id"] not in CODE_ONLY | NO_SECRET:
+            shown[source, kind][0] += caught
+            shown[source, kind][1] += 1
         if kind == "flow" and label == "malicious":
             transform = record["payload"].get("transform", "other")
             transforms[transform][0] += caught
@@ -169,6 +190,11 @@ def main():
     macro("direct prompts", {"prompt"}, APART)
     macro("definitions", {"tool_description"})
     macro("secrets", {"secret"})
+    for name, kind in (("definitions that say something", "tool_description"), ("secrets that are some", "secret")):
+        shares = [hit / n for (_, k), (hit, n) in shown.items() if k == kind and n]
+        if shares:
+            figures[name] = round(100 * sum(shares) / len(shares), 1)
+            print(f"| {name}, all | {figures[name]:.1f} % over {len(shares)} |")
     macro("flows", {"flow"})
     print()
     if transforms:

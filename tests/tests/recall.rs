@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use firedoor_tests::{Agent, Client, Home};
+use firedoor_tests::{Agent, Client, Home, until};
 use serde_json::json;
 
 #[test]
@@ -35,4 +35,32 @@ fn arguments_outside_the_schema_are_recorded_and_pass() {
     client.ask("tools/list", json!({}));
     client.call("http_post", json!({"url": "https://api.example.net/", "body": 5}));
     home.firedoor(&["log"]).expect_said("call/schema");
+}
+
+#[test]
+fn a_tool_is_compared_with_what_it_did_before() {
+    let home = Home::new();
+    home.cursor(json!({"outbox": home.entry("outbox_server.py", &[])}));
+    home.protect();
+    let post = |client: &mut Client, host: &str| {
+        client.call("http_post", json!({"url": format!("https://{host}/"), "body": "an ordinary note"}));
+    };
+    let ends = || home.firedoor(&["log", "--json"]).stdout.matches("\"ended\"").count();
+    // A habit: sessions that end are kept before their end is recorded.
+    for _ in 0..3 {
+        let before = ends();
+        let mut client = Client::open(&home, "outbox");
+        client.ask("tools/list", json!({}));
+        (0..12).for_each(|_| post(&mut client, "api.example.net"));
+        client.end();
+        until("the end of the session in the log", || (ends() > before).then_some(()));
+    }
+    let unlike = || home.firedoor(&["log"]).stdout.contains("call/unlike-before");
+    let mut client = Client::open(&home, "outbox");
+    client.ask("tools/list", json!({}));
+    post(&mut client, "api.example.net");
+    assert!(!unlike());
+    post(&mut client, "other.example.org");
+    assert!(unlike());
+    assert_eq!(home.pending().len(), 0);
 }

@@ -9,6 +9,7 @@ pub mod definitions;
 mod denied;
 mod downstream;
 mod edit;
+mod habits;
 pub mod held;
 mod inspected;
 pub mod ledger;
@@ -28,10 +29,11 @@ use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
     rc::Rc,
+    sync::Arc,
 };
 
 use firedoor_ipc::command::{EntryGrants, Start};
-use firedoor_model::{Digest, EntryId, Millis, audit, launch::Launched, observation::Basis};
+use firedoor_model::{Digest, EntryId, Habit, Millis, audit, launch::Launched, observation::Basis};
 
 use crate::{agent::Agent, connection::Outgoing, io::Outlet};
 use connections::HeldConnection;
@@ -78,6 +80,8 @@ pub struct Session {
     pub calls: Cell<u64>,
     /// Tools as the server described them.
     pub tools: RefCell<HashMap<String, Tool>>,
+    /// What its tools were called with in earlier sessions.
+    habits: HashMap<String, Arc<Habit>>,
     /// The shim.
     pub shim: Outgoing,
     to_server: Outlet,

@@ -190,6 +190,7 @@ impl Bench {
                 arguments: Some(message),
                 sink: Sink::External,
                 schema: None,
+                usual: None,
                 now: Millis(2),
             };
             black_box(self.inspector.label(&call));

@@ -46,8 +46,16 @@ impl Inspector {
         let joined = host.replace('.', "");
         let mut out = Vec::new();
         for subject in [host, &joined] {
-            let call =
-                Call { entry, method: "connect", subject, arguments: None, sink: Sink::External, schema: None, now };
+            let call = Call {
+                entry,
+                method: "connect",
+                subject,
+                arguments: None,
+                sink: Sink::External,
+                schema: None,
+                usual: None,
+                now,
+            };
             let found = flow::inspect(memory, &call);
             if out.is_empty() {
                 out = found;
@@ -105,7 +113,16 @@ mod tests {
         let arguments = serde_json::json!({"body": data_encoding::BASE64.encode(token.as_bytes())}).to_string();
         for (entry, interrupts) in [(&own, false), (&other, true)] {
             let (method, subject, arguments) = ("tools/call", "send", Some(arguments.as_str()));
-            let call = Call { entry, method, subject, arguments, sink: Sink::External, schema: None, now: Millis(2) };
+            let call = Call {
+                entry,
+                method,
+                subject,
+                arguments,
+                sink: Sink::External,
+                schema: None,
+                usual: None,
+                now: Millis(2),
+            };
             let found = inspector.call(&mut memory, &call);
             let certain = found
                 .iter()

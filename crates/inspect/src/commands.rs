@@ -149,6 +149,7 @@ mod tests {
             arguments: Some(&arguments),
             sink: Sink::Local,
             schema: None,
+            usual: None,
             now: Millis(1),
         };
         let findings = Inspector::new().call(&mut Memory::default(), &call);

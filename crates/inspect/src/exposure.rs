@@ -138,6 +138,7 @@ impl<'g> Scan<'g> {
             arguments: Some(&arguments),
             sink: Sink::External,
             schema: None,
+            usual: None,
             now: Millis(0),
         };
         let leaving = flow::leaving(&mut self.memory, &call);

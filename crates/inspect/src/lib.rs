@@ -29,10 +29,11 @@ mod schema;
 mod sensitive;
 mod sink;
 mod trifecta;
+mod usage;
 mod view;
 
 use firedoor_model::{
-    Confidence, EntryId, Evidence, Finding, Millis, Severity, Untrusted,
+    Confidence, EntryId, Evidence, Finding, Habit, Millis, Severity, Untrusted,
     finding::{Role, mask},
     wire::{Leaf, Leaves},
 };
@@ -79,6 +80,8 @@ pub struct Call<'a> {
     pub sink: Sink,
     /// What the tool says that it takes, where that is known.
     pub schema: Option<&'a Schema>,
+    /// What the tool was called with in earlier sessions, where that is known.
+    pub usual: Option<&'a Habit>,
     /// When.
     pub now: Millis,
 }
@@ -116,6 +119,7 @@ pub struct Inspector {
     injections: injection::Injections,
     commands: commands::Commands,
     capabilities: capabilities::Capabilities,
+    budgets: usage::Budgets,
 }
 
 impl Default for Inspector {
@@ -146,6 +150,8 @@ impl Inspector {
                 .map_err(|e| TableError::new("sinks.toml", &e))?,
             commands: commands::Commands::load(include_str!("../../../profiles/detect/calls.toml"))?,
             capabilities: capabilities::Capabilities::load(include_str!("../../../profiles/detect/capabilities.toml"))?,
+            budgets: toml::from_str(include_str!("../../../profiles/detect/budgets.toml"))
+                .map_err(|e| TableError::new("budgets.toml", &e))?,
             injections: injection::Injections::load(
                 include_str!("../../../profiles/detect/injection.toml"),
                 include_bytes!("../../../profiles/detect/injection.weights"),
@@ -184,6 +190,7 @@ impl Inspector {
         out.extend(schema::inspect(call));
         out.extend(self.after_injection(memory, call));
         out.extend(self.trifecta(memory, call));
+        out.extend(self.usage(memory, call));
         out
     }
 

@@ -17,6 +17,7 @@ use crate::{
     fold,
     index::{Cut, Index, Place},
     trifecta::Trifecta,
+    usage::Usage,
 };
 
 /// Bounds of one [`Memory`], in bytes of this process's memory: texts, their windows, and what is kept beside them.
@@ -186,6 +187,8 @@ pub struct Memory {
     pub(crate) trifecta: Trifecta,
     /// What left in short values.
     pub(crate) trails: Trails,
+    /// How often and with how much tools were called.
+    pub(crate) usage: Usage,
 }
 
 /// A text that gave the agent instructions.
@@ -214,6 +217,7 @@ impl Memory {
             injected: None,
             trifecta: Trifecta::default(),
             trails: Trails::default(),
+            usage: Usage::default(),
         }
     }
 

@@ -228,6 +228,7 @@ impl Replay<'_> {
             arguments: step.arguments.map(RawValue::get),
             sink: self.inspector.sink(&step.tool, None),
             schema: None,
+            usual: None,
             now: self.now,
         }
     }

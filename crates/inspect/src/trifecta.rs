@@ -99,6 +99,7 @@ mod tests {
                 arguments: None,
                 sink,
                 schema: None,
+                usual: None,
                 now: Millis(2),
             };
             let told =

@@ -9,6 +9,7 @@ mod declined;
 mod error;
 mod files;
 mod grants;
+mod habits;
 mod keychain;
 mod observations;
 mod page;

@@ -56,10 +56,11 @@ impl Session {
         let now = engine.now();
         let known = (method == "tools/call").then(|| self.tools.borrow().get(subject).and_then(|t| t.schema.clone()));
         let schema = known.flatten();
+        let usual = (method == "tools/call").then(|| self.habits.get(subject).cloned()).flatten();
         let mut memory = self.agent.memory.clone().lock_owned().await;
         if said.map_or(0, str::len) < LARGE {
-            let call =
-                Call { entry: &self.entry, method, subject, arguments: said, sink, schema: schema.as_deref(), now };
+            let (schema, usual) = (schema.as_deref(), usual.as_deref());
+            let call = Call { entry: &self.entry, method, subject, arguments: said, sink, schema, usual, now };
             return (engine.inspector.label(&call), engine.inspector.call(&mut memory, &call));
         }
         let inspector = engine.inspector.clone();
@@ -73,6 +74,7 @@ impl Session {
                 arguments: said.as_deref(),
                 sink,
                 schema: schema.as_deref(),
+                usual: usual.as_deref(),
                 now,
             };
             (inspector.label(&call), inspector.call(&mut memory, &call))

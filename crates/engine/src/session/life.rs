@@ -23,7 +23,7 @@ use tokio::{
 use super::{
     Session, attempts,
     definitions::Tool,
-    downstream,
+    downstream, habits,
     held::Request,
     ledger::{Claimed, Ledger, Record, State, Way},
     pending::{Asked, Pending},
@@ -149,6 +149,7 @@ pub async fn serve(
             return Err(e);
         }
     };
+    let habits = habits::known(engine, &started.entry).await;
     let session = Rc::new(Session {
         id: engine.next_id(),
         entry: started.entry,
@@ -165,6 +166,7 @@ pub async fn serve(
         since: engine.now(),
         calls: Cell::new(0),
         tools: RefCell::new(started.tools),
+        habits,
         shim: outgoing.clone(),
         to_server: opened.to_server,
         to_client: opened.to_client,
@@ -197,6 +199,7 @@ pub async fn serve(
     stop_down.abort();
 
     session.keep_observation(engine).await;
+    session.keep_habits(engine).await;
     engine.sessions.borrow_mut().remove(&session.id);
     engine.changed();
     session.withdraw_held(engine);

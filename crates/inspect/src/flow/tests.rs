@@ -51,6 +51,7 @@ impl Session {
             arguments: Some(&arguments),
             sink,
             schema: None,
+            usual: None,
             now: Millis(41_000),
         };
         let mut found = self.inspector.call(&mut self.memory, &call);
@@ -274,6 +275,7 @@ fn a_resource_uri_carries_data_out() {
         arguments: None,
         sink,
         schema: None,
+        usual: None,
         now: Millis(2000),
     };
     let found = session.inspector.call(&mut session.memory, &call);
@@ -294,6 +296,7 @@ fn a_key_that_the_agent_gave_may_come_back() {
         arguments: Some(&raw),
         sink: Sink::External,
         schema: None,
+        usual: None,
         now: Millis(0),
     };
     let first = session.inspector.call(&mut session.memory, &call);

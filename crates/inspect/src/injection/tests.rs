@@ -56,6 +56,7 @@ fn after_instructions_sensitive_calls_are_questions() {
         arguments: Some(arguments),
         sink,
         schema: None,
+        usual: None,
         now: Millis(5001),
     };
     let after = |memory: &mut Memory, arguments, sink| {

@@ -57,6 +57,7 @@ fn unreadable_rows_are_named_and_never_skipped() {
         ("UPDATE rule SET effect = CAST(x'ff' AS TEXT)", "rule"),
         ("UPDATE pin SET accepted = '{}'", "pin"),
         ("UPDATE declined SET entry = 'secret-word'", "declined"),
+        (r#"UPDATE habit SET habit = '{"secret-word":1}'"#, "habit"),
         ("UPDATE declined SET line = 'secret-word'", "declined"),
         ("UPDATE pin SET kind = 'secret-word'", "pin"),
         ("UPDATE pin SET changed = '1', changed_at = 1", "pin"),
@@ -87,10 +88,12 @@ fn unreadable_rows_are_named_and_never_skipped() {
         store.add_grants(&entry("a/b/c"), &grants).unwrap();
         store.set_mode(Mode::Strict).unwrap();
         store.decline(&entry("a/b/c"), digest, Millis(1)).unwrap();
+        let session = firedoor_model::Habit::default();
+        store.learn_habits(&entry("a/b/c"), &[("t".into(), session)], Millis(1)).unwrap();
         tamper(&path, &format!("PRAGMA ignore_check_constraints = ON; {sql}"));
         let error = [store.rules().err(), store.pins(None).err(), store.all_grants().err(), store.mode().err()]
             .into_iter()
-            .chain([store.declined().err()])
+            .chain([store.declined().err(), store.habits(&entry("a/b/c")).err()])
             .flatten()
             .next()
             .unwrap_or_else(|| panic!("{sql} went unnoticed"));
@@ -327,4 +330,27 @@ proptest! {
         let rule = store.add_rule(&draft).unwrap();
         prop_assert_eq!(store.rules().unwrap(), vec![rule]);
     }
+}
+
+#[test]
+fn habits_grow_and_are_bounded() {
+    use firedoor_model::{Habit, habit::MAX_TOOLS};
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    let session = |calls, per_minute| Habit { calls, per_minute, hosts: vec![7], ..Habit::default() };
+    let server = entry("a/b/c");
+    for now in 1..=3 {
+        store.learn_habits(&server, &[("send".into(), session(10, 5))], Millis(now)).unwrap();
+    }
+    store.learn_habits(&entry("a/b/d"), &[("send".into(), session(1, 1))], Millis(4)).unwrap();
+    let known = store.habits(&server).unwrap();
+    assert_eq!(known.len(), 1);
+    assert_eq!((known["send"].sessions, known["send"].calls, known["send"].per_minute), (3, 30, 5));
+    assert_eq!(known["send"].hosts, [7]);
+    // Those that were called last stay.
+    let many: Vec<_> = (0..MAX_TOOLS).map(|n| (format!("tool {n}"), session(1, 1))).collect();
+    store.learn_habits(&server, &many, Millis(5)).unwrap();
+    let known = store.habits(&server).unwrap();
+    assert!(known.len() == MAX_TOOLS && !known.contains_key("send"));
+    assert_eq!(store.habits(&entry("a/b/d")).unwrap().len(), 1);
 }
