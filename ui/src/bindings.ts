@@ -56,7 +56,7 @@ back: boolean, fields: Array<FieldView>, };
 
 export type CheckedView = { entry: string, app: string, server: string, result: ResultView, 
 /**
- * Tools listed both ways.
+ * Tools listed through Firedoor.
  */
 tools: number | null, reason: string | null, };
 
@@ -374,7 +374,7 @@ env: Array<string>,
  */
 dropped: Array<string>, limits: Array<LimitView>, };
 
-export type ResultView = "same" | "unverified" | "rolled_back" | "stuck";
+export type ResultView = "same" | "answers" | "unverified" | "rolled_back" | "stuck";
 
 export type RoleView = "source" | "sink" | "place";
 

@@ -129,7 +129,7 @@ pub struct CheckedView {
     pub app: String,
     pub server: String,
     pub result: ResultView,
-    /// Tools listed both ways.
+    /// Tools listed through Firedoor.
     pub tools: Option<u32>,
     pub reason: Option<String>,
 }
@@ -140,6 +140,8 @@ pub struct CheckedView {
 #[serde(rename_all = "snake_case")]
 pub enum ResultView {
     Same,
+    /// Through Firedoor; there is nothing to compare it with.
+    Answers,
     Unverified,
     RolledBack,
     Stuck,
@@ -157,12 +159,10 @@ impl CheckedView {
 
     /// For showing.
     pub fn new(outcome: &Outcome, clients: &Clients) -> Self {
+        let count = |tools: &usize| Some(u32::try_from(*tools).unwrap_or(u32::MAX));
         let (result, tools, reason) = match &outcome.verified {
-            Verified::Same { tools } => (ResultView::Same, Some(u32::try_from(*tools).unwrap_or(u32::MAX)), None),
-            // Not compared.
-            Verified::Answers { tools } => {
-                (ResultView::Unverified, Some(u32::try_from(*tools).unwrap_or(u32::MAX)), None)
-            }
+            Verified::Same { tools } => (ResultView::Same, count(tools), None),
+            Verified::Answers { tools } => (ResultView::Answers, count(tools), None),
             Verified::Unverified { reason } => (ResultView::Unverified, None, Some(reason)),
             Verified::RolledBack { reason } => (ResultView::RolledBack, None, Some(reason)),
             Verified::Stuck { reason } => (ResultView::Stuck, None, Some(reason)),

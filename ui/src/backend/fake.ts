@@ -173,6 +173,7 @@ export class FakeMain implements MainBackend {
     onStep({ step: "file", path: "/home/u/.cursor/mcp.json", changed: 2, original: false, error: null });
     onStep({ step: "checked", entry: "cursor/user/files", app: "Cursor", server: "files", result: "same", tools: 11, reason: null });
     onStep({ step: "checked", entry: "cursor/user/github", app: "Cursor", server: "github", result: "rolled_back", tools: null, reason: "tool x is missing" });
+    onStep({ step: "checked", entry: "cursor/user/far", app: "Cursor", server: "far", result: "answers", tools: 3, reason: null });
     return Promise.resolve();
   };
   rows: RowView[] = [];

@@ -24,7 +24,8 @@ export const changes = {
     `${action === "protect" ? "Protect" : "Restore"}${n === total ? " all" : ""} ${n}`,
   restored: (failed: number): string => (failed === 0 ? "Everything is given back" : `${count(failed, "file")} could not be changed`),
   checking: (done: number, of: number): string => `Checking, ${done} of ${of} done`,
-  checkingText: "Each server is started as its app would start it, once directly and once through Firedoor.",
+  checkingText:
+    "Each server is started as its app would start it, once directly and once through Firedoor. One with an address is asked through Firedoor only.",
   now: "Now",
   install: "; a first start may install it.",
   checked: (good: number, of: number): string => `${good} of ${count(of, "server")} ${good === 1 ? "answers" : "answer"} through Firedoor`,
@@ -33,8 +34,8 @@ export const changes = {
   server: "Server",
   result: "Result",
   seen: "What was seen",
-  results: { same: "Protected", unverified: "Unverified", rolled_back: "Put back", stuck: "Differs" } satisfies Record<ResultView, string>,
-  same: (tools: number): string => `${count(tools, "tool")}, the same`,
+  results: { same: "Protected", answers: "Protected", unverified: "Unverified", rolled_back: "Put back", stuck: "Differs" } satisfies Record<ResultView, string>,
+  tools: (n: number, compared: boolean): string => (compared ? `${count(n, "tool")}, the same` : `${count(n, "tool")}, through Firedoor only`),
   given: (n: number, original: boolean): string =>
     `${count(n, "server")} given back${original ? ", byte for byte as it was before Firedoor" : ""}`,
   restart: (apps: string[]): string => `Restart ${apps.join(" and ")}`,
