@@ -6,7 +6,7 @@
 # Without a FILE: every file that Firedoor's journal names. A file that is still exactly what Firedoor wrote gets its saved
 # original back; in every other one each protected entry is taken apart by its own text, and what else was changed stays.
 # Secrets that were moved into the keychain stay there, and are named.
-# Shows the difference and asks, unless --yes is given. Needs a POSIX shell and awk, nothing else.
+# Shows the difference and asks, unless --yes is given. What a client writes meanwhile is kept: it is worked out anew. Needs a POSIX shell and awk, nothing else.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -17,6 +17,7 @@ backups="${XDG_STATE_HOME:-${HOME:?HOME is not set}/.local/state}/firedoor/backu
 scratch=$(mktemp -d) || exit 2
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
+mkdir "$scratch/was" || exit 2
 failed=0
 
 # The text behind a key of a journal record, which stands on a line of its own.
@@ -323,22 +324,40 @@ take_apart() {
     }'
 }
 
+# Gives one file back: as its saved original says where it is what Firedoor wrote, by its own text otherwise.
 restore() {
-    file=$1 original=$2
+    file=$1 original=$2 wrote=$3
     [ -f "$file" ] || { echo "$file: no such file"; return; }
     [ -L "$file" ] && file=$(readlink -f "$file")
-    if [ -n "$original" ]; then
-        cp "$original" "$scratch/new"
+    tries=5
+    until try; do
+        tries=$((tries - 1))
+        if [ "$tries" = 0 ]; then
+            echo "$file: another program keeps writing it; end that program first" >&2
+            failed=1
+            return
+        fi
+        echo "$file: another program has written it meanwhile; once more:" >&2
+    done
+}
+
+# Fails only when the file was written by somebody else meanwhile.
+try() {
+    # Everything is worked out from one copy, with the file's own name, which says what it is.
+    was="$scratch/was/${file##*/}"
+    cp "$file" "$was" || { failed=1; return 0; }
+    if [ -n "$original" ] && [ "$(digest "$was")" = "$wrote" ]; then
+        cp "$original" "$scratch/new" || { failed=1; return 0; }
     else
-        take_apart "$file" > "$scratch/new"
+        take_apart "$was" > "$scratch/new"
         case $? in
             0) ;;
-            4) echo "$file: nothing is protected"; return ;;
-            *) echo "$file: left as it is" >&2; failed=1; return ;;
+            4) echo "$file: nothing is protected"; return 0 ;;
+            *) echo "$file: left as it is" >&2; failed=1; return 0 ;;
         esac
     fi
     echo "$file:"
-    diff -u "$file" "$scratch/new" | sed 1,2d
+    diff -u "$was" "$scratch/new" | sed 1,2d
     secrets=$(sed -n 's/.*\(firedoor-secret:[^"]*\).*/  \1/p' "$scratch/new")
     if [ -n "$secrets" ]; then
         echo "$file: these secrets are in the keychain, from where only Firedoor can put them back; write them yourself:" >&2
@@ -348,30 +367,34 @@ restore() {
     if [ -z "$yes" ]; then
         printf 'Write it? [y/N] '
         read -r answer || answer=
-        case $answer in y | Y | yes) ;; *) return ;; esac
+        case $answer in y | Y | yes) ;; *) return 0 ;; esac
     fi
     # Beside it and then in its place, with its mode: a client never sees half a file.
-    if cp -p "$file" "$file.restored.$$" && cat "$scratch/new" > "$file.restored.$$" && mv "$file.restored.$$" "$file"; then
-        echo "$file: given back"
-    else
+    if ! { cp -p "$file" "$file.restored.$$" && cat "$scratch/new" > "$file.restored.$$"; }; then
         rm -f "$file.restored.$$"
         echo "$file: cannot be written; make it and its directory writable" >&2
         failed=1
+    elif ! cmp -s "$file" "$was"; then
+        rm -f "$file.restored.$$"
+        return 1
+    elif mv "$file.restored.$$" "$file"; then
+        echo "$file: given back"
+    else
+        rm -f "$file.restored.$$"
+        failed=1
     fi
+    return 0
 }
 
 if [ $# -gt 0 ]; then
-    for file; do restore "$file" ""; done
+    for file; do restore "$file" "" ""; done
 else
     for record in "$backups"/*.json; do
         [ -f "$record" ] || { echo "there is no journal in $backups: name the files" >&2; exit 2; }
         target=$(field target "$record")
         original="$backups/$(field original "$record").orig"
-        if [ -f "$target" ] && [ -f "$original" ] && [ "$(digest "$target")" = "$(field wrote "$record")" ]; then
-            restore "$target" "$original"
-        else
-            restore "$target" ""
-        fi
+        [ -f "$original" ] || original=
+        restore "$target" "$original" "$(field wrote "$record")"
     done
 fi
 exit "$failed"

@@ -1,6 +1,12 @@
 //! Every client of the catalog: its files are found, protected and come back byte for byte, or are shown and left.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{Read as _, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    process::Stdio,
+};
 
 use firedoor_clients::System;
 
@@ -231,6 +237,41 @@ fn every_file_comes_back_byte_for_byte() {
             assert!(home.restore(&[]).is_empty(), "{place}: restoring twice is nothing");
         }
     }
+}
+
+/// What a client writes while the script waits for an answer is kept, also where the file was as Firedoor wrote it before.
+#[test]
+fn the_script_overwrites_nothing_that_is_written_meanwhile() {
+    let home = Home::new();
+    let path = home.write("home/.cursor/mcp.json", r#"{"mcpServers":{"a":{"command":"x","args":["1"]}}}"#);
+    home.protect(&[]);
+    let mut script = home.asking_script();
+    script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut script = script.spawn().unwrap();
+    let (mut say, mut hear) = (script.stdin.take().unwrap(), script.stdout.take().unwrap());
+    let mut asked = || {
+        let mut said = Vec::new();
+        while !said.ends_with(b"[y/N] ") {
+            let mut byte = [0];
+            assert_eq!(hear.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&said));
+            said.extend(byte);
+        }
+        String::from_utf8(said).unwrap()
+    };
+    assert!(!asked().contains(r#""new""#));
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace("\"1\"]", "\"1\"],\"new\":true")).unwrap();
+    say.write_all(b"y\n").unwrap();
+    // It is shown again as it would be by now.
+    assert!(asked().contains(r#""new""#));
+    say.write_all(b"y\n").unwrap();
+    drop(say);
+    let done = script.wait_with_output().unwrap();
+    assert!(done.status.success());
+    assert!(String::from_utf8_lossy(&done.stderr).contains("meanwhile"));
+    let text = r#"{"mcpServers":{"a":{"command":"x","args":["1"],"new":true}}}"#;
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    let beside = fs::read_dir(path.parent().unwrap()).unwrap().count();
+    assert_eq!(beside, 1, "nothing is left beside it");
 }
 
 /// The way back without Firedoor: a shell, and the text of the entries or the saved original.

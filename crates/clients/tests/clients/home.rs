@@ -104,11 +104,18 @@ impl Home {
         self.clients.apply(&self.env(), &plan)
     }
 
-    /// The script that gives files back without Firedoor.
-    pub fn script(&self) -> Command {
+    /// The script that gives files back without Firedoor, and asks.
+    pub fn asking_script(&self) -> Command {
         let mut script = Command::new("sh");
-        script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../installers/restore.sh")).arg("--yes");
+        script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../installers/restore.sh"));
         script.env_remove("XDG_STATE_HOME").env("HOME", self.at("home"));
+        script
+    }
+
+    /// The same, without asking.
+    pub fn script(&self) -> Command {
+        let mut script = self.asking_script();
+        script.arg("--yes");
         script
     }
 
