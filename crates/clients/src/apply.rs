@@ -195,5 +195,6 @@ fn record(
         replaced: source.digest(),
         entries: new.protected.clone(),
         backups,
+        at: None,
     })
 }

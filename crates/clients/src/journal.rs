@@ -9,9 +9,10 @@ use std::{
     io::{self, Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
-use firedoor_model::{Digest, EntryId};
+use firedoor_model::{Digest, EntryId, Millis};
 use serde::{Deserialize, Serialize};
 
 use crate::{env::Env, error::FileError, fault, seal::SealKey, source::MAX_BYTES};
@@ -42,6 +43,9 @@ pub(crate) struct Record {
     pub entries: Vec<EntryId>,
     /// Every backup of the file, oldest first.
     pub backups: Vec<Digest>,
+    /// When the record was written, and with it the file; from the file system, so that older records have it.
+    #[serde(skip)]
+    pub at: Option<Millis>,
 }
 
 /// All records, read once.
@@ -100,8 +104,10 @@ fn read_record(path: &Path) -> Option<Record> {
     let file =
         OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK).open(path).ok()?;
     let mut bytes = Vec::new();
+    let modified = file.metadata().and_then(|meta| meta.modified()).ok();
     file.take(MAX_RECORD).read_to_end(&mut bytes).ok()?;
-    let record: Record = serde_json::from_slice(&bytes).ok()?;
+    let at = modified.and_then(|at| u64::try_from(at.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok());
+    let record = Record { at: at.map(Millis), ..serde_json::from_slice(&bytes).ok()? };
     // A record counts for the file that its own name is made of.
     (path.file_stem()?.to_str()? == key(&record.target)).then_some(record)
 }

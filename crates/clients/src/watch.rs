@@ -152,12 +152,18 @@ impl Watcher {
         let journal = Journal::open(&self.env);
         let (mut old, mut new) = (Seen::default(), Seen::default());
         for path in &touched.paths {
-            let (name, seen) = self.seen.files.iter().find(|(_, f)| f.target.as_ref() == Some(path))?;
-            let now = self.clients.file_seen(&self.env, &journal, seen.file.clone())?;
-            if now.target != seen.target || (now.problem.is_none() && now.projects != seen.projects) {
+            let before = new.files.len();
+            // Several clients may share one file, through links.
+            for (name, seen) in self.seen.files.iter().filter(|(_, f)| f.target.as_ref() == Some(path)) {
+                let now = self.clients.file_seen(&self.env, &journal, seen.file.clone())?;
+                if now.target != seen.target || (now.problem.is_none() && now.projects != seen.projects) {
+                    return None;
+                }
+                new.files.insert(name.clone(), now);
+            }
+            if new.files.len() == before {
                 return None;
             }
-            new.files.insert(name.clone(), now);
         }
         for name in new.files.keys() {
             old.files.extend(self.seen.files.remove_entry(name));

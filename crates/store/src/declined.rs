@@ -36,15 +36,15 @@ impl Store {
 }
 
 impl<A> Store<A> {
-    /// Every entry that is to stay as it is, and the hash of its command line then.
-    pub fn declined(&self) -> Result<BTreeMap<EntryId, Digest>, StoreError> {
+    /// Every entry that is to stay as it is, the hash of its command line then, and when that was.
+    pub fn declined(&self) -> Result<BTreeMap<EntryId, (Digest, Millis)>, StoreError> {
         const DOING: &str = "read declined offers";
-        let mut statement = self.sql(DOING, self.db.prepare_cached("SELECT rowid, entry, line FROM declined"))?;
-        let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)));
-        let rows: Vec<(i64, String, String)> = self.sql(DOING, rows.and_then(Iterator::collect))?;
-        let read = |(number, entry, line): (i64, String, String)| {
+        let mut statement = self.sql(DOING, self.db.prepare_cached("SELECT rowid, entry, line, at FROM declined"))?;
+        let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)));
+        let rows: Vec<(i64, String, String, i64)> = self.sql(DOING, rows.and_then(Iterator::collect))?;
+        let read = |(number, entry, line, since): (i64, String, String, i64)| {
             let at = row::At { path: &self.path, table: "declined", row: &number };
-            Ok((at.parsed("entry", &entry)?, at.parsed("line", &line)?))
+            Ok((at.parsed("entry", &entry)?, (at.parsed("line", &line)?, at.millis(since)?)))
         };
         rows.into_iter().map(read).collect()
     }

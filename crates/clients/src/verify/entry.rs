@@ -83,17 +83,15 @@ pub fn entry(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsS
     Outcome { entry: id.clone(), verified: verified(clients, env, id, base) }
 }
 
-/// Starts the server through its entry only, confined, and sees whether it answers. The entry of a program stays protected
-/// in any case: without a direct start nobody can say what a failure comes from. As for [`entry`], the calling process counts
-/// as an AI client from then on.
+/// Starts the server through its entry only, confined, and sees whether it answers. The entry stays protected in any case:
+/// without a direct start nobody can say what a failure comes from, and a server with an address may want a login first. As
+/// for [`entry`], the calling process counts as an AI client from then on.
 pub fn confined(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsString, OsString>) -> Outcome {
     let unverified = |e: String| Verified::Unverified { reason: e };
-    let verified = match clients.invocations(env, id, base).map(|both| (both.direct, both.through)) {
+    let verified = match clients.invocations(env, id, base).map(|both| both.through) {
         Err(e) => unverified(e.to_string()),
-        Ok((_, None)) => unverified("the entry changed meanwhile".into()),
-        // It is never started directly: one that does not answer, perhaps because it wants a login, is given back.
-        Ok((None, Some(_))) => verified(clients, env, id, base),
-        Ok((Some(_), Some(through))) => match list_tools(&through, THROUGH) {
+        Ok(None) => unverified("the entry changed meanwhile".into()),
+        Ok(Some(through)) => match list_tools(&through, THROUGH) {
             Ok(seen) => Verified::Answers { tools: seen.tools.len() },
             Err(e) => unverified(format!("through Firedoor, {e}")),
         },

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use firedoor_model::{EntryId, Untrusted, notice::Noticed};
+use firedoor_model::{EntryId, Millis, Untrusted, notice::Noticed};
 
 use super::seen::{EntrySeen, FileSeen, Seen};
 use crate::{scan::EntryFound, state::State};
@@ -24,6 +24,8 @@ pub struct Change {
     pub entry: Option<EntryFound>,
     /// What is wrong with the file or the entry.
     pub detail: Option<Untrusted>,
+    /// When Firedoor last wrote the file. An entry that was dropped was protected then.
+    pub written: Option<Millis>,
 }
 
 impl Change {
@@ -36,6 +38,7 @@ impl Change {
             project: seen.file.project.clone(),
             entry: None,
             detail: None,
+            written: seen.written,
         }
     }
 
@@ -96,6 +99,7 @@ pub(super) fn between(old: &Seen, now: &Seen) -> Vec<Change> {
             project: None,
             entry: None,
             detail: None,
+            written: None,
         });
     }
     all
@@ -147,7 +151,8 @@ mod tests {
         });
         let entries = entries.collect();
         let path = file.path.clone();
-        let seen = FileSeen { file, target: None, entries, problem: None, empty: false, projects: Vec::new() };
+        let seen =
+            FileSeen { file, target: None, entries, problem: None, empty: false, projects: Vec::new(), written: None };
         Seen { files: [(path, seen)].into(), ..Seen::default() }
     }
 

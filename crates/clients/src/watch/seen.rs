@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use firedoor_model::{Digest, EntryId};
+use firedoor_model::{Digest, EntryId, Millis};
 
 use crate::{
     catalog::Clients, discover::ConfigFile, document::Shape, env::Env, error::FileError, journal::Journal,
@@ -32,6 +32,8 @@ pub(super) struct FileSeen {
     pub empty: bool,
     /// The projects that it lists.
     pub projects: Vec<PathBuf>,
+    /// When Firedoor last wrote it.
+    pub written: Option<Millis>,
 }
 
 /// One server.
@@ -61,7 +63,7 @@ impl Clients {
     pub(super) fn file_seen(&self, env: &Env<'_>, journal: &Journal, file: ConfigFile) -> Option<FileSeen> {
         let shim = env.shim.as_deref();
         let (entries, projects) = (BTreeMap::new(), Vec::new());
-        let mut seen = FileSeen { file, target: None, entries, problem: None, empty: false, projects };
+        let mut seen = FileSeen { file, target: None, entries, problem: None, empty: false, projects, written: None };
         let read = match Source::read(&seen.file.path, seen.file.max_bytes) {
             Ok(None) => return None,
             Ok(Some(source)) => self.fill_seen(&mut seen, &source, journal, shim),
@@ -83,10 +85,11 @@ impl Clients {
         let (_, text) = seen.file.text(&source.bytes)?;
         let (located, _) = seen.file.servers(text)?;
         seen.projects = seen.file.projects(text);
+        let own = journal.of(&source.target);
         // A plugin that was renewed has new files: what protected it stands in the old ones.
-        let of = journal.of(&source.target).map(std::slice::from_ref);
         let renewed = seen.file.plugin.as_ref().map(|_| journal.records());
-        let records = of.or(renewed).unwrap_or_default();
+        let records = own.map(std::slice::from_ref).or(renewed).unwrap_or_default();
+        seen.written = own.and_then(|record| record.at);
         let entry = |l: &crate::discover::Located| {
             let content = content(&l.server.shape);
             let ours = records.iter().any(|record| record.entries.contains(&l.id));

@@ -128,6 +128,22 @@ fn files_that_are_replaced_and_links_are_followed() {
 }
 
 #[test]
+fn every_client_that_shares_a_file_is_looked_at() {
+    let furnish = |scene: &Scene| {
+        scene.write("dot/shared.json", ONE);
+        for own in [".cursor/mcp.json", ".codeium/windsurf/mcp_config.json"] {
+            let own = scene.home().join(own);
+            fs::create_dir_all(own.parent().unwrap()).unwrap();
+            symlink(scene.home().join("dot/shared.json"), own).unwrap();
+        }
+    };
+    let scene = Scene::new(furnish, MAX_WATCHES);
+    scene.started();
+    scene.write("dot/shared.json", TWO);
+    assert_eq!(scene.changes(), ["Appeared windsurf/user/b", "Appeared cursor/user/b"]);
+}
+
+#[test]
 fn an_empty_file_does_not_say_that_its_servers_are_gone() {
     let scene = Scene::new(|scene| scene.write(".cursor/mcp.json", ONE), MAX_WATCHES);
     scene.started();

@@ -1,6 +1,8 @@
 //! Remote entries become entries that start the shim, and come back byte for byte.
 
-use std::fs;
+use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _};
+
+use firedoor_clients::verify::{self, Verified};
 
 use crate::home::{Home, one, read};
 
@@ -158,4 +160,24 @@ fn a_client_that_writes_its_file_anew_and_a_moved_shim_do_not_hinder() {
     fs::write(&path, read(&path).replace("\"FIREDOOR_HEADER_1\"", "\"OWN\":\"x\",\"FIREDOOR_HEADER_1\"")).unwrap();
     let plan = home.clients.plan_restore(&home.env(), &home.choose(&[]));
     assert!(plan.skipped[0].reason.contains("\"OWN\" was added"), "{:?}", plan.skipped);
+}
+
+/// Where it is protected without a question it stays so: one that does not answer may only want a login, or come later.
+#[test]
+fn a_server_that_does_not_answer_is_given_back_by_hand_only() {
+    let home = Home::new();
+    fs::write(home.shim(), "#!/bin/sh\nexit 1\n").unwrap();
+    fs::set_permissions(home.shim(), fs::Permissions::from_mode(0o755)).unwrap();
+    let text = r#"{"mcpServers":{"far":{"url":"https://a.example/mcp"}}}"#;
+    let path = home.write("home/.cursor/mcp.json", text);
+    one(home.protect(&[])).unwrap();
+    let protected = fs::read_to_string(&path).unwrap();
+    assert_ne!(protected, text);
+    let id = "cursor/user/far".parse().unwrap();
+    let outcome = verify::confined(&home.clients, &home.env(), &id, &BTreeMap::new());
+    assert!(matches!(outcome.verified, Verified::Unverified { .. }), "{outcome}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), protected);
+    let outcome = verify::entry(&home.clients, &home.env(), &id, &BTreeMap::new());
+    assert!(matches!(outcome.verified, Verified::RolledBack { .. }), "{outcome}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
 }

@@ -127,10 +127,11 @@ fn words(of: &EntryGrants) -> String {
 
 /// A server that the user leaves as it is.
 pub async fn ignore(engine: &Rc<Engine>, entry: EntryId) -> Outcome {
-    let Some(line) = engine.offers.borrow_mut().decline(&entry) else {
+    let at = engine.now();
+    let Some(line) = engine.offers.borrow_mut().decline(&entry, at) else {
         return Err(format!("{entry} is not among the servers that could be protected: see `firedoor pending`"));
     };
-    let (of, at) = (entry.clone(), engine.now());
+    let of = entry.clone();
     engine.recorder.with(move |store| store.decline(&of, line, at)).await.map_err(text)?;
     let event = engine.event(What::Command { text: format!("{entry} is left unprotected") });
     engine.commit(firedoor_model::audit::Event { entry: Some(entry.clone()), ..event }).await;

@@ -5,7 +5,10 @@
 
 use std::{collections::HashMap, rc::Rc, thread};
 
-use firedoor_clients::{verify::Apart, watch::Change};
+use firedoor_clients::{
+    verify::{Apart, Outcome},
+    watch::Change,
+};
 use firedoor_model::{
     EntryId, Millis,
     audit::{Event, What},
@@ -81,8 +84,7 @@ fn record(engine: &Engine, entries: &[EntryId], told: Result<Apart, String>) {
     match told {
         Ok(Apart { outcomes, failed }) => {
             for outcome in outcomes {
-                let text = format!("protected without a question: {outcome}");
-                engine.recorder.record(about(engine, &outcome.entry, What::Command { text }));
+                engine.recorder.record(about(engine, &outcome.entry, in_words(&outcome)));
             }
             for reason in failed {
                 let reason = format!("not protected without a question: {reason}");
@@ -96,6 +98,14 @@ fn record(engine: &Engine, entries: &[EntryId], told: Result<Apart, String>) {
             }
         }
     }
+}
+
+/// What became of an entry: whether it is protected comes first.
+fn in_words(outcome: &Outcome) -> What {
+    if outcome.rolled_back() {
+        return What::Failed { reason: format!("not protected without a question: {outcome}") };
+    }
+    What::Command { text: format!("protected without a question: {outcome}") }
 }
 
 fn about(engine: &Engine, entry: &EntryId, what: What) -> Event {
@@ -126,6 +136,20 @@ impl Tries {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_does_not_call_protected_what_is_not() {
+        use firedoor_clients::verify::Verified::{Answers, RolledBack, Unverified};
+        for (verified, protected) in [
+            (Answers { tools: 1 }, true),
+            (Unverified { reason: "it did not answer".into() }, true),
+            (RolledBack { reason: "it did not answer".into() }, false),
+        ] {
+            let row = in_words(&Outcome { entry: "cursor/user/fs".parse().unwrap(), verified });
+            assert_eq!(matches!(&row, What::Command { text } if text.starts_with("protected")), protected, "{row:?}");
+            assert_eq!(matches!(&row, What::Failed { reason } if reason.starts_with("not ")), !protected, "{row:?}");
+        }
+    }
 
     #[test]
     fn a_client_that_insists_wins_for_a_while() {

@@ -15,22 +15,27 @@ const LINE: usize = 400;
 #[derive(Debug, Default)]
 pub struct Offers {
     open: BTreeMap<EntryId, (Offer, Digest)>,
-    /// What the user did not want, as it was then.
-    declined: BTreeMap<EntryId, Digest>,
+    /// What the user did not want, as it was then, and when that was.
+    declined: BTreeMap<EntryId, (Digest, Millis)>,
 }
 
 impl Offers {
     /// None yet; these were declined in earlier runs.
-    pub fn new(declined: BTreeMap<EntryId, Digest>) -> Self {
+    pub fn new(declined: BTreeMap<EntryId, (Digest, Millis)>) -> Self {
         Self { open: BTreeMap::new(), declined }
     }
 
     /// Takes note of a change. Returns the entry whose declining does not count any more.
     pub fn take(&mut self, change: &Change, client: &str, now: Millis) -> Option<EntryId> {
         let entry = change.entry.as_ref()?;
-        // Whoever protected it has changed their mind.
-        let forget = change.noticed == Noticed::Protected && self.declined.remove(&entry.id).is_some();
-        let forget = forget.then(|| entry.id.clone());
+        // Whoever protected it has changed their mind, be it while nobody watched.
+        let since = self.declined.get(&entry.id).map(|(_, at)| *at);
+        let protected = match change.noticed {
+            Noticed::Protected => true,
+            Noticed::Dropped => change.written > since,
+            _ => false,
+        };
+        let forget = (protected && self.declined.remove(&entry.id).is_some()).then(|| entry.id.clone());
         let news = matches!(change.noticed, Noticed::Appeared | Noticed::Changed | Noticed::Dropped);
         if !news || !entry.state.can_protect() {
             // It is protected, gone, the user's own wish, or cannot be protected.
@@ -39,7 +44,7 @@ impl Offers {
         }
         let line: Vec<&str> = entry.command.iter().chain(&entry.args).map(Untrusted::raw).collect();
         let hash = Digest::of(line.join("\0").as_bytes());
-        let declined = self.declined.get(&entry.id) == Some(&hash);
+        let declined = self.declined.get(&entry.id).is_some_and(|(then, _)| *then == hash);
         let full = self.open.len() >= MOST && !self.open.contains_key(&entry.id);
         if full || (declined && change.noticed != Noticed::Changed) {
             return forget;
@@ -58,9 +63,9 @@ impl Offers {
     }
 
     /// The user does not want it: the hash of its command line, if there was such an offer.
-    pub fn decline(&mut self, entry: &EntryId) -> Option<Digest> {
+    pub fn decline(&mut self, entry: &EntryId, now: Millis) -> Option<Digest> {
         let (_, hash) = self.open.remove(entry)?;
-        self.declined.insert(entry.clone(), hash);
+        self.declined.insert(entry.clone(), (hash, now));
         Some(hash)
     }
 
@@ -124,6 +129,7 @@ mod tests {
             project: None,
             entry: Some(entry),
             detail: None,
+            written: Some(Millis(1)),
         }
     }
 
@@ -156,22 +162,28 @@ mod tests {
             |offers: &mut Offers, change: &Change| (offers.take(change, "Cursor", Millis(0)), offers.all().len());
         assert_eq!(take(&mut offers, &appeared), (None, 1));
         let id = EntryId::new("cursor", "user", "a").unwrap();
-        let line = offers.decline(&id).unwrap();
-        assert_eq!(offers.decline(&id), None);
+        let line = offers.decline(&id, Millis(2)).unwrap();
+        assert_eq!(offers.decline(&id, Millis(2)), None);
         // In this run and in the next.
-        for mut offers in [offers, Offers::new([(id.clone(), line)].into())] {
+        for mut offers in [offers, Offers::new([(id.clone(), (line, Millis(2)))].into())] {
             assert_eq!(take(&mut offers, &change("a", Noticed::Removed, open())), (None, 0));
             assert_eq!(take(&mut offers, &appeared), (None, 0));
             assert_eq!(take(&mut offers, &change("a", Noticed::Dropped, open())), (None, 0));
             let mut other = change("a", Noticed::Appeared, open());
             other.entry.as_mut().unwrap().args.push("y".into());
             assert_eq!(take(&mut offers, &other), (None, 1));
-            offers.decline(&id).unwrap();
+            offers.decline(&id, Millis(2)).unwrap();
             assert_eq!(take(&mut offers, &change("a", Noticed::Changed, open())), (None, 1));
-            offers.decline(&id).unwrap();
+            offers.decline(&id, Millis(2)).unwrap();
             let protected = change("a", Noticed::Protected, State::Protected);
             assert_eq!(take(&mut offers, &protected), (Some(id.clone()), 0));
             assert_eq!(take(&mut offers, &change("a", Noticed::Dropped, open())), (None, 1));
+            // Protected while nobody watched, and dropped.
+            offers.decline(&id, Millis(2)).unwrap();
+            let dropped = |at| Change { written: at, ..change("a", Noticed::Dropped, open()) };
+            assert_eq!(take(&mut offers, &dropped(None)), (None, 0));
+            assert_eq!(take(&mut offers, &dropped(Some(Millis(2)))), (None, 0));
+            assert_eq!(take(&mut offers, &dropped(Some(Millis(3)))), (Some(id.clone()), 1));
         }
     }
 

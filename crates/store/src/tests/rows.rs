@@ -111,10 +111,13 @@ fn declined_offers_are_remembered_and_bounded() {
     store.decline(&one, before, Millis(1)).unwrap();
     store.decline(&one, after, Millis(2)).unwrap();
     store.decline(&two, before, Millis(3)).unwrap();
-    assert_eq!(store.declined().unwrap(), [(one.clone(), after), (two.clone(), before)].into());
+    assert_eq!(
+        store.declined().unwrap(),
+        [(one.clone(), (after, Millis(2))), (two.clone(), (before, Millis(3)))].into()
+    );
     store.forget_declined(&two).unwrap();
     store.forget_declined(&two).unwrap();
-    assert_eq!(store.declined().unwrap(), [(one.clone(), after)].into());
+    assert_eq!(store.declined().unwrap(), [(one.clone(), (after, Millis(2)))].into());
     for n in 0..1000 {
         store.decline(&entry(&format!("a/b/{n}")), before, Millis(10 + n)).unwrap();
     }
