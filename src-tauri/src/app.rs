@@ -8,7 +8,8 @@ use firedoor_model::{paths::NoHome, question::Ref};
 use tauri::{AppHandle, Manager, RunEvent};
 
 use crate::{
-    activity, changes, commands, host,
+    activity, changes, commands,
+    host::{self, HostError},
     known::{Engine, Heard, Known, lock},
     link::Link,
     notice,
@@ -58,8 +59,11 @@ pub enum Start {
     Shown,
     /// A person, or a page, through an address of ours.
     At(windows::View),
-    /// The login, or a server: the tray is enough.
+    /// The login: the tray is enough.
     Background,
+    /// The engine with this process id. What may be answered here rests on that engine having started it, so it ends with it,
+    /// and the next engine starts its own.
+    Beside(u32),
 }
 
 /// Runs until the user quits.
@@ -132,16 +136,35 @@ fn not_driven(set: impl Fn(&str) -> bool) -> Result<(), AppError> {
 /// Kept for as long as the app runs.
 struct Door(Mutex<Option<Single>>);
 
+/// Whether the engine that started this app is gone.
+fn is_over(beside: Option<u32>, news: &News) -> bool {
+    let Some(engine) = beside else { return false };
+    match news {
+        News::Status(status) => status.pid != engine,
+        News::Down(_) => true,
+        News::Questions(_) => false,
+    }
+}
+
 fn setup(app: &AppHandle, start: Start) -> Result<(), tauri::Error> {
+    let beside = if let Start::Beside(engine) = start { Some(engine) } else { None };
     tray::make(app)?;
-    spawn(app, "watch", |app| {
+    spawn(app, "watch", move |app| {
         let known = app.state::<Known>();
         let start = || {
             let ending = app.clone();
+            if beside.is_some() {
+                return Err(HostError::Elsewhere);
+            }
             // It ends by itself on SIGTERM: then so do we.
             host::start(&known.paths, move || ending.exit(0))
         };
-        watch::run(&known.paths, start, |news| heard(app, news));
+        watch::run(&known.paths, start, |news| {
+            if is_over(beside, &news) {
+                app.exit(0);
+            }
+            heard(app, news);
+        });
     })?;
     spawn(app, "activity", |app| {
         activity::run(&app.state::<Known>(), || {
@@ -159,7 +182,7 @@ fn setup(app: &AppHandle, start: Start) -> Result<(), tauri::Error> {
     match start {
         Start::Shown => first_run(app),
         Start::At(view) => windows::main_at(app, view),
-        Start::Background => {}
+        Start::Background | Start::Beside(_) => {}
     }
     Ok(())
 }
@@ -180,13 +203,13 @@ fn spawn(app: &AppHandle, name: &str, work: impl FnOnce(&AppHandle) + Send + 'st
     Ok(())
 }
 
-/// Tells the engine that the user has put questions off.
+/// Tells the engine that the user has put off the prompt with these questions.
 pub fn put_off(known: &Known, ids: Vec<Ref>) {
-    for id in ids {
-        if let Err(e) = Link::settle(&known.paths, &Request::Later { id }) {
-            // It only counts them; they stay open all the same.
-            complain(&format!("the engine could not be told that a question was put off: {e}"));
-        }
+    if !ids.is_empty()
+        && let Err(e) = Link::settle(&known.paths, &Request::Later { ids })
+    {
+        // It only counts prompts; the questions stay open all the same.
+        complain(&format!("the engine could not be told that a question was put off: {e}"));
     }
 }
 
@@ -252,6 +275,23 @@ pub fn quit(app: &AppHandle) {
 #[cfg(all(test, not(feature = "automation")))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_app_ends_with_the_engine_that_started_it() {
+        let down = News::Down("it is gone".into());
+        assert!(is_over(Some(7), &down));
+        assert!(!is_over(None, &down));
+        assert!(!is_over(Some(7), &News::Questions(Vec::new())));
+        let up = |pid: u32| {
+            let status = serde_json::json!({
+                "version": "0", "pid": pid, "since": 0, "mode": "balanced", "pending": 0, "sessions": [], "problems": [],
+            });
+            News::Status(serde_json::from_value(status).unwrap())
+        };
+        assert!(!is_over(Some(7), &up(7)));
+        assert!(is_over(Some(7), &up(8)));
+        assert!(!is_over(None, &up(8)));
+    }
 
     #[test]
     fn only_a_person_answers() {

@@ -1,6 +1,7 @@
 //! Which question is on screen, and which answer counts. Pure: time comes in.
 //!
-//! Calls that ask the same (server, tool, address, findings and where their data came from) are one question on screen.
+//! Calls that ask the same (server, tool, findings and where their data came from) are one question on screen when they go to
+//! one known address, or are the same call. Where it is not known where they go, each is a question of its own.
 
 use std::{
     collections::BTreeSet,
@@ -8,7 +9,7 @@ use std::{
 };
 
 use firedoor_model::{
-    Digest, EntryId, Finding,
+    Digest, EntryId, Finding, Millis,
     finding::Role,
     question::{Question, Ref},
 };
@@ -167,7 +168,8 @@ impl Asking {
     }
 }
 
-/// Whether one answer is for both: the same agent, server, tool and address, for the same reasons.
+/// Whether one answer is for both: the same agent, server, tool and address, for the same reasons. Without an address only the
+/// arguments say where a call goes (`channel`, `to`), so they must be equal.
 fn alike(a: &Question, b: &Question) -> bool {
     let reasons = |q: &Question| -> BTreeSet<(String, Option<EntryId>)> {
         let of = |f: &Finding| {
@@ -181,18 +183,21 @@ fn alike(a: &Question, b: &Question) -> bool {
     a.connection.is_none()
         && b.connection.is_none()
         && (&a.entry, &a.client, &a.tool, &a.address, a.exact) == (&b.entry, &b.client, &b.tool, &b.address, b.exact)
+        && (a.address.is_some() || a.call == b.call)
         && reasons(a) == reasons(b)
 }
 
-/// Everything about a question that is shown. JSON of our own types always encodes; if it did not, no answer would
-/// match, which is the safe side.
+/// Everything about a question that is shown, but for how long it is held: an agent that repeats a call holds it for longer,
+/// and must not be able to keep the buttons from being pressed. JSON of our own types always encodes; if it did not, no answer
+/// would match, which is the safe side.
 fn content(calls: &[&Question]) -> Digest {
-    Digest::of(&serde_json::to_vec(calls).unwrap_or_default())
+    let lasting: Vec<_> = calls.iter().map(|call| Question { held_until: Millis(0), ..(*call).clone() }).collect();
+    Digest::of(&serde_json::to_vec(&lasting).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
-    use firedoor_model::{Millis, Untrusted};
+    use firedoor_model::Untrusted;
 
     use super::*;
 
@@ -278,7 +283,7 @@ mod tests {
     fn calls_that_ask_the_same_are_one_question_and_another_call_makes_it_anew() {
         let start = Instant::now();
         let mut asking = Asking::default();
-        let of = |id: &str| Question { id: Ref(id.into()), ..question("A", id) };
+        let of = |id: &str| Question { id: Ref(id.into()), address: Some("a.example".into()), ..question("A", id) };
         let elsewhere = Question { address: Some("b.example".into()), ..of("C") };
         let all = [of("A"), of("B"), elsewhere, question("D", "4")];
         let number = nonce(&mut asking, &all, start);
@@ -295,6 +300,25 @@ mod tests {
         assert!(shown.fresh && shown.calls.len() == 3);
         let again = shown.nonce.to_text();
         assert_eq!(asking.redeem(&again, &more, late).err(), Some(Stale::Early));
+    }
+
+    #[test]
+    fn calls_that_go_who_knows_where_are_answered_one_by_one() {
+        let mut asking = Asking::default();
+        let of = |id: &str, arguments| Question { id: Ref(id.into()), ..question("A", arguments) };
+        let all = [of("A", "#mine"), of("B", "#attacker"), of("C", "#mine")];
+        let shown = asking.show(&all, Instant::now()).unwrap().unwrap();
+        assert_eq!((ids(&shown.calls), shown.of), (vec!["A".to_owned(), "C".to_owned()], 2));
+    }
+
+    #[test]
+    fn repeating_a_call_keeps_no_button_from_being_pressed() {
+        let start = Instant::now();
+        let mut asking = Asking::default();
+        let number = nonce(&mut asking, &[question("A", "1")], start);
+        let longer = [Question { held_until: Millis(9), ..question("A", "1") }];
+        assert!(!asking.show(&longer, start + ARM).unwrap().unwrap().fresh);
+        assert!(asking.redeem(&number, &longer, start + ARM).is_ok());
     }
 
     #[test]

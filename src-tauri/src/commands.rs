@@ -38,8 +38,9 @@ pub fn question(app: AppHandle, known: State<'_, Known>) -> Told<Option<Question
         windows::close_prompt(&app);
         return Ok(None);
     };
+    let ids = shown.calls.iter().map(|call| call.id.clone()).collect();
     if shown.fresh
-        && let Err(e) = Link::ask(&known.paths, &Request::Pending)
+        && let Err(e) = Link::settle(&known.paths, &Request::Shown { ids })
     {
         // It only counts which questions somebody saw, and the answer will say what is wrong.
         crate::app::complain(&format!("the engine could not be told that a question is shown: {e}"));

@@ -17,6 +17,9 @@ pub enum HostError {
     /// It says why.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The engine that started this app was to be it.
+    #[error("the engine that started this app is gone")]
+    Elsewhere,
     /// No thread for it.
     #[error("no thread could be started for the engine: {0}")]
     Thread(#[from] std::io::Error),

@@ -32,6 +32,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => app::run(app::Start::Shown).map_err(|e| e.to_string()),
+        // Of the engine with this process id, which has started it.
+        ["--beside", engine] => match engine.parse() {
+            Ok(engine) => app::run(app::Start::Beside(engine)).map_err(|e| e.to_string()),
+            Err(_) => Err(USAGE.to_owned()),
+        },
         ["--background"] => app::run(app::Start::Background).map_err(|e| e.to_string()),
         [flag, entry] if *flag == check::FLAG => check::run(entry),
         [address] => match windows::View::of_address(address) {

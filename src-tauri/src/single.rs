@@ -1,10 +1,10 @@
 //! One app per user. Starting it again opens the main window of the one that runs.
 
 use std::{
-    fs::{self, File, OpenOptions, Permissions},
+    fs::{self, File, Permissions},
     io::{self, Read as _, Write as _},
     os::unix::{
-        fs::{OpenOptionsExt, PermissionsExt},
+        fs::PermissionsExt,
         net::{UnixListener, UnixStream},
     },
     path::PathBuf,
@@ -13,12 +13,15 @@ use std::{
 
 use firedoor_ipc::endpoint::{self, EndpointError};
 use firedoor_model::paths::Paths;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 
 use crate::{app::Start, windows::View};
 
 /// Of a view that is asked for, in bytes.
 const LONGEST_NAME: u64 = 32;
+
+/// How long an app that ends because its engine is gone may take.
+const ENDING_LIMIT: Duration = Duration::from_secs(5);
 
 /// The lock, held while the app runs, and the socket on which a second start knocks.
 #[derive(Debug)]
@@ -55,25 +58,20 @@ impl Single {
             let path = path.clone();
             move |source| SingleError::Io { what, path, source }
         };
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).mode(0o600).custom_flags(nix::libc::O_NOFOLLOW);
-        let file = options.open(&lock).map_err(failed("open", &lock))?;
-        let held = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(held) => held,
-            Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
-                // It may be starting or ending right now; either way there is nobody to knock for.
-                let view = match start {
-                    Start::Shown => Some(View::Home),
-                    Start::At(view) => Some(view.clone()),
-                    Start::Background => None,
-                };
-                if let Some(view) = view {
-                    let _ = UnixStream::connect(&door)
-                        .and_then(|mut knock| knock.write_all(view.name().unwrap_or_default().as_bytes()));
-                }
-                return Ok(None);
+        // The app of an engine that is gone ends with it.
+        let limit = if matches!(start, Start::Beside(_)) { ENDING_LIMIT } else { Duration::ZERO };
+        let Some(held) = endpoint::lock(&lock, limit, || true)? else {
+            // It may be starting or ending right now; either way there is nobody to knock for.
+            let view = match start {
+                Start::Shown => Some(View::Home),
+                Start::At(view) => Some(view.clone()),
+                Start::Background | Start::Beside(_) => None,
+            };
+            if let Some(view) = view {
+                let _ = UnixStream::connect(&door)
+                    .and_then(|mut knock| knock.write_all(view.name().unwrap_or_default().as_bytes()));
             }
-            Err((_, e)) => return Err(failed("lock", &lock)(e.into())),
+            return Ok(None);
         };
         match fs::remove_file(&door) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed("replace", &door)(e)),
@@ -112,6 +110,18 @@ mod tests {
         assert!(first.door.accept().is_err(), "a start in the background knocked");
         drop(first);
         assert!(Single::take(&paths, &Start::Shown).unwrap().is_some());
+    }
+
+    #[test]
+    fn the_app_of_the_next_engine_waits_for_the_one_before_to_end() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths::from_env(|name| (name == "HOME").then(|| root.path().into())).unwrap();
+        let first = Single::take(&paths, &Start::Beside(1)).unwrap().unwrap();
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| Single::take(&paths, &Start::Beside(2)).map(|single| single.is_some()));
+            drop(first);
+            assert!(next.join().unwrap().unwrap());
+        });
     }
 
     #[test]

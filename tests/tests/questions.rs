@@ -65,6 +65,17 @@ fn a_credential_on_its_way_out_is_held_and_the_rest_goes_on() {
     assert!(agent.answer(tag).1);
 }
 
+/// Whoever waits for an answer hears that none will come.
+#[test]
+fn what_is_held_is_refused_when_firedoor_is_switched_off() {
+    let (home, mut agent) = leaky();
+    let tag = agent.send("outbox", "http_post", post(KEY));
+    held(&home);
+    kill(home.engine().unwrap(), Signal::SIGTERM);
+    let (said, error) = agent.answer(tag);
+    assert!(error && said.contains("switched off") && said.contains("not made"), "{said}");
+}
+
 #[test]
 fn a_pause_asks_nothing_and_is_on_record() {
     let (home, mut agent) = leaky();

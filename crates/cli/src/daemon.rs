@@ -6,7 +6,8 @@ use std::{
 };
 
 use firedoor_clients::verify::{Apart, protect_apart};
-use firedoor_model::EntryId;
+use firedoor_engine::screens_of_the_user;
+use firedoor_model::{EntryId, paths::Paths};
 use nix::sys::signal::SigSet;
 
 use crate::{engine::paths, failure::Failure, output};
@@ -18,13 +19,14 @@ pub fn run(background: bool, child: bool) -> Result<ExitCode, Failure> {
     if background {
         return detach();
     }
+    let paths = paths()?;
     let say = || {
         if child {
             output::line("ready");
-            show_desktop();
+            show_desktop(&paths);
         }
     };
-    firedoor_engine::run(paths()?, protect, say)?;
+    firedoor_engine::run(paths.clone(), protect, say)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -33,14 +35,18 @@ fn protect(entries: &[EntryId]) -> Result<Apart, String> {
     protect_apart(&env::current_exe().map_err(|e| e.to_string())?, entries)
 }
 
-/// Starts the desktop app beside an engine that a shim started, where there is a screen to ask on. Without the app
-/// questions are answered on the command line.
-fn show_desktop() {
-    let screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some_and(|v| !v.is_empty()));
+/// Starts the desktop app beside an engine that a shim started, where there is a screen of the user's to ask on, and nowhere
+/// else. It ends with this engine. Without the app questions are answered on the command line.
+fn show_desktop(paths: &Paths) {
     let Some(app) = env::current_exe().ok().map(|own| own.with_file_name("firedoor-desktop")) else { return };
-    if screen && app.is_file() {
-        let started = Command::new(&app).arg("--background").stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-        match started {
+    let screens = screens_of_the_user(paths, |name| env::var_os(name));
+    if !screens.is_empty() && app.is_file() {
+        let mut command = Command::new(&app);
+        command.args(["--beside", &std::process::id().to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
+        for name in ["DISPLAY", "WAYLAND_DISPLAY"].into_iter().filter(|name| !screens.contains(name)) {
+            command.env_remove(name);
+        }
+        match command.spawn() {
             // Whatever becomes of it, it must not stay behind as a dead entry in the process table.
             Ok(mut app) => drop(std::thread::spawn(move || app.wait())),
             Err(e) => output::error(&format!("{}: cannot be started: {e}", app.display())),

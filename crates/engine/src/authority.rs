@@ -4,10 +4,13 @@
 //! time) and by the chain of parents. A process that hides its parents is refused as well. What this does not see is
 //! written down in docs/known-limits.md.
 
+mod screens;
+
 use std::{
     cell::RefCell,
     collections::HashMap,
-    env, fs,
+    ffi::OsString,
+    fs,
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
@@ -24,8 +27,7 @@ pub struct Authority {
     watched: RefCell<HashMap<Process, Watched>>,
     /// Where they are written down, for the engine after this one.
     file: PathBuf,
-    /// Nobody can be asked on a screen, and no window manager starts terminals that have no parent.
-    headless: bool,
+    look: System,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,9 +45,14 @@ trait Look {
     fn ours(&self, pid: u32) -> bool;
     /// Its control group.
     fn group(&self, pid: u32) -> Option<String>;
+    /// The processes that stand behind screens, each with its ancestors, nearest first.
+    fn screens(&self) -> Vec<Vec<Stat>>;
 }
 
-struct System;
+struct System {
+    /// Where compositors may have their sockets.
+    runtime: Option<PathBuf>,
+}
 
 impl Look for System {
     fn reaps(&self, pid: u32) -> bool {
@@ -60,6 +67,16 @@ impl Look for System {
     fn group(&self, pid: u32) -> Option<String> {
         process::group(pid)
     }
+
+    fn screens(&self) -> Vec<Vec<Stat>> {
+        screens::all(self.runtime.as_deref()).into_iter().filter_map(chain_of).collect()
+    }
+}
+
+/// A process that lives, and its ancestors.
+fn chain_of(process: Process) -> Option<Vec<Stat>> {
+    let chain = process::ancestry(process.pid);
+    (chain.first()?.process == process).then_some(chain)
 }
 
 /// One line of the file.
@@ -99,9 +116,9 @@ impl Authority {
     /// an agent a stranger.
     pub fn new(paths: &Paths) -> Self {
         let file = paths.runtime.join("clients");
-        let headless = ["DISPLAY", "WAYLAND_DISPLAY"].iter().all(|name| env::var_os(name).is_none_or(|v| v.is_empty()));
+        let look = System { runtime: paths.runtime.parent().map(Path::to_owned) };
         let watched = RefCell::new(remembered(&file));
-        let authority = Self { watched, file, headless };
+        let authority = Self { watched, file, look };
         for pid in process::all() {
             let is_shim =
                 process::executable(pid).is_some_and(|path| path.file_name() == Some(firedoor_clients::SHIM.as_ref()));
@@ -118,7 +135,20 @@ pub fn objection_to_this_process(paths: &Paths) -> Option<String> {
     let own = process::stat(std::process::id()).ok()?;
     let authority = Authority::new(paths);
     let chain = process::ancestry(own.process.pid);
-    objection(&chain, &authority.watched.borrow(), authority.headless, &System)
+    objection(&chain, &authority.watched.borrow(), &authority.look)
+}
+
+/// Those of the variables `DISPLAY` and `WAYLAND_DISPLAY` that name a screen of the user's. Whoever starts an engine, an AI
+/// client in most cases, sets them; on a screen that a client has made, it could press the buttons itself.
+pub fn screens_of_the_user(paths: &Paths, var: impl Fn(&str) -> Option<OsString>) -> Vec<&'static str> {
+    let authority = Authority::new(paths);
+    let watched = authority.watched.borrow();
+    let clients: Vec<Process> =
+        watched.iter().filter(|(_, role)| matches!(role, Watched::Client(_))).map(|(process, _)| *process).collect();
+    let named = screens::named(var).into_iter();
+    let of_the_user =
+        |process| chain_of(process).is_some_and(|chain| is_screen(&chain, &clients, &watched, &authority.look));
+    named.filter(|(_, process)| of_the_user(*process)).map(|(name, _)| name).collect()
 }
 
 /// More processes than this are not remembered: dead ones are forgotten first.
@@ -176,12 +206,12 @@ impl Authority {
             return Some("the process that asked has ended, so nobody can say who started it".to_owned());
         }
         let watched = self.watched.borrow();
-        // The desktop app that holds this engine, or that this engine's program started; but not a check of a server, and
-        // what that started.
-        match chain.iter().position(|stat| stat.process.pid == std::process::id()) {
-            Some(own) => started_by(chain.get(..own).unwrap_or_default(), &watched),
-            None => objection(&chain, &watched, self.headless, &System),
+        // The desktop app that holds this engine, or that this engine's program started; but not a check of a server, what
+        // that started, and anything at all where an AI client started the engine as its own child.
+        if chain.iter().any(|stat| stat.process.pid == std::process::id()) {
+            return started_by(&chain, &watched);
         }
+        objection(&chain, &watched, &self.look)
     }
 }
 
@@ -197,7 +227,7 @@ fn started_by(chain: &[Stat], watched: &HashMap<Process, Watched>) -> Option<Str
 }
 
 /// The pure part: `chain` is the asking process and its ancestors, nearest first.
-fn objection(chain: &[Stat], watched: &HashMap<Process, Watched>, headless: bool, look: &impl Look) -> Option<String> {
+fn objection(chain: &[Stat], watched: &HashMap<Process, Watched>, look: &impl Look) -> Option<String> {
     if let Some(reason) = started_by(chain, watched) {
         return Some(reason);
     }
@@ -213,23 +243,37 @@ fn objection(chain: &[Stat], watched: &HashMap<Process, Watched>, headless: bool
     if first.session == first.process.pid && first.terminal == 0 && look.reaps(first.parent) {
         return Some(detached.to_owned());
     }
-    // The same further up, as `setsid -f sh -c "firedoor …; :"` does. Daemons look alike, so it must be of the user, younger
-    // than a client, and have stayed where that client's processes live. Window managers start terminals without parents:
-    // on a desktop a terminal speaks for itself.
-    let left_behind = |orphan: &Stat| {
-        let group = look.group(orphan.process.pid);
-        let beside = |(client, role): (&Process, &Watched)| {
-            matches!(role, Watched::Client(of) if *of == group) && client.start <= orphan.process.start
-        };
-        orphan.process.pid != 1
-            && look.reaps(orphan.parent)
-            && look.ours(orphan.process.pid)
-            && watched.iter().any(beside)
-    };
-    if (first.terminal == 0 || headless) && chain.iter().any(left_behind) {
-        return Some(format!("{detached} that was open before the AI client started, or log in anew"));
+    // The same further up, as `setsid -f sh -c "firedoor …; :"` does. Window managers start terminals without parents: where
+    // there is a screen, a terminal speaks for itself.
+    let beside: Vec<Process> = chain.iter().flat_map(|stat| left_behind_by(stat, watched, look)).collect();
+    if beside.is_empty()
+        || (first.terminal != 0 && look.screens().iter().any(|screen| is_screen(screen, &beside, watched, look)))
+    {
+        return None;
     }
-    None
+    Some(format!("{detached} that was open before the AI client started, or log in anew"))
+}
+
+/// The clients that may have left this process behind, when it has lost its parent. Daemons look alike, so it must be of the
+/// user, younger than a client, and have stayed where that client's processes live.
+fn left_behind_by(orphan: &Stat, watched: &HashMap<Process, Watched>, look: &impl Look) -> Vec<Process> {
+    if orphan.process.pid == 1 || !look.reaps(orphan.parent) || !look.ours(orphan.process.pid) {
+        return Vec::new();
+    }
+    let group = look.group(orphan.process.pid);
+    let beside = |(client, role): (&Process, &Watched)| {
+        let with_it = matches!(role, Watched::Client(of) if *of == group) && client.start <= orphan.process.start;
+        with_it.then_some(*client)
+    };
+    watched.iter().filter_map(beside).collect()
+}
+
+/// Whether a screen, by the process behind it, is not the work of an AI client: none started it or left it behind, and it was
+/// there before these clients.
+fn is_screen(screen: &[Stat], clients: &[Process], watched: &HashMap<Process, Watched>, look: &impl Look) -> bool {
+    screen.first().is_some_and(|first| clients.iter().all(|client| first.process.start <= client.start))
+        && started_by(screen, watched).is_none()
+        && screen.iter().all(|stat| left_behind_by(stat, watched, look).is_empty())
 }
 
 #[cfg(test)]
@@ -240,8 +284,9 @@ mod tests {
         Stat { process: Process { pid, start: u64::from(pid) }, parent, session, terminal }
     }
 
-    /// Process 2 is the user's service manager, 600 to 699 are root's, 700 to 799 live in another control group.
-    struct Scene;
+    /// Process 2 is the user's service manager, 600 to 699 are root's, 700 to 799 live in another control group. With the
+    /// processes behind its screens.
+    struct Scene(Vec<Vec<Stat>>);
 
     impl Look for Scene {
         fn reaps(&self, pid: u32) -> bool {
@@ -252,6 +297,9 @@ mod tests {
         }
         fn group(&self, pid: u32) -> Option<String> {
             Some(if (700..800).contains(&pid) { "/terminal" } else { "/app" }.into())
+        }
+        fn screens(&self) -> Vec<Vec<Stat>> {
+            self.0.clone()
         }
     }
 
@@ -295,8 +343,10 @@ mod tests {
         let reused = Process { pid: 10, start: 999 };
         let role = || Watched::Client(Some("/app".into()));
         let watched = HashMap::from([(client, role()), (reused, role())]);
-        let check = |chain: &[Stat]| objection(chain, &watched, false, &Scene);
-        let check_headless = |chain: &[Stat]| objection(chain, &watched, true, &Scene);
+        // A compositor that was there before the client.
+        let screen = vec![stat(30, 2, 10, 0), stat(2, 1, 2, 0), stat(1, 0, 1, 0)];
+        let check = |chain: &[Stat]| objection(chain, &watched, &Scene(vec![screen.clone()]));
+        let check_headless = |chain: &[Stat]| objection(chain, &watched, &Scene(Vec::new()));
         // Terminal beside the client; one of its numbers was a client's once.
         assert_eq!(check(&[stat(20, 10, 10, 1), stat(10, 5, 10, 1), stat(5, 1, 5, 0)]), None);
         // Child and grandchild of the client.
@@ -319,6 +369,15 @@ mod tests {
         assert_eq!(check_headless(&below(40, 0)), None);
         assert_eq!(check_headless(&below(650, 0)), None);
         assert_eq!(check_headless(&below(750, 0)), None);
+        // Screens that the client made: its child, one that it left behind, and one that came after it from elsewhere.
+        for made in [
+            vec![stat(60, 50, 10, 0), stat(50, 10, 10, 1), stat(10, 1, 10, 1)],
+            vec![stat(61, 1, 61, 0), stat(1, 0, 1, 0)],
+            vec![stat(750, 2, 2, 0), stat(2, 1, 2, 0), stat(1, 0, 1, 0)],
+        ] {
+            assert!(objection(&script, &watched, &Scene(vec![made.clone()])).is_some(), "{made:?}");
+            assert_eq!(objection(&script, &watched, &Scene(vec![made, screen.clone()])), None);
+        }
         // A shell that is the first process of a container, and one that entered it.
         assert_eq!(check(&[stat(7, 1, 1, 0), stat(1, 0, 1, 0)]), None);
         assert_eq!(check(&[stat(7, 0, 0, 0)]), None);

@@ -95,6 +95,7 @@ fn weakens(request: &Request, mode: firedoor_model::Mode, log_days: u32) -> Opti
         | Request::Watch
         | Request::Quit
         | Request::Resume
+        | Request::Shown { .. }
         | Request::Later { .. }
         | Request::VerifyLog
         | Request::Rules
@@ -124,7 +125,8 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::Answer { id, choice, duration, scope, also } => {
             answer::together(engine, &id, &also, choice, Extent { duration, scope }).await
         }
-        Request::Later { id } => answer::later(engine, &id),
+        Request::Shown { ids } => Ok(answer::shown(engine, &ids)),
+        Request::Later { ids } => Ok(answer::later(engine, &ids)),
         Request::VerifyLog => settings::verify(engine).await,
         Request::Rules => rules::list(engine).await,
         Request::AddRule { effect, matches, expires } => rules::add(engine, effect, matches, expires).await,

@@ -115,7 +115,7 @@ pub struct Parts {
     pub managed: Managed,
     pub log_days: Option<u32>,
     /// Entries that are not offered, and the hash of their command line.
-    pub declined: BTreeMap<EntryId, Digest>,
+    pub declined: BTreeMap<EntryId, (Digest, Millis)>,
     pub problems: Vec<String>,
 }
 
@@ -229,7 +229,7 @@ impl Engine {
     pub fn withdraw(&self, held: &HeldLine) {
         held.withdraw();
         let ids = held.ids.borrow().clone();
-        let events: Vec<_> = ids.iter().filter_map(|(id, _)| self.desk.borrow_mut().cancel(*id)).collect();
+        let events: Vec<_> = ids.iter().filter_map(|(id, _)| self.desk.borrow_mut().cancel(*id, now())).collect();
         self.settled(held);
         self.act(events);
     }
@@ -241,7 +241,8 @@ impl Engine {
         }
         for (id, _) in held.ids.borrow().iter() {
             self.held.borrow_mut().remove(id);
-            self.desk.borrow_mut().cancel(*id);
+            let event = self.desk.borrow_mut().cancel(*id, now());
+            self.act(event.into_iter().collect());
         }
         if let Some(session) = held.session.upgrade() {
             session.forget_settled();
@@ -283,7 +284,7 @@ impl Engine {
     /// A connection no longer waits.
     pub fn forget_connection(&self, id: HeldId) {
         self.held.borrow_mut().remove(&id);
-        let event = self.desk.borrow_mut().cancel(id);
+        let event = self.desk.borrow_mut().cancel(id, now());
         self.act(event.into_iter().collect());
     }
 
@@ -383,19 +384,34 @@ impl Engine {
                 DeskEvent::Withdrawn { reference } => {
                     self.recorder.record(self.event(What::Withdrawn { reference }));
                 }
+                // It shows in the question.
+                DeskEvent::LetGo { .. } => {}
                 // It shows in the status, in the refusals and in the log.
                 DeskEvent::Quieted { .. } => {}
             }
         }
     }
 
-    /// Tells all shims that this end is meant.
+    /// Tells all shims that this end is meant. From then on they answer the clients: so nothing is read here any more, what
+    /// waits for the user is refused, and what is said already is written first.
     pub async fn say_off(&self) {
-        let shims: Vec<_> = self.sessions.borrow().values().map(|s| s.shim.clone()).collect();
-        for shim in shims {
-            // A shim that does not take it sees the connection close.
-            let _ = tokio::time::timeout(Duration::from_millis(200), shim.send(&ToShim::Off)).await;
+        let sessions: Vec<_> = self.sessions.borrow().values().cloned().collect();
+        for session in &sessions {
+            session.stop_reading();
         }
+        let held = self.desk.borrow().held();
+        for (reference, held) in held {
+            self.refuse_held(&held, &Refusal::Off, &reference);
+        }
+        let mut telling = tokio::task::JoinSet::new();
+        for session in sessions {
+            telling.spawn_local(async move {
+                // A client that does not read, and a shim that does not take it, hold nobody up: the connection closes.
+                let _ = tokio::time::timeout(Duration::from_millis(200), session.said()).await;
+                let _ = tokio::time::timeout(Duration::from_millis(200), session.shim.send(&ToShim::Off)).await;
+            });
+        }
+        while telling.join_next().await.is_some() {}
     }
 
     /// An audit event about the engine itself.

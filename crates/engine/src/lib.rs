@@ -45,7 +45,7 @@ use tokio::{
     task::LocalSet,
 };
 
-pub use authority::objection_to_this_process;
+pub use authority::{objection_to_this_process, screens_of_the_user};
 
 use crate::{
     config::Config,

@@ -26,7 +26,7 @@ mod writing;
 pub use life::{Started, Streams, serve};
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::HashMap,
     rc::Rc,
     sync::Arc,
@@ -43,7 +43,7 @@ use ledger::Ledger;
 use pending::{Asked, Pending};
 use refusals::Refusals;
 use tasks::Tasks;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::AbortHandle};
 
 /// A message of at least this many bytes is inspected on another thread, so that other servers do not wait for it.
 const LARGE: usize = 256 << 10;
@@ -97,6 +97,8 @@ pub struct Session {
     connections: RefCell<Vec<Rc<HeldConnection>>>,
     /// Fewer lines are held.
     unheld: Notify,
+    /// What reads from either side.
+    readers: OnceCell<[AbortHandle; 2]>,
     /// Whether the client opened with `initialize` (revisions up to 2025-11-25): such clients take notifications.
     legacy: Cell<bool>,
 }
@@ -109,6 +111,17 @@ impl Session {
             self.abandoned.borrow_mut().take(&id);
             pending.insert(&id, asked);
         }
+    }
+
+    /// Reads nothing any more, for good: somebody else will. What was read and not passed on is left to whoever takes the
+    /// session over, as when this engine dies.
+    pub fn stop_reading(&self) {
+        self.readers.get().into_iter().flatten().for_each(AbortHandle::abort);
+    }
+
+    /// Waits until the client has what was said to it.
+    pub async fn said(&self) {
+        self.to_client.written().await;
     }
 
     /// An audit event about this session.

@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use firedoor_model::{Confidence, Evidence, Finding, Severity, Untrusted, finding::Role};
+use firedoor_model::{Confidence, EntryId, Evidence, Finding, Severity, Untrusted, finding::Role};
 
 use crate::{
     Call, Inspector, Sink, evidence,
@@ -20,7 +20,7 @@ pub(crate) struct Trifecta {
     private: Option<Arc<Origin>>,
     /// Where content from outside was first read.
     outside: Option<Arc<Origin>>,
-    /// Servers and tools that were named in a finding.
+    /// Servers and tools about which somebody knows.
     told: HashSet<(String, String)>,
 }
 
@@ -35,16 +35,23 @@ impl Trifecta {
     }
 }
 
+impl Memory {
+    /// Somebody was asked about a finding of `flow/trifecta`, or it is on record where nobody is asked: once is enough for
+    /// each tool. What a pause lets pass does not count.
+    pub fn told_of_trifecta(&mut self, entry: &EntryId, tool: &str) {
+        self.trifecta.told.insert((entry.to_string(), tool.to_owned()));
+    }
+}
+
 impl Inspector {
-    /// The third of the three, told once for each tool.
+    /// The third of the three, until it is [told](Memory::told_of_trifecta) of the tool.
     pub(crate) fn trifecta(&self, memory: &mut Memory, call: &Call<'_>) -> Option<Finding> {
         if call.method != "tools/call" || call.sink != Sink::External {
             return None;
         }
         let state = &mut memory.trifecta;
         let (private, outside) = (state.private.as_ref()?, state.outside.as_ref()?);
-        let tool = (call.entry.to_string(), call.subject.to_owned());
-        if state.told.len() >= MAX_TOLD || !state.told.insert(tool) {
+        if state.told.len() >= MAX_TOLD || state.told.contains(&(call.entry.to_string(), call.subject.to_owned())) {
             return None;
         }
         let source = |origin: &Origin| Evidence {
@@ -73,7 +80,7 @@ impl Inspector {
 
 #[cfg(test)]
 mod tests {
-    use firedoor_model::{EntryId, Millis};
+    use firedoor_model::Millis;
 
     use super::*;
     use crate::{CallLabel, Limits, Source};
@@ -84,7 +91,7 @@ mod tests {
         let entry: EntryId = "c/s/x".parse().unwrap();
         let (private, outside) =
             (CallLabel { private: true, sink: Sink::Local }, CallLabel { private: false, sink: Sink::External });
-        let check = |read: &[CallLabel], sink, want: usize| {
+        let check = |read: &[CallLabel], sink, want: bool| {
             let mut memory = Memory::new(Limits::default());
             let text = r#"{"text":"Some words that were written down here for somebody to read later on."}"#;
             for label in read {
@@ -102,15 +109,20 @@ mod tests {
                 usual: None,
                 now: Millis(2),
             };
-            let told =
-                (0..2).flat_map(|_| inspector.call(&mut memory, &call)).filter(|f| f.detector == "flow/trifecta");
-            assert_eq!(told.count(), want, "{read:?} {sink:?}");
+            let found =
+                |memory: &mut Memory| inspector.call(memory, &call).iter().any(|f| f.detector == "flow/trifecta");
+            // Until somebody knows.
+            assert_eq!([found(&mut memory), found(&mut memory)], [want; 2], "{read:?} {sink:?}");
+            memory.told_of_trifecta(&entry, "another");
+            assert_eq!(found(&mut memory), want, "{read:?} {sink:?}");
+            memory.told_of_trifecta(&entry, "send");
+            assert!(!found(&mut memory), "{read:?} {sink:?}");
         };
-        check(&[private, outside], Sink::External, 1);
-        check(&[outside, private], Sink::External, 1);
-        check(&[private, outside], Sink::Local, 0);
-        check(&[private], Sink::External, 0);
-        check(&[outside], Sink::External, 0);
-        check(&[], Sink::External, 0);
+        check(&[private, outside], Sink::External, true);
+        check(&[outside, private], Sink::External, true);
+        check(&[private, outside], Sink::Local, false);
+        check(&[private], Sink::External, false);
+        check(&[outside], Sink::External, false);
+        check(&[], Sink::External, false);
     }
 }

@@ -42,11 +42,16 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         also: Vec<Ref>,
     },
-    /// The user was shown a question and put it off. After three of one server nothing is asked about it any more in this
-    /// session, and what would be asked is refused.
+    /// The user was shown these questions.
+    Shown {
+        /// Which.
+        ids: Vec<Ref>,
+    },
+    /// The user was shown these questions in one prompt and put it off. After three prompts of one server nothing is asked
+    /// about it any more in this session, and what would be asked is refused.
     Later {
         /// Which.
-        id: Ref,
+        ids: Vec<Ref>,
     },
     /// The audit log. Answered by [`Reply::Event`]s and, without `follow`, [`Reply::Done`].
     Log(LogQuery),

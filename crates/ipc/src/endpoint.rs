@@ -161,8 +161,8 @@ impl Endpoint {
     /// end, which nobody can connect to any more, is waited for.
     pub fn bind(paths: &Paths) -> Result<Self, EndpointError> {
         private_directory(&paths.runtime)?;
-        let running = || EndpointError::Running(paths.lock());
-        let lock = wait_for(&paths.lock(), ENDING_LIMIT, || connect(paths).is_err(), running)?;
+        let held = lock(&paths.lock(), ENDING_LIMIT, || connect(paths).is_err())?;
+        let lock = held.ok_or_else(|| EndpointError::Running(paths.lock()))?;
         let path = paths.socket();
         for old in [&path, &paths.off()] {
             match fs::remove_file(old) {
@@ -251,23 +251,19 @@ pub fn connect_or_start(
 /// Waits for the turn to start the engine. Whoever has it may have been stopped with it, so this must end.
 fn turn(path: &Path, limit: Duration) -> Result<Flock<File>, EndpointError> {
     let held = || format!("another process has been starting it for too long: end what holds {}", path.display());
-    wait_for(path, limit, || true, || EndpointError::Start(held()))
+    lock(path, limit, || true)?.ok_or_else(|| EndpointError::Start(held()))
 }
 
-/// Takes the lock of a file; while another process has it, waits for at most `limit` and as long as `worth` says.
-fn wait_for(
-    path: &Path,
-    limit: Duration,
-    worth: impl Fn() -> bool,
-    held: impl FnOnce() -> EndpointError,
-) -> Result<Flock<File>, EndpointError> {
+/// Takes the lock of a file; while another process has it, waits for at most `limit` and as long as `worth` says. `None` when
+/// it still has it then.
+pub fn lock(path: &Path, limit: Duration, worth: impl Fn() -> bool) -> Result<Option<Flock<File>>, EndpointError> {
     let deadline = Instant::now() + limit;
     let mut file = open_lock(path)?;
     loop {
         file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => return Ok(lock),
+            Ok(lock) => return Ok(Some(lock)),
             Err((file, Errno::EWOULDBLOCK)) if Instant::now() < deadline && worth() => file,
-            Err((_, Errno::EWOULDBLOCK)) => return Err(held()),
+            Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
             Err((_, e)) => return Err(io_error("lock", path)(e.into())),
         };
         std::thread::sleep(Duration::from_millis(20));

@@ -41,7 +41,8 @@ pub struct Match {
     /// This exact call (server, tool and arguments) only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Digest>,
-    /// Calls only that name this address in their arguments, and no other.
+    /// Calls only that name this address in their arguments. To be allowed they must name no other, without any doubt; to be
+    /// blocked they may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Untrusted>,
     /// Only while the server's launch identity is this.

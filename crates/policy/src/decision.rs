@@ -22,8 +22,10 @@ pub struct Subject {
     pub tool: Option<Untrusted>,
     /// The call, by [`crate::call_digest`].
     pub call: Digest,
-    /// The address that it would send something to, where its arguments name exactly one.
+    /// The address that it would send something to, where its arguments name exactly one and leave no doubt.
     pub address: Option<Untrusted>,
+    /// Addresses of blocking rules that its arguments name in any place.
+    pub mentions: Vec<Untrusted>,
     /// What was started, where known.
     pub launch: Option<Digest>,
     /// The tool's definition, where it was seen.

@@ -5,6 +5,7 @@
 //! when [`Desk::next_deadline`] has come. A clock that goes backwards ends holds, questions and permits early.
 
 mod answer;
+mod patience;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,6 +20,8 @@ use crate::{
     refs::Refs,
     session::{Intent, SessionId, SessionRules},
 };
+
+use patience::{Kind, Patience};
 
 pub use answer::{AnswerError, Answered, Settled, Standing};
 
@@ -35,8 +38,6 @@ pub const MAX_OPEN_OF_ONE: usize = 16;
 pub const MAX_HOSTS_OF_ONE: usize = 8;
 /// Most calls held on one question.
 pub const MAX_HELD: usize = 64;
-/// Questions of one server left unanswered in one session, after which it is not asked about any more.
-const PATIENCE: u32 = 3;
 /// Closed questions remembered, to tell a late answer what became of them.
 const MAX_CLOSED: usize = 1024;
 
@@ -114,6 +115,11 @@ pub enum Event {
         /// The question.
         reference: Ref,
     },
+    /// Nothing waits for the answer any more; a late Allow is a permit. The question stays open.
+    LetGo {
+        /// The question.
+        reference: Ref,
+    },
     /// From now on this server is not asked about any more in this session: what would be asked is refused.
     Quieted {
         /// The agent's session.
@@ -156,14 +162,6 @@ impl Open {
     }
 }
 
-/// What patience is lost with: calls of one server in one session, or its connections.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
-    session: SessionId,
-    entry: EntryId,
-    connection: bool,
-}
-
 /// Whether `deadline` has come. A clock before `from` was set back: the deadline counts as come.
 fn over(now: Millis, from: Millis, deadline: Millis) -> bool {
     now >= deadline || now < from
@@ -175,7 +173,7 @@ pub struct Desk {
     open: BTreeMap<Ref, Open>,
     closed: VecDeque<(Ref, Closed)>,
     sessions: BTreeMap<SessionId, SessionRules>,
-    unanswered: BTreeMap<Kind, u32>,
+    patience: Patience,
     nothing: SessionRules,
 }
 
@@ -187,7 +185,7 @@ impl Desk {
             open: BTreeMap::new(),
             closed: VecDeque::new(),
             sessions: BTreeMap::new(),
-            unanswered: BTreeMap::new(),
+            patience: Patience::default(),
             nothing: SessionRules::default(),
         }
     }
@@ -241,7 +239,8 @@ impl Desk {
             return Opening::Joined { reference, held_until };
         }
         let reference = self.reference();
-        if self.is_quiet(&Kind { session, entry: subject.entry.clone(), connection: connection.is_some() }) {
+        if self.patience.is_lost_with(&Kind { session, entry: subject.entry.clone(), connection: connection.is_some() })
+        {
             return Opening::Quiet { reference };
         }
         let alike = |open: &&Open| open.session == session && open.is_connection() == connection.is_some();
@@ -293,28 +292,42 @@ impl Desk {
         }
     }
 
-    /// Notes that the user closed the prompt without an answer. The question stays open until its end.
-    pub fn later(&mut self, reference: &Ref) -> Option<Event> {
-        let open = self.open.get_mut(reference)?;
-        open.shown = true;
-        if std::mem::replace(&mut open.postponed, true) {
-            return None;
+    /// Notes that the user closed one prompt, on which these were, without an answer. They stay open until their end. However
+    /// many they are, each server was waved away once.
+    pub fn later(&mut self, references: &[Ref]) -> Vec<Event> {
+        let mut kinds = BTreeSet::new();
+        for reference in references {
+            let Some(open) = self.open.get_mut(reference) else { continue };
+            open.shown = true;
+            if !std::mem::replace(&mut open.postponed, true) {
+                kinds.insert(open.kind());
+            }
         }
-        let kind = open.kind();
-        self.lose_patience(kind)
+        kinds.into_iter().filter_map(|kind| self.patience.lose(kind)).collect()
+    }
+
+    /// The calls that are held, with their questions.
+    pub fn held(&self) -> Vec<(Ref, Vec<HeldId>)> {
+        let held = |open: &Open| open.held.iter().map(|h| h.id).collect();
+        self.open.iter().map(|(reference, open)| (reference.clone(), held(open))).collect()
     }
 
     /// The agent cancelled a held call, or its connection closed.
     ///
     /// A question on which nothing is held any more is withdrawn if nobody was shown it. One that was shown stays
-    /// answerable, because clients cancel by themselves when their own time is up, and a late Allow is still of use.
-    pub fn cancel(&mut self, held: HeldId) -> Option<Event> {
+    /// answerable, because clients cancel by themselves when their own time is up, and a late Allow is still of use; but it
+    /// says that nothing waits for it.
+    pub fn cancel(&mut self, held: HeldId, now: Millis) -> Option<Event> {
         let open = self.open.values_mut().find(|open| open.held.iter().any(|h| h.id == held))?;
         open.held.retain(|h| h.id != held);
-        if !open.held.is_empty() || open.shown {
+        if !open.held.is_empty() {
             return None;
         }
         let reference = open.question.id.clone();
+        if open.shown {
+            open.question.held_until = open.question.held_until.min(now);
+            return Some(Event::LetGo { reference });
+        }
         self.close(&reference, Closed::Withdrawn);
         Some(Event::Withdrawn { reference })
     }
@@ -345,7 +358,8 @@ impl Desk {
             let Some(open) = self.close(&reference, Closed::Expired) else { continue };
             events.push(Event::Expired { reference, held: open.held.iter().map(|h| h.id).collect() });
             if !open.postponed {
-                events.extend(self.lose_patience(open.kind()));
+                let Question { asked, open_until, .. } = open.question;
+                events.extend(self.patience.expire(open.kind(), open.intents, asked, open_until));
             }
         }
         for rules in self.sessions.values_mut() {
@@ -357,7 +371,7 @@ impl Desk {
     /// Forgets a session: its questions, permits, and what was allowed or refused in it.
     pub fn session_ended(&mut self, session: SessionId) -> Vec<Event> {
         self.sessions.remove(&session);
-        self.unanswered.retain(|kind, _| kind.session != session);
+        self.patience.forget_session(session);
         let gone: BTreeSet<Ref> =
             self.open.iter().filter(|(_, open)| open.session == session).map(|(r, _)| r.clone()).collect();
         gone.into_iter()
@@ -368,21 +382,9 @@ impl Desk {
             .collect()
     }
 
-    /// Whether questions of this kind are no longer asked.
-    fn is_quiet(&self, kind: &Kind) -> bool {
-        self.unanswered.get(kind).is_some_and(|n| *n >= PATIENCE)
-    }
-
     /// Servers whose questions were left unanswered so often that nothing is asked about them any more in some session.
     pub fn quiet(&self) -> BTreeSet<EntryId> {
-        self.unanswered.iter().filter(|(_, n)| **n >= PATIENCE).map(|(kind, _)| kind.entry.clone()).collect()
-    }
-
-    fn lose_patience(&mut self, kind: Kind) -> Option<Event> {
-        let (session, entry) = (kind.session, kind.entry.clone());
-        let count = self.unanswered.entry(kind).or_default();
-        *count = count.saturating_add(1);
-        (*count == PATIENCE).then_some(Event::Quieted { session, entry })
+        self.patience.lost_with().map(|kind| kind.entry.clone()).collect()
     }
 
     fn close(&mut self, reference: &Ref, how: Closed) -> Option<Open> {

@@ -16,6 +16,7 @@ pub fn subject() -> Subject {
         tool: Some("http_post".into()),
         call: Digest::of(b"call"),
         address: Some("paste.example.net".into()),
+        mentions: Vec::new(),
         launch: Some(Digest::of(b"launch")),
         definition: Some(Digest::of(b"definition")),
     }

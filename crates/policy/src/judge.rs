@@ -121,7 +121,7 @@ pub(crate) fn blocking_rule<'a>(
     let found = |detector: &str| findings.iter().any(|f| names(detector, &f.detector));
     rules
         .iter()
-        .filter(|rule| rule.effect == Choice::Block && in_force(rule, now) && covers(&rule.matches, subject))
+        .filter(|rule| rule.effect == Choice::Block && in_force(rule, now) && blocks(&rule.matches, subject))
         .filter(|rule| rule.matches.detector.as_deref().is_none_or(found))
         .max_by_key(|rule| rule.origin == Origin::Managed)
 }
@@ -148,6 +148,16 @@ fn allowing(input: &Input<'_>, session: &SessionRules, demand: Verdict, finding:
 
 fn in_force(rule: &Rule, now: Millis) -> bool {
     rule.expires.is_none_or(|end| now < end)
+}
+
+/// As [`covers`]; but an address counts wherever it is named, because what is blocked must not pass beside another one.
+fn blocks(matches: &Match, subject: &Subject) -> bool {
+    match &matches.address {
+        Some(address) if subject.mentions.contains(address) => {
+            covers(&Match { address: None, ..matches.clone() }, subject)
+        }
+        Some(_) | None => covers(matches, subject),
+    }
 }
 
 /// Whether every present field but the detector matches. A bound identity that is not known does not match.

@@ -25,6 +25,8 @@ pub enum Refusal {
     Overflow,
     /// Questions about this server went unanswered, so it is not asked about any more in this session.
     Quiet,
+    /// Firedoor was switched off before the user answered.
+    Off,
     /// Something in Firedoor failed.
     EngineError,
     /// The message is larger than what can be inspected.
@@ -58,6 +60,10 @@ pub fn refusal(kind: &Refusal, reference: &Ref) -> String {
         ),
         Refusal::Overflow => policy("too many calls wait for the user's answer already."),
         Refusal::Quiet => policy("calls of this kind need the user's answer, and earlier questions were not answered."),
+        Refusal::Off => format!(
+            "{blocked}\nReason: Firedoor was switched off before the user had answered. The call was not made.\n\
+             Do not reach the same result another way."
+        ),
         Refusal::EngineError => format!(
             "{blocked}\nReason: an internal error kept Firedoor from checking this message, so it was not passed on.\n\
              Do not reach the same result another way.\n{review}"

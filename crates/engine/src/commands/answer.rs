@@ -85,13 +85,20 @@ async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, extent: Extent) -
     Ok(Reply::Done { text })
 }
 
-/// Notes that a question was put off. It stays open.
-pub fn later(engine: &Rc<Engine>, id: &Ref) -> Result<Reply, String> {
-    let event = engine.desk.borrow_mut().later(id);
-    if event.is_some() {
+/// Notes that questions are on screen.
+pub fn shown(engine: &Rc<Engine>, ids: &[Ref]) -> Reply {
+    let mut desk = engine.desk.borrow_mut();
+    ids.iter().for_each(|id| desk.shown(id));
+    Reply::Done { text: "noted".into() }
+}
+
+/// Notes that a prompt was put off. Its questions stay open.
+pub fn later(engine: &Rc<Engine>, ids: &[Ref]) -> Reply {
+    let events = engine.desk.borrow_mut().later(ids);
+    if !events.is_empty() {
         engine.changed();
     }
-    Ok(Reply::Done { text: format!("{id} waits") })
+    Reply::Done { text: "noted".into() }
 }
 
 async fn store_rules(engine: &Rc<Engine>, answered: &Answered) -> Result<(), String> {

@@ -165,6 +165,11 @@ impl Outlet {
         self.0.until(|inner| matches!(inner.state.get(), State::Closed | State::Broken)).await;
     }
 
+    /// Waits until everything is written that was to be, or the reader is gone.
+    pub async fn written(&self) {
+        self.0.until(|inner| inner.queued.get() == 0).await;
+    }
+
     /// Waits until the reader is gone.
     pub async fn broken(&self) {
         self.0.until(|inner| inner.state.get() == State::Broken).await;

@@ -68,6 +68,7 @@ impl Session {
             tool: Some(target.clone()),
             call: call_digest(&self.entry, METHOD, target.raw(), None),
             address: None,
+            mentions: Vec::new(),
             launch: Some(self.launch),
             definition: None,
         };

@@ -206,6 +206,7 @@ impl Session {
             // No permit is ever given for a result.
             call: call_digest(&self.entry, "result", &asked.subject, None),
             address: None,
+            mentions: Vec::new(),
             launch: Some(self.launch),
             definition: None,
         };

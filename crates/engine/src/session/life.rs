@@ -1,7 +1,7 @@
 //! From the hand-over of the descriptors to the end of the session.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::HashMap,
     io,
     os::fd::OwnedFd,
@@ -177,6 +177,7 @@ pub async fn serve(
         held: RefCell::default(),
         connections: RefCell::default(),
         unheld: Notify::new(),
+        readers: OnceCell::new(),
         legacy: Cell::new(opened.state.legacy),
     });
     engine.sessions.borrow_mut().insert(session.id, session.clone());
@@ -193,10 +194,9 @@ pub async fn serve(
 
     let up = tokio::task::spawn_local(upstream::run(session.clone(), engine.clone(), opened.from_client));
     let down = tokio::task::spawn_local(downstream::run(session.clone(), engine.clone(), opened.from_server));
-    let (stop_up, stop_down) = (up.abort_handle(), down.abort_handle());
+    let _ = session.readers.set([up.abort_handle(), down.abort_handle()]);
     let status = attend(engine, &session, started.ended, (up, down), &mut incoming, &outgoing).await;
-    stop_up.abort();
-    stop_down.abort();
+    session.stop_reading();
 
     session.keep_observation(engine).await;
     session.keep_habits(engine).await;
@@ -268,6 +268,13 @@ impl Session {
     }
 }
 
+/// Reading stops when the engine is switched off. Neither side has ended then, so neither is closed: nothing more is done here.
+async fn unless_stopped(result: &Result<(), JoinError>) {
+    if result.as_ref().is_err_and(JoinError::is_cancelled) {
+        std::future::pending().await
+    }
+}
+
 /// Waits for what ends the streams, tells the shim, and gives the server's end in words.
 async fn attend(
     engine: &Rc<Engine>,
@@ -334,6 +341,7 @@ async fn attend(
             },
             result = &mut up, if !up_done => {
                 up_done = true;
+                unless_stopped(&result).await;
                 session.survived(engine, result, outgoing).await
             }
             // What is held may still go to the server.
@@ -348,6 +356,7 @@ async fn attend(
             }
             result = &mut down, if !down_done => {
                 down_done = true;
+                unless_stopped(&result).await;
                 session.to_client.close();
                 session.survived(engine, result, outgoing).await
             }

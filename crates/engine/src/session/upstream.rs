@@ -8,6 +8,7 @@ use std::{
 use firedoor_inspect::{MAX_NAME, Sink};
 use firedoor_model::{
     Finding, Mode, Untrusted, Verdict, audit,
+    question::Choice,
     wire::{Body, CallView, Frame, Message, Object, WireError, unescape},
 };
 use firedoor_policy::{Ask, Decision, Input, MessageKind, Opening, Reason, Refusal, Subject, call_digest, refusal};
@@ -274,6 +275,32 @@ impl Session {
         self.decide(engine, method, "", Some(said), findings, nobody, None).await
     }
 
+    /// What is said once is said when somebody is asked about it, or when it goes on record where nobody would be asked; a
+    /// pause, and a rule that lets it pass for now, leave it unsaid.
+    async fn note_told(&self, engine: &Engine, tool: &str, findings: &[Finding], verdict: Verdict) {
+        let recorded = engine.mode.get() != Mode::Strict && engine.paused().is_none();
+        if (recorded || verdict == Verdict::Ask) && findings.iter().any(|f| f.detector == "flow/trifecta") {
+            self.agent.memory.lock().await.told_of_trifecta(&self.entry, tool);
+        }
+    }
+
+    /// Where a call goes, for rules and answers: the one address that it names, and what it names of those that are blocked.
+    fn addressed(
+        &self,
+        engine: &Engine,
+        text: Option<&str>,
+        findings: &[Finding],
+    ) -> (Option<Untrusted>, Vec<Untrusted>) {
+        let rules = engine.rules.borrow();
+        let known = || rules.iter().filter_map(|rule| Some((rule.effect, rule.matches.address.as_ref()?.raw())));
+        // Nobody asks for it otherwise, and arguments may be long.
+        let matters = !findings.is_empty() || engine.mode.get() == Mode::Strict || known().next().is_some();
+        let Some(text) = text.filter(|_| matters) else { return (None, Vec::new()) };
+        let blocked = known().filter(|(effect, _)| *effect == Choice::Block).map(|(_, address)| address).collect();
+        let mentions = address::mentioned(text, &blocked).into_iter().map(Untrusted::new).collect();
+        (address::named(text, findings).map(Untrusted::new), mentions)
+    }
+
     #[expect(clippy::too_many_arguments, reason = "all of them describe the one message that is decided about")]
     async fn decide(
         self: &Rc<Self>,
@@ -286,17 +313,14 @@ impl Session {
         progress: Option<&str>,
     ) -> Ruling {
         let tool = self.tools.borrow().get(subject).filter(|_| method == "tools/call").cloned();
-        // Nobody asks for it otherwise, and arguments may be long.
-        let matters = !findings.is_empty()
-            || engine.mode.get() == Mode::Strict
-            || engine.rules.borrow().iter().any(|rule| rule.matches.address.is_some());
-        let address = arguments.filter(|_| matters).and_then(address::named).map(Untrusted::new);
+        let (address, mentions) = self.addressed(engine, arguments, &findings);
         let about = Subject {
             entry: self.entry.clone(),
             client: Some(self.agent.client.clone()),
             tool: (!subject.is_empty()).then(|| Untrusted::new(subject)),
             call: call_digest(&self.entry, method, subject, arguments),
             address,
+            mentions,
             launch: Some(self.launch),
             definition: tool.as_ref().map(|t| t.digest),
         };
@@ -316,6 +340,7 @@ impl Session {
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };
         engine.settled_by(&reason);
+        self.note_told(engine, subject, &findings, verdict).await;
         let judged = |verdict, reference, findings| {
             let subject = (!subject.is_empty()).then(|| recordable(engine, subject));
             let method = Untrusted::new(method);

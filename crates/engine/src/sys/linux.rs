@@ -1,10 +1,17 @@
 //! Linux's calls.
 
-use std::os::fd::OwnedFd;
+use std::{
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+};
 
+use firedoor_ipc::process::{self, Peer};
 use nix::{
     fcntl::{FallocateFlags, FcntlArg, SpliceFFlags, fallocate, fcntl},
-    sys::socket::MsgFlags,
+    sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, getpeername, socket},
 };
 
 /// A stream whose other end is closed is an error and no signal.
@@ -23,4 +30,19 @@ pub fn punch(file: &OwnedFd, at: i64, length: i64) -> nix::Result<()> {
 /// Whether this is a file in memory: only those have seals (fcntl(2)).
 pub fn in_memory(file: &OwnedFd) -> bool {
     fcntl(file, FcntlArg::F_GET_SEALS).is_ok()
+}
+
+/// Who listens on a Unix socket that was made under this path, or under this abstract name. Not under another path, such as a
+/// link to it. Waits for nobody.
+pub fn listener(path: &Path, in_abstract: bool) -> Option<Peer> {
+    let address = if in_abstract { UnixAddr::new_abstract(path.as_os_str().as_bytes()) } else { UnixAddr::new(path) };
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;
+    connect(socket.as_raw_fd(), &address.ok()?).ok()?;
+    // unix(7): the address that the listener bound, whatever its file is called by now.
+    let bound: UnixAddr = getpeername(socket.as_raw_fd()).ok()?;
+    if !in_abstract && bound.path() != Some(path) {
+        return None;
+    }
+    process::peer(socket.as_fd()).ok()
 }

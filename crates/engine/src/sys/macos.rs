@@ -1,8 +1,9 @@
 //! macOS has no splice(2) and no files in memory, on which sessions rest. Nothing starts a server there yet
 //! (`firedoor_sandbox::spawn`), so nobody gets here; whoever did would get an error.
 
-use std::os::fd::OwnedFd;
+use std::{os::fd::OwnedFd, path::Path};
 
+use firedoor_ipc::process::Peer;
 use nix::{errno::Errno, sys::socket::MsgFlags};
 
 /// std ignores SIGPIPE from the program's start.
@@ -21,4 +22,9 @@ pub fn punch(_: &OwnedFd, _: i64, _: i64) -> nix::Result<()> {
 /// None is.
 pub fn in_memory(_: &OwnedFd) -> bool {
     false
+}
+
+/// The screen of a Mac has no socket.
+pub fn listener(_: &Path, _: bool) -> Option<Peer> {
+    None
 }

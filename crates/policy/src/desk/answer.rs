@@ -129,7 +129,7 @@ impl Desk {
             return Err(AnswerError::Unknown(reference.clone()));
         };
         // Somebody is answering: the server's earlier questions were not ignored on purpose.
-        self.unanswered.remove(&open.kind());
+        self.patience.regain(&open.kind());
 
         let scope = if open.question.exact { Scope::Call } else { scope };
         let allow = SessionAllow {

@@ -308,7 +308,7 @@ fn answers_that_do_not_count() {
     desk.tick(T0.plus(OPEN_MS));
     assert_eq!(answer(&mut desk, &id, T0.plus(OPEN_MS)), Some(AnswerError::Expired(id)));
     let id = opened(&mut desk, ask(2, "b"), T0);
-    desk.cancel(HeldId(2));
+    desk.cancel(HeldId(2), T0);
     assert_eq!(answer(&mut desk, &id, T0), Some(AnswerError::Withdrawn(id)));
 }
 
@@ -317,13 +317,15 @@ fn cancelling() {
     let mut desk = desk();
     let id = opened(&mut desk, ask(1, "a"), T0);
     desk.open(ask(2, "a"), T0);
-    assert_eq!(desk.cancel(HeldId(1)), None);
-    assert_eq!(desk.cancel(HeldId(99)), None);
-    assert_eq!(desk.cancel(HeldId(2)), Some(Event::Withdrawn { reference: id }));
+    assert_eq!(desk.cancel(HeldId(1), T0), None);
+    assert_eq!(desk.cancel(HeldId(99), T0), None);
+    assert_eq!(desk.cancel(HeldId(2), T0), Some(Event::Withdrawn { reference: id }));
     // One that somebody is looking at stays, and a late Allow is good for a retry.
     let id = opened(&mut desk, ask(3, "a"), T0);
     desk.shown(&id);
-    assert_eq!(desk.cancel(HeldId(3)), None);
+    let given_up = T0.plus(5);
+    assert_eq!(desk.cancel(HeldId(3), given_up), Some(Event::LetGo { reference: id.clone() }));
+    assert_eq!(desk.question(&id).map(|(question, _)| question.held_until), Some(given_up));
     assert!(desk.answer(&id, Choice::Allow, Duration::Once, &at(T0)).unwrap().permit.is_some());
 }
 
@@ -344,14 +346,20 @@ fn a_clock_set_back_ends_holds_and_questions() {
     assert_eq!(events, [Event::Expired { reference: id, held: vec![HeldId(1)] }]);
 }
 
+/// About another tool than [`ask`]: what is asked differs.
+fn ask_of(held: u64, tool: &str) -> Ask {
+    let subject = Subject { tool: Some(tool.into()), call: Digest::of(tool.as_bytes()), ..subject() };
+    Ask { subject, ..ask(held, tool) }
+}
+
 #[test]
 fn three_unanswered_questions_are_enough() {
     let mut desk = desk();
     let quieted = Event::Quieted { session: SESSION, entry: subject().entry };
     let ids: Vec<_> = (0..3).map(|n| opened(&mut desk, ask(n, &n.to_string()), T0)).collect();
-    assert_eq!(desk.later(&ids[0]), None);
-    assert_eq!(desk.later(&ids[0]), None, "counts once");
-    assert_eq!(desk.later(&ids[1]), None);
+    assert_eq!(desk.later(&ids[..1]), []);
+    assert_eq!(desk.later(&ids[..1]), [], "counts once");
+    assert_eq!(desk.later(&ids[1..2]), []);
     // The third expires, which counts as well; the two that were put off do not count again.
     assert_eq!(desk.tick(T0.plus(OPEN_MS)).iter().filter(|e| **e == quieted).count(), 1);
     assert!(matches!(desk.open(ask(9, "x"), T0), Opening::Quiet { .. }));
@@ -363,14 +371,40 @@ fn three_unanswered_questions_are_enough() {
 }
 
 #[test]
+fn one_prompt_that_is_put_off_counts_once_however_many_calls_it_showed() {
+    let mut desk = desk();
+    let ids: Vec<_> = (0..5).map(|n| opened(&mut desk, ask(n, &n.to_string()), T0)).collect();
+    assert_eq!(desk.later(&ids[..3]), []);
+    assert_eq!(desk.later(&ids[..4]), []);
+    let quieted = Event::Quieted { session: SESSION, entry: subject().entry };
+    assert_eq!(desk.later(&ids[4..]), [quieted]);
+}
+
+#[test]
+fn calls_that_ask_the_same_expire_as_one() {
+    let mut desk = desk();
+    let quieted = |events: Vec<Event>| events.iter().any(|e| matches!(e, Event::Quieted { .. }));
+    // Four alike, not quite at the same time.
+    for n in 0..4 {
+        opened(&mut desk, ask(n, &n.to_string()), T0.plus(n));
+    }
+    assert!(!(0..4).any(|n| quieted(desk.tick(T0.plus(OPEN_MS + n)))));
+    // Asked again after that silence, and about something else: two more.
+    let again = T0.plus(OPEN_MS + 10);
+    opened(&mut desk, ask(10, "a"), again);
+    opened(&mut desk, ask_of(11, "another"), again);
+    assert!(quieted(desk.tick(again.plus(OPEN_MS))));
+}
+
+#[test]
 fn an_answer_starts_the_count_of_unanswered_ones_anew() {
     let mut desk = desk();
     let id = opened(&mut desk, ask(10, "y"), T0);
     let more: Vec<_> = (20..23).map(|n| opened(&mut desk, ask(n, &n.to_string()), T0)).collect();
-    desk.later(&more[0]);
-    desk.later(&more[1]);
+    desk.later(&more[..1]);
+    desk.later(&more[1..2]);
     desk.answer(&id, Choice::Allow, Duration::Once, &at(T0)).unwrap();
-    assert_eq!(desk.later(&more[2]), None);
+    assert_eq!(desk.later(&more[2..]), []);
 }
 
 #[test]
@@ -467,10 +501,10 @@ fn run(desk: &mut Desk, step: Step, n: u64, now: &mut Millis, ids: &mut Vec<Ref>
             }
         }
         Step::Later(place) => {
-            ids.get(place).and_then(|id| desk.later(id));
+            desk.later(ids.get(place..=place).unwrap_or_default());
         }
         Step::Cancel(held) => {
-            desk.cancel(HeldId(held));
+            desk.cancel(HeldId(held), *now);
         }
         Step::Tick(ms) => {
             *now = now.plus(ms);

@@ -242,6 +242,20 @@ fn any_mode() -> impl Strategy<Value = Mode> {
     prop::sample::select(vec![Mode::Watch, Mode::Balanced, Mode::Strict])
 }
 
+#[test]
+fn what_is_blocked_by_its_address_does_not_pass_beside_another_one() {
+    let to = |address: &str| Match { address: Some(address.into()), ..Match::default() };
+    let beside = Subject { mentions: vec!["evil.example".into()], ..subject() };
+    let rules = |effect| [rule(7, effect, Origin::User, to("evil.example"))];
+    let now = Millis(0);
+    assert!(blocking_rule(&rules(Choice::Block), &beside, &[], now).is_some());
+    assert!(blocking_rule(&rules(Choice::Block), &subject(), &[], now).is_none());
+    let elsewhere = Match { tool: Some("another".into()), ..to("evil.example") };
+    assert!(blocking_rule(&[rule(7, Choice::Block, Origin::User, elsewhere)], &beside, &[], now).is_none());
+    // An allow is for what the call names, and that is another one.
+    assert!(!covers(&to("evil.example"), &beside));
+}
+
 proptest! {
     #[test]
     fn nothing_overrides_a_managed_block(

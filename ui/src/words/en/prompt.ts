@@ -11,7 +11,7 @@ export const prompt = {
   of: "of",
   sentTo: "to",
   several: (n: number): string => `${n} calls`,
-  together: "Same finding, same place: one answer for all.",
+  together: "Same finding, same place or the same call: one answer for all.",
   why: "Why",
   hideEvidence: "Hide evidence",
   seeEvidence: "See evidence",
