@@ -7,6 +7,7 @@ import functools
 import http.server
 import json
 import re
+import shutil
 import subprocess
 import threading
 
@@ -72,6 +73,8 @@ class Client:
 
     # Whether it writes its file anew.
     rewritten = False
+    # Directories below the home that Firedoor is told of.
+    projects = ()
     keeps_from_servers = ()
     env = {}
     # Name and state in a line of its list.
@@ -80,6 +83,14 @@ class Client:
     def entries(self, servers):
         """As most of them write them."""
         return {name: {"command": line[0], "args": line[1:]} for name, line in servers.items()}
+
+    def written(self, servers, form, between=""):
+        """By hand: `form` has places for the name, the command and the arguments."""
+        return between.join(form % (name, json.dumps(line[0]), json.dumps(line[1:])) for name, line in servers.items())
+
+    def prepare(self, scratch, _program, servers):
+        """Writes the client's files; those with servers in them."""
+        return [scratch.write(self.file, self.config(servers))]
 
     def servers(self, text):
         """What a file in strict JSON says."""
@@ -114,11 +125,8 @@ class GeminiCli(Client):
 
     def config(self, servers):
         """With comments, which it reads, and without trailing commas, which it does not."""
-        entries = ",\n".join(
-            f'    "{name}": {{"command": {json.dumps(line[0])}, // its program\n'
-            f'      "args": {json.dumps(line[1:])}, "env": {{"REGION": "$HOME"}}}}'
-            for name, line in servers.items()
-        )
+        form = '    "%s": {"command": %s, // its program\n      "args": %s, "env": {"REGION": "$HOME"}}'
+        entries = self.written(servers, form, ",\n")
         return f'{{\n  // by hand\n  "general": {{"vimMode": true}},\n  "mcpServers": {{\n{entries}\n  }}\n}}\n'
 
 
@@ -233,11 +241,8 @@ class CopilotCli(Client):
 
     def config(self, servers):
         """With a comment and trailing commas, which it reads."""
-        entries = "".join(
-            f'    "{name}": {{"type": "local", "command": {json.dumps(line[0])}, // {name}\n'
-            f'      "args": {json.dumps(line[1:])}, "tools": ["*"],}},\n'
-            for name, line in servers.items()
-        )
+        form = '    "%s": {"type": "local", "command": %s, // by hand\n      "args": %s, "tools": ["*"],},\n'
+        entries = self.written(servers, form)
         return f'{{\n  "mcpServers": {{\n{entries}  }},\n}}\n'
 
     def see(self, scratch, program):
@@ -304,13 +309,167 @@ class McpInspectorBefore(McpInspector):
     options = ("--config", "mcp.json")
 
 
+class Plugins:
+    """Servers that two plugins bring, installed from a repository by the client itself: one stands in a bare map, the other in
+    the plugin's manifest."""
+
+    rewritten = False
+    # What the client is told, and which files have servers in them then.
+    install = ()
+    held = ()
+    # What stands for the plugin's directory.
+    root = None
+    # Whether it reads servers in a manifest.
+    manifests = True
+
+    def prepare(self, scratch, program, servers):
+        """Has the client install them; their files."""
+        market = scratch.home / "market"
+        for name, line in servers.items():
+            plugin = f"market/plugins/{name}"
+            if self.root:
+                # The server is part of the plugin.
+                script, *rest = line[1:]
+                copied = shutil.copytree(scratch.servers, scratch.home / plugin / "server", dirs_exist_ok=True)
+                line = [line[0], f"{self.root}/server/{(copied / script).name}", *rest]
+            entry = self.entries({name: line})
+            manifest = {"name": name, "version": "1.0.0", "description": name}
+            if name == "echo" or not self.manifests:
+                scratch.write(f"{plugin}/.mcp.json", json.dumps(entry))
+            else:
+                manifest["mcpServers"] = entry
+            scratch.write(f"{plugin}/.claude-plugin/plugin.json", json.dumps(manifest, indent="\t"))
+        listed = [{"name": name, "source": f"./plugins/{name}", "description": name} for name in servers]
+        market_file = {"name": "market", "owner": {"name": "test"}, "plugins": listed}
+        scratch.write("market/.claude-plugin/marketplace.json", json.dumps(market_file))
+        repository(scratch, market)
+        for words in self.install:
+            done = scratch.run(program, *(word.format(market=market) for word in words), timeout=120)
+            if done.returncode:
+                raise Unusable(f"{' '.join(words)}: {done.stdout}{done.stderr}")
+        return sorted(file for pattern in self.held for file in scratch.home.glob(pattern))
+
+
+# No client is to reach it: git is told where it really is.
+REPOSITORY = "https://market.invalid/market.git"
+
+
+def repository(scratch, directory):
+    """Makes a directory what is cloned from REPOSITORY."""
+    for words in (
+        ("config", "--global", f"url.file://{directory}.insteadOf", REPOSITORY),
+        ("config", "--global", "user.name", "test"),
+        ("config", "--global", "user.email", "test@example.com"),
+        ("-C", directory, "init", "--quiet"),
+        ("-C", directory, "add", "--all"),
+        ("-C", directory, "commit", "--quiet", "--message", "all"),
+    ):
+        done = scratch.run("git", *words)
+        if done.returncode:
+            raise Unusable(f"git: {done.stderr}")
+
+
+class ClaudeCodePlugins(Plugins, ClaudeCode):
+    """It copies plugins, and names their servers by the plugin."""
+
+    install = (
+        ("plugin", "marketplace", "add", REPOSITORY),
+        ("plugin", "install", "echo@market"),
+        ("plugin", "install", "files@market"),
+    )
+    held = (".claude/plugins/cache/market/echo/*/.mcp.json", ".claude/plugins/cache/market/files/*/.claude-plugin/plugin.json")
+    line = r"^plugin:[\w-]+:([\w-]+): .* - (?:\W+ )?(.+)$"
+
+
+class ClaudeCodePluginsHere(ClaudeCodePlugins):
+    """Plugins of a marketplace that is a directory are run from there."""
+
+    install = (("plugin", "marketplace", "add", "{market}"), *ClaudeCodePlugins.install[1:])
+    held = ("market/plugins/echo/.mcp.json", "market/plugins/files/.claude-plugin/plugin.json")
+    # In a copy below ~/.claude a server's own code would need a grant.
+    root = "${CLAUDE_PLUGIN_ROOT}"
+
+
+class ClaudeCodePluginDirectory(ClaudeCodePlugins):
+    """Plugins that are named at each start."""
+
+    install = ()
+    held, root = ClaudeCodePluginsHere.held, ClaudeCodePluginsHere.root
+    projects = ("market/plugins/echo", "market/plugins/files")
+
+    def see(self, scratch, program):
+        """Server -> what the client says about it."""
+        named = [word for place in self.projects for word in ("--plugin-dir", scratch.home / place)]
+        done = scratch.run(program, *named, "mcp", "list", timeout=120)
+        return statuses(done.stdout + done.stderr, self.line)
+
+
+class CodexPlugins(Plugins, Codex):
+    """It copies plugins."""
+
+    install = (
+        ("plugin", "marketplace", "add", "{market}"),
+        ("plugin", "add", "echo@market"),
+        ("plugin", "add", "files@market"),
+    )
+    held = (".codex/plugins/cache/market/echo/*/.mcp.json", ".codex/plugins/cache/market/files/*/.claude-plugin/plugin.json")
+
+
+class FactoryDroidPlugins(Plugins, FactoryDroid):
+    """It copies plugins, and writes their servers into files of its own."""
+
+    install = (
+        ("plugin", "marketplace", "add", "{market}"),
+        ("plugin", "install", "echo@market"),
+        ("plugin", "install", "files@market"),
+    )
+    held = (".factory/plugins/cache/*/*/*/mcp.json",)
+    manifests = False
+
+
+class Extensions:
+    """Servers that an extension brings. The client copies it from a directory."""
+
+    rewritten = False
+    manifest = ""
+    line = r"^\W*([\w-]+)(?: \(from [\w-]+\))?: .* \(stdio\) - (.+)$"
+
+    def prepare(self, scratch, program, servers):
+        """Has the client install it; its file."""
+        text = json.dumps({"name": "extension", "version": "1.0.0", "mcpServers": self.entries(servers)}, indent=2)
+        scratch.write(f"extension/{self.manifest}", text)
+        done = scratch.run(program, "extensions", "install", "--consent", scratch.home / "extension", timeout=120)
+        if done.returncode:
+            raise Unusable(f"extensions install: {done.stdout}{done.stderr}")
+        return [scratch.home / f".{self.program}/extensions/extension" / self.manifest]
+
+
+class GeminiCliExtensions(Extensions, GeminiCli):
+    """As above."""
+
+    manifest = "gemini-extension.json"
+
+
+class QwenCodeExtensions(Extensions, QwenCode):
+    """As above."""
+
+    manifest = "qwen-extension.json"
+
+
 ALL = (
     ClaudeCode(),
+    ClaudeCodePlugins(),
+    ClaudeCodePluginsHere(),
+    ClaudeCodePluginDirectory(),
     GeminiCli(),
+    GeminiCliExtensions(),
     Codex(),
+    CodexPlugins(),
     Opencode(),
     FactoryDroid(),
+    FactoryDroidPlugins(),
     QwenCode(),
+    QwenCodeExtensions(),
     CopilotCli(),
     Continue(),
     McpInspector(),

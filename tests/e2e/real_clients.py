@@ -58,33 +58,34 @@ def check(client, program):
             "echo": [scratch.python, str(scratch.servers / "echo_server.py")],
             "files": [scratch.python, str(scratch.servers / "files_server.py"), str(scratch.home / "files")],
         }
-        file = scratch.write(client.file, client.config(servers))
+        files = client.prepare(scratch, program, servers)
+        expect(files, "it has no file with servers")
+        told = [word for place in client.projects for word in ("--project", str(scratch.home / place))]
 
         before = client.see(scratch, program)
         expect(set(before) == set(servers), f"unprotected it sees {before}")
         expect(all(CONNECTED in status for status in before.values()), f"unprotected it sees {before}")
-        original = file.read_bytes()
+        original = {file: file.read_bytes() for file in files}
 
-        done = scratch.firedoor("protect", client.id, "--yes", timeout=300)
+        done = scratch.firedoor("protect", client.id, "--yes", *told, timeout=300)
         expect(done.returncode == 0, f"protect: exit {done.returncode}: {done.stdout}{done.stderr}")
         # It has then listed the tools of each server itself, directly and through us.
         expect(done.stdout.count("answers as before") == len(servers), f"protect: {done.stdout}")
         expect(states(scratch, client) == dict.fromkeys(servers, "protected"), f"protected: {states(scratch, client)}")
-        protected = file.read_bytes()
+        protected = {file: file.read_bytes() for file in files}
         runs = len(started(scratch, client))
 
         after = client.see(scratch, program)
         expect(after == before, f"protected it sees {after}, before {before}")
         expect(len(started(scratch, client)) >= runs + len(servers), "the servers were not started through us")
         if not client.rewritten:
-            expect(file.read_bytes() == protected, "the client changed the file, which is not known of it")
+            same = {file: file.read_bytes() for file in files} == protected
+            expect(same, "the client changed the file, which is not known of it")
 
         done = scratch.firedoor("restore", client.id)
         expect(done.returncode == 0, f"restore: exit {done.returncode}: {done.stdout}{done.stderr}")
-        if client.rewritten:
-            same = client.servers(file.read_text()) == client.servers(original)
-        else:
-            same = file.read_bytes() == original
+        read = client.servers if client.rewritten else bytes
+        same = all(read(file.read_bytes()) == read(was) for file, was in original.items())
         expect(same, "restored, the file is not what it was")
         return before
 
@@ -94,20 +95,23 @@ def main():
     as_ordinary_user(__file__)
     ran, failed = [], False
     with tempfile.TemporaryDirectory(prefix="fd-clients-", dir="/tmp") as place:
-        for number, client in enumerate(one for one in ALL if len(sys.argv) < 2 or one.id in sys.argv[1:]):
+        programs = {}
+        for client in (one for one in ALL if len(sys.argv) < 2 or one.id in sys.argv[1:]):
             try:
-                program = install(client, pathlib.Path(place) / str(number))
+                if client.package not in programs:
+                    programs[client.package] = install(client, pathlib.Path(place) / str(len(programs)))
+                program = programs[client.package]
             except Unusable as error:
                 print(f"skipped  {client.package}: {error}", flush=True)
                 continue
             try:
                 seen = check(client, program)
             except (Failed, Unusable) as error:
-                print(f"FAILED   {client.package}: {error}", flush=True)
+                print(f"FAILED   {type(client).__name__}, {client.package}: {error}", flush=True)
                 failed = True
             else:
                 shown = "; ".join(f"{name}: {status}" for name, status in sorted(seen.items()))
-                print(f"ok       {client.package}: the same with and without ({shown})", flush=True)
+                print(f"ok       {type(client).__name__}, {client.package}: the same with and without ({shown})", flush=True)
             ran.append(client.id)
     missing = [name for name in NEEDED if name not in ran and len(sys.argv) < 2]
     if failed:
