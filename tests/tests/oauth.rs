@@ -3,12 +3,14 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _},
-    net::TcpStream,
+    io::{BufRead as _, BufReader, ErrorKind, PipeReader, PipeWriter, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    os::unix::process::CommandExt as _,
     process::Child,
 };
 
-use firedoor_tests::{Client, Home, Keychain, descendants, text};
+use firedoor_tests::{Client, Home, Keychain, descendants, finish, text};
+use nix::unistd::geteuid;
 use serde_json::{Value, json};
 
 const ENTRY: &str = "cursor/user/s";
@@ -62,6 +64,22 @@ fn get(url: &str) -> (Option<String>, String) {
     let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
     let location = head.lines().find_map(|line| line.strip_prefix("Location: ")).map(str::to_owned);
     (location, body.to_owned())
+}
+
+/// What another user of the machine gets.
+fn as_another_user(home: &Home, url: &str) -> String {
+    let (host, path) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("an address");
+    let (name, port) = host.split_once(':').expect("a port");
+    let script = "import socket, sys\n\
+        s = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n\
+        try:\n \
+         s.sendall(sys.argv[3].encode())\n \
+         print(s.recv(4096).decode(), end='')\n\
+        except ConnectionError:\n \
+         pass\n";
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let mut command = home.command(home.python());
+    finish(command.args(["-c", script, name, port, &request]).uid(1).gid(1)).stdout
 }
 
 /// A login that waits for the browser.
@@ -290,6 +308,18 @@ fn what_does_not_belong_to_a_login_changes_nothing_and_an_answer_counts_once() {
     ] {
         assert!(get(&foreign).1.contains("is not logged in"), "{foreign}");
     }
+    // However often, and whatever else connects.
+    for _ in 0..25 {
+        assert!(get(&format!("{place}?code=stolen&state=guessed")).1.contains("is not logged in"));
+    }
+    let host = place.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a host").0.to_owned();
+    let connected = || TcpStream::connect(&host).expect("somebody listens");
+    let (_silent, mut odd) = (connected(), connected());
+    odd.write_all(b"GET /callback?x\r\n\r\n").expect("a request");
+    odd.read_to_end(&mut Vec::new()).expect("the answer");
+    if geteuid().is_root() {
+        assert_eq!(as_another_user(&home, &back), "", "not even heard");
+    }
     assert_eq!(servers.seen("token"), [] as [Value; 0]);
     assert!(get(&back).1.contains("is logged in"));
     assert_eq!(login.end().0, 0);
@@ -318,4 +348,42 @@ fn a_login_is_not_used_for_another_address() {
     let id = client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
     assert!(client.answer(id)["error"]["message"].to_string().contains("wants a login"));
     client.end();
+}
+
+#[test]
+fn a_proxy_that_the_entry_names_sees_neither_messages_nor_tokens() {
+    let home = Home::new();
+    // Its tokens end at once, so that one is renewed at the start.
+    let servers = Servers::start(&home, "short");
+    let _keychain = Keychain::start(&home);
+    log_in(&home, &[]);
+    protect(&home);
+    let proxy = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    proxy.set_nonblocking(true).expect("a listener");
+    let address = format!("http://{}", proxy.local_addr().expect("its address"));
+    let config = home.path().join(".cursor/mcp.json");
+    let mut all: Value = serde_json::from_slice(&fs::read(&config).expect("the file")).expect("JSON");
+    all["mcpServers"]["s"]["env"] = json!({"HTTP_PROXY": address, "http_proxy": address});
+    fs::write(&config, all.to_string()).expect("the file");
+    for name in ["HTTP_PROXY", "http_proxy"] {
+        home.set(name, &address);
+    }
+    let before = renewals(&servers);
+    let mut client = Client::open(&home, "s");
+    assert!(client.ask("tools/list", json!({}))["tools"].is_array());
+    client.end();
+    assert_eq!(renewals(&servers), before + 1);
+    assert_eq!(proxy.accept().expect_err("nobody came").kind(), ErrorKind::WouldBlock);
+    home.firedoor(&["log"]).expect_said("the entry sets them itself: HTTP_PROXY, http_proxy");
+}
+
+#[test]
+fn an_entry_that_says_who_the_user_is_needs_no_login() {
+    let home = Home::new();
+    let servers = Servers::start(&home, "plain");
+    let _keychain = Keychain::start(&home);
+    home.cursor(json!({"s": {"url": servers.url, "headers": {"authorization": "Bearer mine"}}}));
+    home.firedoor(&["login", ENTRY]).expect_code(1).expect_said("an Authorization header of its own");
+    home.protect();
+    home.firedoor(&["login", ENTRY]).expect_code(1).expect_said("an Authorization header of its own");
 }

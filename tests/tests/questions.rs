@@ -153,7 +153,7 @@ fn a_client_that_goes_takes_its_questions_back() {
 fn answers_that_do_not_count() {
     let (home, mut agent) = leaky();
     home.firedoor(&["answer", "FFFFFF", "allow"]).expect_code(1);
-    home.firedoor(&["answer", "../x", "allow"]).expect_code(1);
+    home.firedoor(&["answer", "../x", "allow"]).expect_code(2);
     home.firedoor(&["answer", "FFFFFF", "perhaps"]).expect_code(2);
     let tag = agent.send("outbox", "http_post", post(KEY));
     let question = held(&home);

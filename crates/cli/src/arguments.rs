@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use firedoor_model::{EntryId, Mode, SecretRef, Severity, network::HostGrant};
+use firedoor_model::{EntryId, Mode, SecretRef, Severity, network::HostGrant, question::Ref};
 
 /// A firewall for the tools that AI agents use.
 #[derive(Parser)]
@@ -72,7 +72,7 @@ pub enum Command {
     /// Answer a question
     Answer {
         /// Its reference, as `firedoor pending` shows it
-        id: String,
+        id: Ref,
         /// What to do
         choice: ChoiceArgument,
         /// How long the answer holds

@@ -7,7 +7,7 @@ use std::{
 };
 
 use firedoor_ipc::command::{LogQuery, Reply, Request, Row};
-use firedoor_model::{EntryId, Finding, Millis, Untrusted, audit::What, launch::Access};
+use firedoor_model::{EntryId, Finding, Millis, Untrusted, audit::What, launch::Access, quoted};
 use firedoor_store::{Query, Store};
 
 use crate::{
@@ -17,8 +17,8 @@ use crate::{
     questions::place,
 };
 
-/// Longest folder that is shown. Longer ones are not offered.
-const MAX_FOLDER: usize = 400;
+/// Longest line that is shown, in characters.
+const MAX_LINE: usize = 16_000;
 
 /// How rows are shown.
 #[derive(Clone, Copy)]
@@ -86,12 +86,12 @@ fn print(form: Form, row: &Row) -> Result<(), Failure> {
     }
     let at = i64::try_from(row.event.at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     let at = at.map(|t| t.to_string()).unwrap_or_default();
-    let entry = row.event.entry.as_ref().map(|e| firedoor_model::Untrusted::new(e.to_string()).visible(120));
+    let entry = row.event.entry.as_ref().map(|e| Untrusted::new(e.to_string()).visible(120));
     output::line(&format!(
         "{:>6}  {at}  {}  {}",
         row.seq,
         entry.unwrap_or_else(|| "firedoor".into()),
-        in_words(&row.event.what, row.event.entry.as_ref())
+        visible(&in_words(&row.event.what, row.event.entry.as_ref()))
     ));
     if let (Form::Details, What::Judged { findings, .. }) = (form, &row.event.what) {
         findings.iter().for_each(|finding| output::line(&details(finding)));
@@ -99,11 +99,17 @@ fn print(form: Form, row: &Row) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Rows tell what others said, and a terminal obeys some of it.
+fn visible(line: &str) -> String {
+    Untrusted::new(line).visible(MAX_LINE)
+}
+
 /// Where a finding was seen, and what would make it go away.
 fn details(finding: &Finding) -> String {
-    let mut out = format!("          {} ({:?}, {:?})", finding.detector, finding.severity, finding.confidence);
+    let mut out =
+        visible(&format!("          {} ({:?}, {:?})", finding.detector, finding.severity, finding.confidence));
     for evidence in &finding.evidence {
-        out.push_str(&format!("\n            {}", place(evidence)));
+        out.push_str(&format!("\n            {}", visible(&place(evidence))));
     }
     if let Some(remedy) = finding.remedy() {
         out.push_str(&format!("\n            {remedy}"));
@@ -151,17 +157,8 @@ fn in_words(what: &What, entry: Option<&EntryId>) -> String {
 /// The command that grants a folder, as a shell takes it.
 fn grant_command(entry: &EntryId, folder: &Path, access: Access) -> String {
     let option = if access == Access::Write { "--rw" } else { "--ro" };
-    let folder = Untrusted::new(folder.to_string_lossy()).visible(MAX_FOLDER);
-    format!("firedoor grants add {} {option} {}; then restart its client", quoted(&entry.to_string()), quoted(&folder))
-}
-
-/// One word of a shell (POSIX shell 2.2.2), whatever is in it.
-pub fn quoted(text: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+:@%,".contains(&b);
-    if !text.is_empty() && text.bytes().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
+    let folder = quoted(&folder.to_string_lossy());
+    format!("firedoor grants add {} {option} {folder}; then restart its client", entry.quoted())
 }
 
 /// Checks the chain. Exit code 1 when it is broken.
@@ -253,6 +250,18 @@ mod tests {
         ] {
             assert_eq!(grant_command(&entry, Path::new(folder), access), want);
         }
+    }
+
+    #[test]
+    fn rows_do_nothing_to_a_terminal() {
+        let denied = What::Denied {
+            text: "answering \u{1b}]0;x\u{7} with allow".into(),
+            by: "x".into(),
+            reason: "\u{202e}it".into(),
+        };
+        let line = visible(&in_words(&denied, None));
+        assert_eq!(line, "denied to x: answering ⟨U+001B⟩]0;x⟨U+0007⟩ with allow (⟨U+202E⟩it)");
+        assert!(visible(&"x".repeat(1 << 20)).len() < 1 << 15);
     }
 
     #[test]

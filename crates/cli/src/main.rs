@@ -2,6 +2,7 @@
 //! 2 for a usage or environment error.
 
 mod arguments;
+mod callback;
 mod changes;
 mod daemon;
 mod doctor;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
         Command::Daemon { background, child } => daemon::run(background, child),
         Command::Pending { json } => questions::pending(json),
         Command::Ignore { entry } => questions::ignore(entry),
-        Command::Answer { id, choice, duration, scope } => questions::answer(&id, choice, duration, scope),
+        Command::Answer { id, choice, duration, scope } => questions::answer(id, choice, duration, scope),
         Command::Log { json, command: Some(arguments::LogCommand::Verify { json: too }), .. } => {
             log::verify(json || too)
         }

@@ -8,17 +8,15 @@ use firedoor_model::{
     finding::Role,
     notice::Noticed,
     question::{Choice, Duration, Question, Ref, Scope},
+    quoted,
 };
 
 use crate::{
     arguments::{ChoiceArgument, DurationArgument, ScopeArgument},
     engine::{Engine, unexpected},
     failure::Failure,
-    log, output,
+    output,
 };
-
-/// Longest entry id that is shown to be copied; a longer one is cut, and then names nothing.
-const MAX_ENTRY: usize = 1000;
 
 impl From<ChoiceArgument> for Choice {
     fn from(choice: ChoiceArgument) -> Self {
@@ -78,8 +76,8 @@ pub fn offered(offer: &Offer) -> String {
         Noticed::Changed => format!("Changed server {server} in {client}"),
         _ => format!("New server {server} in {client}"),
     };
-    let entry = log::quoted(&Untrusted::new(offer.entry.to_string()).visible(MAX_ENTRY));
-    let of = offer.project.as_ref().map(|dir| format!(" --project {}", log::quoted(&dir.visible(MAX_ENTRY))));
+    let entry = offer.entry.quoted();
+    let of = offer.project.as_ref().map(|dir| format!(" --project {}", quoted(dir.raw())));
     let of = of.unwrap_or_default();
     format!(
         "{what}: protect?\n  FILE   {}\n  RUNS   {}\n  yes: firedoor protect {entry}{of}\n  no:  firedoor ignore {entry}",
@@ -160,7 +158,7 @@ pub fn place(evidence: &Evidence) -> String {
 
 /// Answers one question. Exit code 1 when the answer does not count.
 pub fn answer(
-    id: &str,
+    id: Ref,
     choice: ChoiceArgument,
     duration: DurationArgument,
     scope: ScopeArgument,
@@ -169,7 +167,7 @@ pub fn answer(
         return Err(Failure::environment("no Firedoor engine is running, so there is no question to answer"));
     };
     let (choice, duration, scope) = (choice.into(), duration.into(), scope.into());
-    let request = Request::Answer { id: Ref(id.to_owned()), choice, duration, scope, also: Vec::new() };
+    let request = Request::Answer { id, choice, duration, scope, also: Vec::new() };
     settled(&mut engine, &request)
 }
 

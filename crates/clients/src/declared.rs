@@ -20,6 +20,15 @@ use crate::{
 /// Largest `envFile` that is read.
 const MAX_ENV_FILE: u64 = 1024 * 1024;
 
+/// Where an entry reaches its server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The address.
+    pub url: String,
+    /// The entry says itself who the user is (`Authorization`).
+    pub authorized: bool,
+}
+
 /// One entry as it stands in its file now.
 pub(crate) struct Found {
     pub file: ConfigFile,
@@ -42,10 +51,23 @@ impl Clients {
         Some(names)
     }
 
+    /// Those of `names` that the entry may set itself: in its `env`, or in its `envFile`, where one that cannot be read may
+    /// set all. What it names to be passed on is its client's.
+    pub fn set_by_entry<'n>(&self, env: &Env<'_>, id: &EntryId, names: &[&'n str]) -> Vec<&'n str> {
+        let Some(found) = self.find(env, id) else { return Vec::new() };
+        let file = env_file(self, env, &found);
+        let unread = found.stdio.env_file.is_some() && file.is_none();
+        let own = found.stdio.env.iter().map(|(name, _)| name.as_str());
+        let own: BTreeSet<&str> = own.chain(file.iter().flatten().map(|(name, _)| name.as_str())).collect();
+        names.iter().copied().filter(|name| unread || own.contains(name)).collect()
+    }
+
     /// The address of an entry that reaches a server over HTTP, protected or not.
-    pub fn address(&self, env: &Env<'_>, id: &EntryId) -> Option<String> {
+    pub fn address(&self, env: &Env<'_>, id: &EntryId) -> Option<Address> {
         self.first(env, id, |_, server| match server.shape {
-            Shape::Remote(remote) => Some(remote.url?.value),
+            Shape::Remote(remote) => {
+                Some(Address { authorized: remote.has_header("authorization"), url: remote.url?.value })
+            }
             Shape::Stdio(_) | Shape::Odd(_) => None,
         })
     }

@@ -85,6 +85,8 @@ pub(crate) struct Remote {
     pub url: Option<Str>,
     /// Names of headers, and their values.
     pub headers: Vec<(String, Str)>,
+    /// Variables that it sets besides, and files that do: for the client they mean nothing, for the shim they would.
+    pub env: Vec<(String, String)>,
     /// What edits of it need, or why it is left as it is.
     pub parts: Result<Box<RemoteParts>, String>,
 }
@@ -157,6 +159,13 @@ impl Stdio {
 }
 
 impl Remote {
+    /// Whether it sets this header.
+    pub fn has_header(&self, name: &str) -> bool {
+        let behind = self.parts.as_ref().ok().and_then(|parts| parts.behind.as_ref());
+        let behind = behind.into_iter().flat_map(|behind| behind.headers.iter().map(|(name, _)| name));
+        self.headers.iter().map(|(name, _)| name).chain(behind).any(|own| own.eq_ignore_ascii_case(name))
+    }
+
     /// The strings that may stand for a secret.
     pub fn values(&self) -> impl Iterator<Item = &Str> {
         self.headers.iter().map(|(_, value)| value)

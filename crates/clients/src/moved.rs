@@ -75,14 +75,14 @@ pub enum SecretError {
     #[error(transparent)]
     Keychain(#[from] KeychainError),
     /// It has no such item.
-    #[error("the keychain has no secret {0}: set it with `firedoor secrets set {0}`")]
-    Missing(String),
+    #[error("the keychain has no secret {name}: set it with `firedoor secrets set {name}`", name = .0.quoted())]
+    Missing(SecretRef),
     /// It is not what it was when Firedoor wrote to it, or it does not say what it has.
     #[error(
-        "the keychain has nothing of Firedoor's, {0} neither: it may be locked, or another one than before. Unlock it, \
-         or set the secret with `firedoor secrets set {0}`"
+        "the keychain has nothing of Firedoor's, {name} neither: it may be locked, or another one than before. Unlock it, \
+         or set the secret with `firedoor secrets set {name}`", name = .0.quoted()
     )]
-    Nothing(String),
+    Nothing(SecretRef),
 }
 
 fn kept(keychain: &dyn Keychain, reference: &SecretRef) -> Result<Kept, SecretError> {
@@ -90,8 +90,8 @@ fn kept(keychain: &dyn Keychain, reference: &SecretRef) -> Result<Kept, SecretEr
     match keychain.get(&item)? {
         Some(content) => Ok(Kept::read(content, &item)?),
         // The key of the backups was there before any secret.
-        None if keychain.get(crate::seal::KEY_ITEM)?.is_some() => Err(SecretError::Missing(item)),
-        None => Err(SecretError::Nothing(item)),
+        None if keychain.get(crate::seal::KEY_ITEM)?.is_some() => Err(SecretError::Missing(reference.clone())),
+        None => Err(SecretError::Nothing(reference.clone())),
     }
 }
 

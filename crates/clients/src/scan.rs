@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use firedoor_model::{EntryId, SecretRef, Untrusted};
+use firedoor_model::{Digest, EntryId, SecretRef, Untrusted};
 use serde::Serialize;
 
 use crate::{
     catalog::{Clients, Confidence, Interpolation},
     discover::{ConfigFile, Located, Shown},
-    document::Shape,
+    document::{Remote, Shape},
     env::Env,
     error::{FileError, Problem},
     findings::{Finding, Findings},
@@ -80,6 +80,9 @@ pub struct EntryFound {
     pub args: Vec<Untrusted>,
     /// Names of the variables that the entry sets.
     pub env_names: Vec<Untrusted>,
+    /// Where it is reached, if that is over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reached: Option<Reached>,
     /// Its secrets that are in the keychain.
     pub secrets: Vec<SecretRef>,
     /// Protected or not.
@@ -87,6 +90,35 @@ pub struct EntryFound {
     pub state: State,
     /// What the user should know about it.
     pub warnings: Vec<String>,
+}
+
+/// How a server is reached over HTTP, without what may be secret in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reached {
+    /// Scheme, host and port.
+    pub place: Untrusted,
+    /// Names of the headers that the entry sets.
+    pub header_names: Vec<Untrusted>,
+    /// The whole address, for comparing.
+    #[serde(skip)]
+    pub address: Digest,
+}
+
+impl Reached {
+    fn of(remote: &Remote) -> Option<Self> {
+        let address = &remote.url.as_ref()?.value;
+        let header_names = remote.headers.iter().map(|(name, _)| Untrusted::new(name.as_str())).collect();
+        Some(Self { place: place(address).into(), header_names, address: Digest::of(address.as_bytes()) })
+    }
+}
+
+/// An address up to its path, which may hold a secret, as may the name in front of its host.
+fn place(address: &str) -> &str {
+    let after = address.find("://").map_or(0, |at| at + 3);
+    let end =
+        address.get(after..).and_then(|rest| rest.find(['/', '?', '#', '\\'])).map_or(address.len(), |at| after + at);
+    let whole = address.get(..end).unwrap_or_default();
+    if whole.contains('@') { HIDDEN } else { whole }
 }
 
 /// Stands for a value that looks like a secret.
@@ -176,11 +208,20 @@ impl Clients {
             command: None,
             args: Vec::new(),
             env_names: Vec::new(),
+            reached: None,
             secrets: moved::references(located.server.shape.values()),
             state: state(self, &located.id, &located.server.shape, shim),
             warnings: Vec::new(),
         };
-        let Shape::Stdio(stdio) = &located.server.shape else { return found };
+        let stdio = match &located.server.shape {
+            Shape::Stdio(stdio) => stdio,
+            Shape::Remote(remote) => {
+                found.env_names = remote.env.iter().map(|(name, _)| Untrusted::new(name.as_str())).collect();
+                found.reached = Reached::of(remote);
+                return found;
+            }
+            Shape::Odd(_) => return found,
+        };
         let all: Vec<&str> = std::iter::once(&stdio.command).chain(stdio.args()).map(|s| s.value.as_str()).collect();
         // Of a wrapped entry: skip the shim and what is its own, up to the original command.
         let own = wrapped(stdio).map_or(0, |w| w.command_at + 1);

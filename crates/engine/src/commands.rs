@@ -33,6 +33,9 @@ use crate::{
 /// Rows of the log read at once.
 const PAGE: u32 = 500;
 
+/// Longest description of an action that is written down, in characters. Ours are shorter.
+const MAX_ACTION: usize = 200;
+
 /// Serves one connection's commands until it closes.
 pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgoing: Outgoing) {
     while let Ok((request, _)) = incoming.receive::<Request>().await {
@@ -85,7 +88,7 @@ fn weakens(request: &Request, mode: firedoor_model::Mode, log_days: u32) -> Opti
         },
         Request::Pause { minutes } => Some(format!("pausing questions for {minutes} min")),
         Request::Ignore { entry } => Some(format!("leaving {entry} unprotected")),
-        Request::Authorize { action } => Some(action.clone()),
+        Request::Authorize { action } => Some(Untrusted::new(action.as_str()).visible(MAX_ACTION)),
         Request::Answer { choice: Choice::Block, .. }
         | Request::AddRule { effect: Choice::Block, .. }
         | Request::Mode { set: None }
@@ -159,7 +162,8 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::Ignore { entry } => settings::ignore(engine, entry).await,
         Request::Quit => quit(engine).await,
         Request::Authorize { action } => {
-            engine.commit(engine.event(What::Command { text: action })).await;
+            let text = Untrusted::new(action).visible(MAX_ACTION);
+            engine.commit(engine.event(What::Command { text })).await;
             Ok(Reply::Done { text: "allowed".into() })
         }
         // They stream, and are served by `serve`.
@@ -303,6 +307,10 @@ mod tests {
         check(answer(Choice::Allow), Mode::Balanced, true);
         check(answer(Choice::Block), Mode::Balanced, false);
         check(Request::Authorize { action: "restore".into() }, Mode::Watch, true);
+        let long = Request::Authorize { action: "\u{1b}[2J".repeat(1 << 20) };
+        assert!(
+            weakens(&long, Mode::Watch, 90).is_some_and(|text| text.starts_with("⟨U+001B⟩[2J") && text.len() < 3000)
+        );
         check(Request::Ignore { entry: "cursor/user/fs".parse().unwrap() }, Mode::Watch, true);
         check(Request::Pause { minutes: 1 }, Mode::Watch, true);
         check(Request::Resume, Mode::Strict, false);

@@ -2,12 +2,18 @@
 //! one thread.
 
 use std::{
-    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    io::{self, Read as _, Write as _},
+    os::fd::AsFd as _,
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use firedoor_model::login::{Errand, MAX_LINE, Task, Told};
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+};
 use serde::Serialize;
 
 /// The command of `firedoor` that does it.
@@ -22,13 +28,20 @@ pub enum ErrandError {
     /// It ended, or said something else than agreed.
     #[error("the program that speaks to the server ended without a word: see what it said above, or in engine.log")]
     Silent,
+    /// It says nothing, or never comes to an end.
+    #[error("the program that speaks to the server did not come to an end in {} s", .0.as_secs())]
+    Slow(Duration),
+    /// What is to be said has several lines, of which only the first would be heard.
+    #[error("what is said to the program that speaks to the server is not one line")]
+    Lines,
 }
 
 /// One that runs. Dropping it ends it.
 pub struct Errands {
     process: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    output: ChildStdout,
+    heard: Vec<u8>,
 }
 
 impl Errands {
@@ -36,13 +49,16 @@ impl Errands {
     pub fn start(firedoor: &Path, errand: &Errand, task: &Task) -> Result<Self, ErrandError> {
         let mut command = Command::new(firedoor);
         command.arg(COMMAND).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn()?;
-        let (input, output) = (process.stdin.take(), process.stdout.take().ok_or(ErrandError::Silent)?);
-        let mut errands = Self { process, input, output: BufReader::new(output) };
+        let mut errands = Self::with(command.spawn()?)?;
         // The first line is for the process, the second for what it starts.
         errands.write(errand)?;
         errands.write(task)?;
         Ok(errands)
+    }
+
+    fn with(mut process: Child) -> Result<Self, ErrandError> {
+        let (input, output) = (process.stdin.take(), process.stdout.take().ok_or(ErrandError::Silent)?);
+        Ok(Self { process, input, output, heard: Vec::new() })
     }
 
     fn write(&mut self, what: &impl Serialize) -> Result<(), ErrandError> {
@@ -51,15 +67,44 @@ impl Errands {
 
     /// Says one line.
     pub fn say(&mut self, line: &str) -> Result<(), ErrandError> {
+        if line.contains(['\n', '\r']) {
+            return Err(ErrandError::Lines);
+        }
         let input = self.input.as_mut().ok_or(ErrandError::Silent)?;
         Ok(input.write_all(format!("{line}\n").as_bytes())?)
     }
 
-    /// Waits for what it says next. Its own requests are bounded in time.
-    pub fn hear(&mut self) -> Result<Told, ErrandError> {
-        let mut line = Vec::new();
-        self.output.by_ref().take(MAX_LINE as u64).read_until(b'\n', &mut line)?;
+    /// Waits for what it says next, so long. It is no friend: what it says may never end.
+    pub fn hear(&mut self, limit: Duration) -> Result<Told, ErrandError> {
+        let line = self.line(limit)?;
         serde_json::from_slice(&line).map_err(|_| ErrandError::Silent)
+    }
+
+    fn line(&mut self, limit: Duration) -> Result<Vec<u8>, ErrandError> {
+        let end = Instant::now() + limit;
+        loop {
+            if let Some(at) = self.heard.iter().position(|b| *b == b'\n') {
+                return Ok(self.heard.drain(..=at).collect());
+            }
+            if self.heard.len() > MAX_LINE {
+                return Err(ErrandError::Silent);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(ErrandError::Slow(limit));
+            }
+            let left = PollTimeout::try_from(left.as_millis().saturating_add(1)).unwrap_or(PollTimeout::MAX);
+            match poll(&mut [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)], left) {
+                Ok(0) | Err(Errno::EINTR) => continue,
+                Ok(_) => {}
+                Err(e) => return Err(io::Error::from(e).into()),
+            }
+            let mut chunk = [0; 8192];
+            match self.output.read(&mut chunk)? {
+                0 => return Err(ErrandError::Silent),
+                count => self.heard.extend(chunk.get(..count).unwrap_or_default()),
+            }
+        }
     }
 }
 
@@ -69,5 +114,33 @@ impl Drop for Errands {
         self.input = None;
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that does this.
+    fn doing(script: &str) -> Errands {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Errands::with(command.spawn().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_is_said_and_heard_are_lines_within_bounds() {
+        let mut good = doing(r#"echo '{"told":"not_needed"}'; echo '{"told":"revoked"}'; read a"#);
+        assert!(matches!(good.hear(Duration::from_secs(60)), Ok(Told::NotNeeded)));
+        assert!(matches!(good.hear(Duration::from_secs(60)), Ok(Told::Revoked)));
+        for text in ["a\nb", "a\r", "\n"] {
+            assert!(matches!(good.say(text), Err(ErrandError::Lines)), "{text:?}");
+        }
+        let mut silent = doing("read a");
+        assert!(matches!(silent.hear(Duration::from_millis(20)), Err(ErrandError::Slow(_))));
+        let mut endless = doing("exec yes | tr -d '\\n'");
+        assert!(matches!(endless.hear(Duration::from_secs(60)), Err(ErrandError::Silent)));
+        let mut gone = doing("exit");
+        assert!(matches!(gone.hear(Duration::from_secs(60)), Err(ErrandError::Silent)));
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use firedoor_clients::{Clients, Env};
 use firedoor_ipc::{
     command,
-    process::{self, Peer},
+    process::{self, Peer, Process},
     shim::{Ended, ToEngine, ToShim},
 };
 use firedoor_launch::{Context, InstallStep, Plan, ProxyAddress, RemoteRun, Run, UserGrants};
@@ -73,14 +73,15 @@ pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgo
     let resuming = matches!(first, ToEngine::Resume { .. });
     let (entry, started) = match first {
         ToEngine::Launch(request) => {
-            (request.entry.clone(), launch(&engine, &agent, request, &mut incoming, &outgoing).await)
+            (request.entry.clone(), launch(&engine, &agent, peer.process, request, &mut incoming, &outgoing).await)
         }
-        ToEngine::LaunchRemote(request) => {
-            (request.entry.clone(), launch_remote(&engine, &agent, request, &mut incoming, &outgoing).await)
-        }
+        ToEngine::LaunchRemote(request) => (
+            request.entry.clone(),
+            launch_remote(&engine, &agent, peer.process, request, &mut incoming, &outgoing).await,
+        ),
         ToEngine::Resume { entry, context, pid, level, exited } => {
             let running = Running { entry: entry.clone(), pid, level, ended: exited };
-            (entry, resume(&engine, &agent, running, &context, fds).await)
+            (entry, resume(&engine, &agent, peer.process, running, &context, fds).await)
         }
         _ => return,
     };
@@ -121,12 +122,17 @@ struct Running {
 async fn resume(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
+    shim: Process,
     running: Running,
     context: &str,
     fds: Vec<OwnedFd>,
 ) -> Result<session::Started, LaunchError> {
     let lasting: Lasting = serde_json::from_str(context).map_err(|_| LaunchError::Shim)?;
-    watch_server(engine, running.pid);
+    let streams = Streams::take(fds).ok_or(LaunchError::Shim)?;
+    // The number of one that has ended may be another's.
+    if running.ended.is_none() {
+        watch_server(engine, shim, running.pid)?;
+    }
     Ok(session::Started {
         tools: tools(engine, &running.entry).await?,
         entry: running.entry,
@@ -138,16 +144,21 @@ async fn resume(
         granted: lasting.granted,
         level: running.level,
         pid: running.pid,
-        streams: Streams::take(fds).ok_or(LaunchError::Shim)?,
+        streams,
         resumed: true,
         ended: running.ended,
     })
 }
 
-fn watch_server(engine: &Engine, pid: u32) {
-    if let Ok(stat) = process::stat(pid) {
-        engine.authority.watch_server(stat.process);
+/// Remembers a server's process. What descends from it may give no commands, so it has to be one that the shim started, not
+/// any that the shim names. One that has ended already needs no remembering.
+fn watch_server(engine: &Engine, shim: Process, pid: u32) -> Result<(), LaunchError> {
+    match process::descendant(pid, shim) {
+        Some((server, true)) => engine.authority.watch_server(server),
+        Some((_, false)) => return Err(LaunchError::Shim),
+        None => {}
     }
+    Ok(())
 }
 
 /// The tools that earlier sessions pinned. Without them a changed tool would look like a new one.
@@ -161,6 +172,7 @@ async fn tools(engine: &Rc<Engine>, entry: &EntryId) -> Result<HashMap<String, T
 async fn launch(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
+    shim: Process,
     mut request: LaunchRequest,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
@@ -189,18 +201,20 @@ async fn launch(
     let launched =
         Launched { what: identity.what.to_string(), named_env, dropped_env, limits: step.confinement.limits };
     let lasting = Lasting { launch: identity.digest, profile, basis, launched, granted: Some(planned.granted) };
-    start(engine, agent, Start { entry, step, lasting, remote: None }, incoming, outgoing).await
+    start(engine, agent, Start { shim, entry, step, lasting, remote: None }, incoming, outgoing).await
 }
 
 /// Lets the shim start what stands in for a server that is reached over HTTP.
 async fn launch_remote(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
+    shim: Process,
     mut request: RemoteRequest,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
     secrets::fill_in(engine, &mut request).await.map_err(|e| LaunchError::Refused(e.to_string()))?;
+    let mut own_way = without_own_way(engine, &mut request).await?;
     let own = std::env::current_exe().map_err(|e| LaunchError::Refused(format!("cannot find Firedoor itself: {e}")))?;
     let program = own.with_file_name("firedoor-remote");
     let (user, granted) = user_grants(engine, &request.entry).await;
@@ -215,6 +229,7 @@ async fn launch_remote(
     let run = tokio::task::spawn_blocking(work).await.map_err(|_| unplanned())?;
     let RemoteRun { step, mut instructions, what, digest, basis, mut notes } =
         run.map_err(|e| LaunchError::Refused(e.to_string()))?;
+    notes.append(&mut own_way);
     match login {
         Ok(header) => {
             instructions.signed_in = header.is_some();
@@ -225,27 +240,59 @@ async fn launch_remote(
     record_notes(engine, &entry, &notes);
     let launched = Launched { what, limits: step.confinement.limits, ..Launched::default() };
     let lasting = Lasting { launch: digest, profile: "remote".into(), basis, launched, granted: Some(granted) };
-    start(engine, agent, Start { entry, step, lasting, remote: Some(instructions) }, incoming, outgoing).await
+    start(engine, agent, Start { shim, entry, step, lasting, remote: Some(instructions) }, incoming, outgoing).await
+}
+
+/// Takes away what the entry itself says about the way to its server: proxies, and whose certificates to trust there. Whoever
+/// wrote the entry, a project for example, would see what the user's logins and secrets are sent with.
+async fn without_own_way(engine: &Rc<Engine>, request: &mut RemoteRequest) -> Result<Vec<String>, LaunchError> {
+    let names: Vec<String> = request.env.iter().filter_map(|(name, _)| name.to_str()).map(str::to_owned).collect();
+    let mut names: Vec<String> = names.into_iter().filter(|name| firedoor_launch::is_about_the_network(name)).collect();
+    names.sort();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (paths, given) = (engine.paths.clone(), request.clone());
+    let work = move || -> Result<Vec<String>, String> {
+        let lookup = |name: &str| given.env.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
+        let env = Env::new(paths, &given.cwd, lookup);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let clients = Clients::load().map_err(|e| e.to_string())?;
+        Ok(clients.set_by_entry(&env, &given.entry, &names).into_iter().map(str::to_owned).collect())
+    };
+    let own = tokio::task::spawn_blocking(work).await.map_err(|_| unplanned())?.map_err(LaunchError::Refused)?;
+    request.env.retain(|(name, _)| !own.iter().any(|own| name == own.as_str()));
+    Ok(match own.is_empty() {
+        true => Vec::new(),
+        false => vec![format!(
+            "not used, because the entry sets them itself: {}. Set them for its client where they are right",
+            own.join(", ")
+        )],
+    })
 }
 
 /// Gets another token for a server that refuses the one it was given.
 pub async fn renew_login(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
-    request: RemoteRequest,
+    mut request: RemoteRequest,
     refused: Digest,
     outgoing: Outgoing,
 ) {
     let (user, _) = user_grants(engine, &request.entry).await;
-    let value = match logins::header(engine, &request, &user.hosts, Some(refused)).await {
+    let header = match without_own_way(engine, &mut request).await {
+        Ok(_) => logins::header(engine, &request, &user.hosts, Some(refused)).await.map_err(|e| e.to_string()),
+        Err(e) => Err(e.to_string()),
+    };
+    let value = match header {
         Ok(header) => header.map(|(_, value)| value),
         Err(e) => {
-            record_notes(engine, &request.entry, &[e.to_string()]);
+            record_notes(engine, &request.entry, &[e]);
             None
         }
     };
     if value.is_none() {
-        let reason = format!("its server wants a login: run `firedoor login {}`", request.entry);
+        let reason = format!("its server wants a login: run `firedoor login {}`", request.entry.quoted());
         let event = engine.event(What::Failed { reason });
         engine.recorder.record(firedoor_model::audit::Event { entry: Some(request.entry.clone()), ..event });
     }
@@ -254,11 +301,12 @@ pub async fn renew_login(
         engine.inspector.environment(&mut *agent.memory.lock().await, &request.entry, secret, engine.now());
     }
     // A shim that has gone needs none.
-    let _ = outgoing.send(&ToShim::LoginRenewed { value }).await;
+    let _ = outgoing.send(&ToShim::LoginRenewed { refused, value }).await;
 }
 
 /// What the shim is to start.
 struct Start {
+    shim: Process,
     entry: EntryId,
     step: Step,
     lasting: Lasting,
@@ -269,7 +317,7 @@ struct Start {
 async fn start(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
-    Start { entry, step, lasting, remote }: Start,
+    Start { shim, entry, step, lasting, remote }: Start,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
@@ -282,7 +330,8 @@ async fn start(
     outgoing.send(&ToShim::Run { step, context, observe, remote }).await.map_err(|_| LaunchError::Shim)?;
     match incoming.receive().await {
         Ok((ToEngine::Started { pid, level }, fds)) => {
-            watch_server(engine, pid);
+            let streams = Streams::take(fds).ok_or(LaunchError::Shim)?;
+            watch_server(engine, shim, pid)?;
             if observe {
                 begin_observing(engine, &entry, &lasting.basis).await;
             }
@@ -299,7 +348,7 @@ async fn start(
                 level,
                 pid,
                 tools,
-                streams: Streams::take(fds).ok_or(LaunchError::Shim)?,
+                streams,
                 resumed: false,
                 ended: None,
             })

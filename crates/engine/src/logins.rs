@@ -1,11 +1,12 @@
 //! Logins (OAuth) at servers that are reached over HTTP: an entry's token comes out of the keychain at a launch, and is
 //! renewed when it is about to end.
 
-use std::{cell::RefCell, collections::HashMap, path::Path, rc::Rc, time::Duration};
+use std::{cell::RefCell, collections::HashMap, ffi::OsString, path::Path, rc::Rc, time::Duration};
 
 use firedoor_clients::{Clients, Env};
+use firedoor_launch::is_about_the_network;
 use firedoor_model::{
-    Digest, EntryId, Keychain, KeychainError, Millis,
+    Digest, EntryId, Keychain, KeychainError, Millis, Untrusted,
     login::{Credentials, Errand, Task, Told},
     network::HostGrant,
     remote::RemoteRequest,
@@ -24,13 +25,55 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// A token that ends this soon is renewed first.
 const AHEAD_MS: u64 = 60_000;
 
+/// For the issuer: its program asks once, in 20 s.
+const RENEWAL: Duration = Duration::from_secs(60);
+
+/// How often the keychain is asked to keep what a renewal gave.
+const TRIES: u32 = 3;
+
 /// Entries whose logins are renewed, each by one at a time: most issuers take a refresh token once.
 #[derive(Default)]
-pub struct Logins(RefCell<HashMap<EntryId, Rc<Mutex<()>>>>);
+pub struct Logins {
+    turns: RefCell<HashMap<EntryId, Rc<Mutex<()>>>>,
+    /// What renewals gave and the keychain has not taken yet. Without it the login would be lost.
+    unkept: RefCell<HashMap<EntryId, Renewal>>,
+}
+
+/// A renewal: what was in the keychain, and what takes its place.
+#[derive(Clone)]
+struct Renewal {
+    before: Credentials,
+    after: Credentials,
+}
+
+impl Renewal {
+    /// Puts it into the keychain, if that still has what was there before: the user may have logged out, or in again. Gives what
+    /// it has then.
+    fn keep(&self, keychain: &dyn Keychain, entry: &EntryId) -> Result<Option<Credentials>, KeychainError> {
+        let there = Credentials::load(keychain, entry, &self.before.url)?;
+        if there.as_ref() != Some(&self.before) {
+            return Ok(there);
+        }
+        self.after.keep(keychain, entry)?;
+        Ok(Some(self.after.clone()))
+    }
+}
+
+/// A token, and the renewal that gave it where the keychain would not take that.
+struct Fresh {
+    token: String,
+    unkept: Option<(Renewal, KeychainError)>,
+}
+
+impl From<Credentials> for Fresh {
+    fn from(credentials: Credentials) -> Self {
+        Self { token: credentials.access_token, unkept: None }
+    }
+}
 
 impl Logins {
     fn of(&self, entry: &EntryId) -> Rc<Mutex<()>> {
-        let mut all = self.0.borrow_mut();
+        let mut all = self.turns.borrow_mut();
         // Those that nobody holds are as good as none.
         all.retain(|_, turn| Rc::strong_count(turn) > 1);
         all.entry(entry.clone()).or_default().clone()
@@ -57,8 +100,8 @@ impl From<ErrandError> for LoginError {
     }
 }
 
-/// The header with an entry's token, another one than what was `refused`. `None` when nobody has logged in for it at this address, when it signs in itself, or
-/// when the entry is not what its client's configuration says.
+/// The header with an entry's token, another one than what was `refused`. `None` when nobody has logged in for it at this
+/// address, when it signs in itself, or when the entry is not what its client's configuration says.
 pub async fn header(
     engine: &Rc<Engine>,
     request: &RemoteRequest,
@@ -72,8 +115,13 @@ pub async fn header(
     let _turn = turn.lock().await;
     let (paths, now, given, hosts) = (engine.paths.clone(), engine.now(), request.clone(), hosts.to_vec());
     let firedoor = std::env::current_exe().map_err(ErrandError::from)?.with_file_name("firedoor");
+    let unkept = engine.logins.unkept.borrow().get(&request.entry).cloned();
     let work = move || {
         let keychain = SystemKeychain::new(LIMIT);
+        if let Some(renewal) = unkept {
+            // Nothing else is as good as it: the issuer does not take the token before it any more.
+            renewal.keep(&keychain, &given.entry)?;
+        }
         let credentials = match Credentials::load(&keychain, &given.entry, &given.url) {
             Ok(Some(credentials)) => credentials,
             // Without a keychain nobody has logged in.
@@ -93,8 +141,16 @@ pub async fn header(
             false => fresh(&keychain, credentials, is_refused, &given, hosts, &firedoor, now).map(Some),
         }
     };
-    let token = tokio::task::spawn_blocking(work).await.map_err(|e| LoginError::NotRenewed(e.to_string()))??;
-    Ok(token.map(|token| ("Authorization".to_owned(), bearer(&token))))
+    let done = tokio::task::spawn_blocking(work).await.map_err(|e| LoginError::NotRenewed(e.to_string()))??;
+    engine.logins.unkept.borrow_mut().remove(&request.entry);
+    Ok(done.map(|Fresh { token, unkept }| {
+        if let Some((renewal, e)) = unkept {
+            let entry = Untrusted::new(request.entry.to_string()).visible(200);
+            engine.problem(format!("the login of {entry} was renewed, and could not be kept: {e}"));
+            engine.logins.unkept.borrow_mut().insert(request.entry.clone(), renewal);
+        }
+        ("Authorization".to_owned(), bearer(&token))
+    }))
 }
 
 fn bearer(token: &str) -> String {
@@ -110,25 +166,165 @@ fn fresh(
     hosts: Vec<HostGrant>,
     firedoor: &Path,
     now: Millis,
-) -> Result<String, LoginError> {
+) -> Result<Fresh, LoginError> {
     if !is_refused && !credentials.has_ended(now.plus(AHEAD_MS)) || credentials.refresh_token.is_none() {
-        return Ok(credentials.access_token);
+        return Ok(credentials.into());
     }
-    let request = RemoteRequest { url: credentials.token_endpoint.clone(), headers: Vec::new(), ..request.clone() };
+    // Of the client's environment, which may be longer than a line may be, only what counts.
+    let about_the_network = |(name, _): &&(OsString, OsString)| name.to_str().is_some_and(is_about_the_network);
+    let request = RemoteRequest {
+        url: credentials.token_endpoint.clone(),
+        headers: Vec::new(),
+        env: request.env.iter().filter(about_the_network).cloned().collect(),
+        ..request.clone()
+    };
     let entry = request.entry.clone();
     let task = Task::Renew(Box::new(credentials.clone()));
-    match Errands::start(firedoor, &Errand { request, hosts }, &task)?.hear()? {
+    let told = Errands::start(firedoor, &Errand { request, hosts }, &task)?.hear(RENEWAL)?;
+    settled(keychain, &entry, credentials, told, |known| !is_refused && !known.has_ended(now))
+}
+
+/// Does what the outcome of a renewal demands, where the login is still the one that was renewed.
+fn settled(
+    keychain: &dyn Keychain,
+    entry: &EntryId,
+    before: Credentials,
+    told: Told,
+    still_good: impl Fn(&Credentials) -> bool,
+) -> Result<Fresh, LoginError> {
+    match told {
         Told::Done(renewed) => {
-            renewed.keep(keychain, &entry)?;
-            Ok(renewed.access_token)
+            // Only tokens: who speaks to servers has no say in where they are sent next time.
+            let after = Credentials {
+                access_token: renewed.access_token,
+                refresh_token: renewed.refresh_token,
+                expires: renewed.expires,
+                scopes: renewed.scopes,
+                ..before.clone()
+            };
+            let renewal = Renewal { before, after };
+            let mut kept = renewal.keep(keychain, entry);
+            for _ in 1..TRIES {
+                if kept.is_err() {
+                    kept = renewal.keep(keychain, entry);
+                }
+            }
+            match kept {
+                Ok(Some(known)) => Ok(known.into()),
+                Ok(None) => Err(LoginError::Over("the user has logged out".into())),
+                Err(e) => Ok(Fresh { token: renewal.after.access_token.clone(), unkept: Some((renewal, e)) }),
+            }
         }
-        Told::Failed { why, over: true } => {
-            keychain.remove(&Credentials::item(&entry))?;
-            Err(LoginError::Over(why))
-        }
+        Told::Failed { why, over: true } => match Credentials::load(keychain, entry, &before.url)? {
+            Some(known) if known != before => Ok(known.into()),
+            Some(_) => {
+                keychain.remove(&Credentials::item(entry))?;
+                Err(LoginError::Over(why))
+            }
+            None => Err(LoginError::Over(why)),
+        },
         // The token may still be good for a minute.
-        Told::Failed { .. } if !is_refused && !credentials.has_ended(now) => Ok(credentials.access_token),
+        Told::Failed { .. } if still_good(&before) => Ok(before.into()),
         Told::Failed { why, .. } => Err(LoginError::NotRenewed(why)),
         _ => Err(ErrandError::Silent.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use firedoor_model::{keychain::MemoryKeychain, login::TokenAuth};
+
+    use super::*;
+
+    fn credentials(token: &str) -> Credentials {
+        Credentials {
+            url: "https://a.example/mcp".into(),
+            resource: "https://a.example".into(),
+            issuer: "https://i.example".into(),
+            token_endpoint: "https://i.example/token".into(),
+            revocation_endpoint: None,
+            client_id: "c".into(),
+            client_secret: None,
+            auth: TokenAuth::None,
+            access_token: token.into(),
+            refresh_token: Some(format!("refresh-{token}")),
+            expires: None,
+            scopes: Vec::new(),
+        }
+    }
+
+    /// What a renewal of the login `old` comes to when the keychain has `there` at its end: the token or why not, and what
+    /// the keychain has then.
+    fn check(there: Option<&str>, told: Told) -> (Result<String, String>, Option<String>) {
+        let (keychain, entry) = (MemoryKeychain::default(), "cursor/user/s".parse().unwrap());
+        if let Some(token) = there {
+            credentials(token).keep(&keychain, &entry).unwrap();
+        }
+        let got = settled(&keychain, &entry, credentials("old"), told, |_| false);
+        let there = Credentials::load(&keychain, &entry, "https://a.example/mcp").unwrap();
+        (got.map(|fresh| fresh.token).map_err(|e| e.to_string()), there.map(|known| known.access_token))
+    }
+
+    #[test]
+    fn a_renewal_does_not_undo_a_logout_or_another_login() {
+        let done = || Told::Done(Box::new(credentials("new")));
+        let over = || Told::Failed { why: "ended".into(), over: true };
+        let some = |token: &str| Some(token.to_owned());
+        assert_eq!(check(some("old").as_deref(), done()), (Ok("new".into()), some("new")));
+        let (got, there) = check(None, done());
+        assert!(got.unwrap_err().contains("logged out") && there.is_none());
+        assert_eq!(check(Some("other"), done()), (Ok("other".into()), some("other")));
+        let (got, there) = check(Some("old"), over());
+        assert!(got.unwrap_err().contains("ended") && there.is_none());
+        assert_eq!(check(Some("other"), over()), (Ok("other".into()), some("other")));
+    }
+
+    #[test]
+    fn a_renewal_changes_tokens_and_nothing_else() {
+        let (keychain, entry) = (MemoryKeychain::default(), "cursor/user/s".parse().unwrap());
+        credentials("old").keep(&keychain, &entry).unwrap();
+        let evil = Credentials {
+            token_endpoint: "https://evil.example/token".into(),
+            client_id: "evil".into(),
+            ..credentials("new")
+        };
+        settled(&keychain, &entry, credentials("old"), Told::Done(Box::new(evil)), |_| false).ok().unwrap();
+        let known = Credentials::load(&keychain, &entry, "https://a.example/mcp").unwrap().unwrap();
+        assert!(known == credentials("new"));
+    }
+
+    /// A keychain that takes nothing.
+    struct Full(MemoryKeychain);
+
+    impl Keychain for Full {
+        fn get(&self, item: &str) -> Result<Option<Vec<u8>>, KeychainError> {
+            self.0.get(item)
+        }
+
+        fn set(&self, _: &str, _: &[u8]) -> Result<(), KeychainError> {
+            Err(KeychainError::Locked)
+        }
+
+        fn remove(&self, item: &str) -> Result<bool, KeychainError> {
+            self.0.remove(item)
+        }
+
+        fn items(&self) -> Result<Vec<String>, KeychainError> {
+            self.0.items()
+        }
+    }
+
+    #[test]
+    fn what_the_keychain_does_not_take_is_used_and_kept_later() {
+        let (keychain, entry) = (MemoryKeychain::default(), "cursor/user/s".parse().unwrap());
+        credentials("old").keep(&keychain, &entry).unwrap();
+        let full = Full(keychain);
+        let done = Told::Done(Box::new(credentials("new")));
+        let fresh = settled(&full, &entry, credentials("old"), done, |_| false).ok().unwrap();
+        let (renewal, why) = fresh.unkept.unwrap();
+        assert_eq!((fresh.token.as_str(), why), ("new", KeychainError::Locked));
+        renewal.keep(&full.0, &entry).unwrap();
+        let known = Credentials::load(&full.0, &entry, "https://a.example/mcp").unwrap().unwrap();
+        assert_eq!(known.refresh_token.as_deref(), Some("refresh-new"));
     }
 }

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::Path, rc::Rc, time::Duration};
 
 use firedoor_clients::{Clients, Configured, Env, SecretError, secret_of};
-use firedoor_model::{EntryId, Keychain, SecretRef, Untrusted, launch::LaunchRequest, remote::RemoteRequest};
+use firedoor_model::{EntryId, Keychain, SecretRef, Untrusted, launch::LaunchRequest, quoted, remote::RemoteRequest};
 use firedoor_store::SystemKeychain;
 
 use crate::engine::Engine;
@@ -16,7 +16,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 pub enum FillError {
     /// It asks for what is not its own.
     #[error(
-        "{reference:?} belongs to another entry: run `firedoor protect {client}`, which gives this entry a copy of its own"
+        "{reference:?} belongs to another entry: run `firedoor protect {}`, which gives this entry a copy of its own",
+        quoted(client)
     )]
     Foreign {
         /// The reference.

@@ -19,6 +19,7 @@ mod observed;
 mod oversize;
 mod pending;
 mod refusals;
+mod renewals;
 mod tasks;
 mod upstream;
 mod writing;
@@ -42,6 +43,7 @@ use held::HeldLine;
 use ledger::Ledger;
 use pending::{Asked, Pending};
 use refusals::Refusals;
+use renewals::Renewals;
 use tasks::Tasks;
 use tokio::{sync::Notify, task::AbortHandle};
 
@@ -70,6 +72,8 @@ pub struct Session {
     pub record: RefCell<Option<observed::Growing>>,
     /// What it said that it was refused.
     refusals: Refusals,
+    /// How often its login was renewed.
+    renewals: Renewals,
     /// The sandbox level really in force.
     pub level: String,
     /// The server's process.

@@ -48,6 +48,13 @@ pub fn ancestry(pid: u32) -> Vec<Stat> {
     chain
 }
 
+/// The process with this number, and whether it descends from another one. `None` when it is gone.
+pub fn descendant(pid: u32, of: Process) -> Option<(Process, bool)> {
+    let chain = ancestry(pid);
+    let (own, above) = chain.split_first()?;
+    Some((own.process, above.iter().any(|stat| stat.process == of)))
+}
+
 /// The user and process at the other end of a connected Unix socket, as the kernel recorded them at `connect`.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
@@ -98,6 +105,11 @@ mod tests {
         let chain = ancestry(peer.process.pid);
         assert_eq!(chain[0].process, peer.process);
         assert!(chain.len() > 1);
+        let parent = chain[1].process;
+        assert_eq!(descendant(std::process::id(), parent), Some((peer.process, true)));
+        assert_eq!(descendant(parent.pid, peer.process), Some((parent, false)));
+        let elsewhen = Process { start: parent.start + 1, ..parent };
+        assert_eq!(descendant(std::process::id(), elsewhen), Some((peer.process, false)), "another of this number");
         assert!(!arguments(peer.process.pid).is_empty());
         assert!(executable(peer.process.pid).is_some());
         assert!(all().contains(&peer.process.pid));

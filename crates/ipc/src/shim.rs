@@ -121,6 +121,8 @@ pub enum ToShim {
     Rule(HostRuling),
     /// The header with another token, if there is one.
     LoginRenewed {
+        /// The one that was refused.
+        refused: Digest,
         /// Its value.
         value: Option<String>,
     },

@@ -74,7 +74,7 @@ pub enum PlanError {
         "the server's address is {address}, where cloud machines keep their credentials; if it is right: firedoor \
          grants add ENTRY --host {address}"
     )]
-    LinkLocal {
+    KeepsCredentials {
         /// The address.
         address: std::net::IpAddr,
     },

@@ -2,12 +2,13 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    net::{IpAddr, ToSocketAddrs as _},
+    net::ToSocketAddrs as _,
     path::Path,
 };
 
 use firedoor_model::{
     Digest,
+    credentials::keeps_credentials,
     launch::{Access, Confinement, Network, Step},
     network::{self, Host, HostGrant, Hosts, Port},
     observation::Basis,
@@ -65,25 +66,28 @@ pub fn remote(
     let mut allowed = context.user.hosts.clone();
     let by_hand = |host: &HostGrant| allowed.iter().any(|g| g.host == host.host);
     if let Host::Address(ip) = host.host
-        && is_link_local(ip)
+        && keeps_credentials(ip)
         && !by_hand(&host)
     {
-        return Err(PlanError::LinkLocal { address: ip });
+        return Err(PlanError::KeepsCredentials { address: ip });
     }
     let what = host.to_string();
-    allowed.push(host);
 
-    let mut env: Vec<(OsString, OsString)> = Vec::new();
+    let (mut env, mut proxies): (Vec<(OsString, OsString)>, _) = (Vec::new(), Vec::new());
     for (name, is_proxy) in VARIABLES {
         let Some((_, value)) = request.env.iter().rev().find(|(n, _)| n == name) else { continue };
         if value.is_empty() {
             continue;
         }
         if is_proxy {
-            allowed.extend(proxy(value));
+            proxies.extend(proxy(value));
         }
         env.push((name.into(), value.clone()));
     }
+    // Whoever wrote the variable need not be who may grant that.
+    proxies.retain(|proxy| !matches!(proxy.host, Host::Address(ip) if keeps_credentials(ip)));
+    allowed.push(host);
+    allowed.extend(proxies);
     let mut grants = Grants::new(Protected::new(context.paths));
     grants.base();
     grants.trusted(program.to_owned(), Access::Read);
@@ -147,14 +151,6 @@ fn granted(url: &Url) -> Option<HostGrant> {
     Some(HostGrant { host, port: Some(Port::Tcp(url.port_or_known_default()?)) })
 }
 
-/// Where cloud machines keep their credentials. A project's configuration must not be enough to ask there.
-fn is_link_local(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    }
-}
-
 /// A proxy, which may stand in the user's own network: its name is looked up here, and its addresses are granted with it.
 fn proxy(value: &OsStr) -> Vec<HostGrant> {
     let Some(text) = value.to_str() else { return Vec::new() };
@@ -163,12 +159,7 @@ fn proxy(value: &OsStr) -> Vec<HostGrant> {
     let mut all = vec![grant.clone()];
     if let (Host::Name(name), Some(Port::Tcp(port))) = (&grant.host, grant.port) {
         let addresses = (name.as_str(), port).to_socket_addrs().into_iter().flatten();
-        all.extend(
-            addresses
-                .map(|a| a.ip().to_canonical())
-                .filter(|ip| !is_link_local(*ip))
-                .map(|ip| HostGrant { host: Host::Address(ip), port: grant.port }),
-        );
+        all.extend(addresses.map(|a| HostGrant { host: Host::Address(a.ip().to_canonical()), port: grant.port }));
     }
     all
 }
@@ -227,6 +218,11 @@ mod tests {
         let env = [("HTTPS_PROXY", "http://u:p@10.0.0.1:3128"), ("http_proxy", "10.0.0.2:80"), ("NO_PROXY", "x")];
         let want = ["a.example:443", "10.0.0.1:3128", "10.0.0.2:80"];
         assert_eq!(check("https://a.example/", &env, &[]).unwrap(), want);
+        // Not where a machine in a cloud gets its credentials, but for who grants it.
+        let env = [("HTTPS_PROXY", "http://169.254.169.254"), ("all_proxy", "socks5://[fd00:ec2::254]:80")];
+        assert_eq!(check("https://a.example/", &env, &[]).unwrap(), ["a.example:443"]);
+        let granted = check("https://a.example/", &env, &["169.254.169.254"]).unwrap();
+        assert_eq!(granted, ["169.254.169.254", "a.example:443"]);
     }
 
     #[test]
@@ -235,7 +231,12 @@ mod tests {
             let error = check(url, &[], &[]).unwrap_err();
             assert!(error.contains("no http or https address") && !error.contains("secret"), "{error}");
         }
-        for url in ["http://169.254.169.254/latest", "http://[fe80::1]/", "http://[::ffff:169.254.169.254]/"] {
+        for url in [
+            "http://169.254.169.254/latest",
+            "http://[fe80::1]/",
+            "http://[::ffff:169.254.169.254]/",
+            "http://[fd00:ec2::254]/",
+        ] {
             assert!(check(url, &[], &[]).unwrap_err().contains("firedoor grants add"), "{url}");
         }
         assert!(check("http://169.254.169.254/", &[], &["169.254.169.254"]).is_ok());

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::text::quoted_name;
+
 /// Longest accepted text form, in bytes. Longer ids are refused, never cut.
 pub const MAX_ENTRY_ID: usize = 4096;
 
@@ -46,6 +48,11 @@ impl EntryId {
     /// The client's id in the catalog, such as `claude-code`.
     pub fn client(&self) -> &str {
         &self.client
+    }
+
+    /// Its text form in a command that a person will copy.
+    pub fn quoted(&self) -> String {
+        quoted_name(&self.to_string())
     }
 
     /// The scope, such as `user` or `project:/home/u/app`.

@@ -22,6 +22,7 @@ use serde_as_text;
 
 pub mod audit;
 pub mod client;
+pub mod credentials;
 pub mod digest;
 pub mod entry;
 pub mod finding;
@@ -53,7 +54,7 @@ pub use finding::{Confidence, Evidence, Finding, Severity};
 pub use habit::Habit;
 pub use keychain::{Keychain, KeychainError};
 pub use secret::SecretRef;
-pub use text::Untrusted;
+pub use text::{Untrusted, quoted};
 pub use time::Millis;
 pub use unavailable::Unavailable;
 pub use verdict::{Mode, Verdict};

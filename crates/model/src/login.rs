@@ -3,14 +3,23 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EntryId, Keychain, KeychainError, Millis, network::HostGrant, remote::RemoteRequest};
+use crate::{Digest, EntryId, Keychain, KeychainError, Millis, network::HostGrant, remote::RemoteRequest};
 
 /// Argument with which `firedoor-remote` logs in, instead of standing for a server.
 pub const SIGN_IN: &str = "--sign-in";
 
 /// How `firedoor-remote` begins a line on its stderr that asks for another token; the digest of the header that was refused
-/// follows. The answer is a line with the header's new value, or `null`.
+/// follows. The answer is a line with [`Another`].
 pub const RENEW: &str = "\0renew ";
+
+/// The answer to such a line.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Another {
+    /// What was asked about: an answer may come when nobody waits for it any more.
+    pub refused: Digest,
+    /// The header's new value, if there is one.
+    pub value: Option<String>,
+}
 
 /// Longest line that is said in either direction, in bytes.
 pub const MAX_LINE: usize = 256 << 10;

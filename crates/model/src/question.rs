@@ -4,11 +4,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Digest, EntryId, Finding, Millis, Untrusted, network::HostGrant};
 
-/// Short reference of a decision: four or more upper-case hex digits, such as `7F3A`. It stands in refusal texts, the
-/// log and `firedoor answer`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+/// Short reference of a decision: upper-case hex digits, four or more of them where Firedoor gives one, such as `7F3A`. It
+/// stands in refusal texts, the log and `firedoor answer`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ref(pub String);
+
+/// Most digits of one: those of a digest.
+const MAX_REF: usize = 64;
+
+/// A text that is no reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a reference is a few hex digits, such as 7F3A: see `firedoor pending`")]
+pub struct RefError;
+
+impl std::str::FromStr for Ref {
+    type Err = RefError;
+
+    /// In upper case or lower.
+    fn from_str(text: &str) -> Result<Self, RefError> {
+        let good = (1..=MAX_REF).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
+        if good { Ok(Self(text.to_ascii_uppercase())) } else { Err(RefError) }
+    }
+}
+
+crate::serde_as_text!(Ref);
 
 impl std::fmt::Display for Ref {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -106,4 +125,21 @@ pub struct Question {
     pub held_until: Millis,
     /// Until when the question can be answered.
     pub open_until: Millis,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_hex_digits_and_nothing_else() {
+        for (text, want) in [("7F3A", Some("7F3A")), ("7f3a", Some("7F3A")), ("00", Some("00"))] {
+            assert_eq!(text.parse().ok(), want.map(|id| Ref(id.into())));
+        }
+        let long = "A".repeat(MAX_REF + 1);
+        for bad in ["", "7F3G", "\u{1b}[2J", "A A", &long] {
+            assert_eq!(bad.parse::<Ref>(), Err(RefError), "{bad:?}");
+            assert!(serde_json::from_value::<Ref>(bad.into()).is_err(), "{bad:?}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::{fmt, str::FromStr};
 use crate::{
     EntryId,
     entry::{EntryIdError, MAX_ENTRY_ID, decode, encode},
+    text::quoted_name,
 };
 
 /// What a reference begins with.
@@ -50,6 +51,11 @@ impl SecretRef {
     /// What the keychain knows it by: the reference without its scheme.
     pub fn item(&self) -> String {
         self.to_string().split_off(SCHEME.len())
+    }
+
+    /// The same in a command that a person will copy.
+    pub fn quoted(&self) -> String {
+        quoted_name(&self.item())
     }
 }
 

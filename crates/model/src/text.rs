@@ -4,6 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Longest word that is shown in a command, in characters: the longest [`EntryId`](crate::EntryId), all of it escapes. A longer
+/// one is cut, and then names nothing.
+const MAX_WORD: usize = 3 * crate::entry::MAX_ENTRY_ID;
+
 /// Text from a server, a client or a file. It is data: it is never interpreted, and everything that could hide or
 /// reorder it on a screen is made visible by [`Untrusted::visible`], the only way to show it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -52,6 +56,31 @@ fn hides(c: char) -> bool {
         | 0xFFF0..=0xFFFB | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF)
 }
 
+/// One word of a POSIX shell (2.2.2), for commands that a person will copy. What could hide in it is made visible, so that it
+/// does not do what it does not show.
+pub fn quoted(text: &str) -> String {
+    let text = Untrusted::new(text).visible(MAX_WORD);
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+:@%,".contains(&b);
+    if !text.is_empty() && text.bytes().all(plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// The same for a name that is read with its %-escapes: what could hide is written as one, and the word still names the same.
+pub(crate) fn quoted_name(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars() {
+        if hides(c) {
+            let mut bytes = [0; 4];
+            text.extend(c.encode_utf8(&mut bytes).bytes().map(|b| format!("%{b:02X}")));
+        } else {
+            text.push(c);
+        }
+    }
+    quoted(&text)
+}
+
 impl fmt::Debug for Untrusted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "“{}”", self.visible(200))
@@ -80,6 +109,24 @@ mod tests {
         ] {
             assert_eq!(Untrusted::new(raw).visible(100), shown);
         }
+    }
+
+    #[test]
+    fn words_of_a_shell() {
+        for (text, want) in [
+            ("cursor/user/a", "cursor/user/a"),
+            ("", "''"),
+            ("x;curl${IFS}evil|sh", "'x;curl${IFS}evil|sh'"),
+            ("a'$(x)", "'a'\\''$(x)'"),
+            ("a\nb", "'a⟨U+000A⟩b'"),
+            ("a\u{202e}b", "'a⟨U+202E⟩b'"),
+            ("~x", "'~x'"),
+        ] {
+            assert_eq!(quoted(text), want);
+        }
+        let entry = crate::EntryId::new("cursor", "user", "a\u{202e} b;c").unwrap();
+        assert_eq!(entry.quoted(), "'cursor/user/a%E2%80%AE%20b;c'");
+        assert_eq!(entry.quoted().trim_matches('\'').parse(), Ok(entry));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use firedoor_model::{
     wire::{Body, Frame, Message, Object},
 };
 use reqwest::{
-    Url,
+    Response, Url,
     header::{HeaderMap, HeaderValue},
 };
 use tokio::{
@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     flight::{Cancelled, Flight, Flights, Kind},
-    http::{Http, SetupError},
+    http::{Http, HttpError, SetupError},
     mirror::{self, Mirror},
     output::Output,
     renewal::{Renewal, Renewed},
@@ -68,14 +68,14 @@ pub struct Bridge {
 pub(crate) enum Login {
     /// With what the entry says itself.
     Own,
-    /// With `firedoor login` and this entry.
+    /// With `firedoor login` and this entry, as a word of a shell.
     Command(String),
 }
 
 impl Login {
     fn of(instructions: &Instructions) -> Self {
         let own = instructions.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-        if own && !instructions.signed_in { Self::Own } else { Self::Command(instructions.entry.to_string()) }
+        if own && !instructions.signed_in { Self::Own } else { Self::Command(instructions.entry.quoted()) }
     }
 }
 
@@ -150,6 +150,16 @@ impl Bridge {
             None => return false,
         }
         true
+    }
+
+    /// Sends something of our own that can be sent twice: again with another token, if this one is refused.
+    pub(crate) async fn with_login<F: Future<Output = Result<Response, HttpError>>>(
+        &self,
+        send: impl Fn() -> F,
+    ) -> Result<Response, HttpError> {
+        let token = self.tokens();
+        let response = send().await?;
+        if response.status().as_u16() == 401 && self.log_in_again(token).await { send().await } else { Ok(response) }
     }
 
     /// Tells the server that the session is over.

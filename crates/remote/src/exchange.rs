@@ -183,9 +183,12 @@ impl Bridge {
                 failures += 1;
                 let mut headers = self.session.headers();
                 headers.insert(LAST_EVENT, id);
-                match self.http.listen(headers).await {
+                match self.with_login(|| self.http.listen(headers.clone())).await {
                     Ok(next) if next.status().is_success() && is_event_stream(&next) => break next,
-                    Ok(next) if next.status().is_client_error() => return self.fail(flight, LOST),
+                    Ok(next) if next.status().is_client_error() => {
+                        let wants = self.wants_login(next).await.map(|wants| format!("{LOST}; {wants}"));
+                        return self.fail(flight, wants.as_deref().unwrap_or(LOST));
+                    }
                     Ok(_) | Err(_) => {}
                 }
             };
@@ -261,9 +264,12 @@ impl Bridge {
             return Ok(());
         }
         let (body, before) = self.session.opening().ok_or(ENDED)?;
-        let response = self.http.post(self.http.url(), body, HeaderMap::new()).await.map_err(|e| e.to_string())?;
-        if !response.status().is_success() {
-            return Err(format!("{ENDED}, and opens no other: HTTP {}", response.status()));
+        let response = self.with_login(|| self.http.post(self.http.url(), body.clone(), HeaderMap::new())).await;
+        let response = response.map_err(|e| e.to_string())?;
+        let status = response.status();
+        if !status.is_success() {
+            let wants = self.wants_login(response).await.map(|wants| format!("{ENDED}, and {wants}"));
+            return Err(wants.unwrap_or_else(|| format!("{ENDED}, and opens no other: HTTP {status}")));
         }
         let headers = response.headers().clone();
         let now = self.result_of(response).await.ok_or(ENDED)?;
@@ -327,6 +333,15 @@ impl Bridge {
             }
         }
         None
+    }
+
+    /// What to do where the server refuses something of our own because it wants a login.
+    pub(crate) async fn wants_login(&self, response: Response) -> Option<String> {
+        if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return None;
+        }
+        let why = Refusal::read(response).await.wants(&self.login)?;
+        Some(format!("{} {why}", place(self.http.url())))
     }
 
     /// Passes a refusal on: as the server's own error where it is one, else in words.

@@ -10,7 +10,7 @@ use std::{
 
 use firedoor_model::{
     Digest,
-    login::{MAX_LINE, RENEW},
+    login::{Another, MAX_LINE, RENEW},
 };
 use reqwest::header::HeaderValue;
 use tokio::{net::UnixStream, sync::Mutex};
@@ -36,7 +36,10 @@ pub struct Renewal {
 impl Renewal {
     /// Takes the socket. Needs a running event loop.
     pub fn new() -> io::Result<Self> {
-        let socket = net::UnixStream::from(io::stderr().as_fd().try_clone_to_owned()?);
+        Self::over(io::stderr().as_fd().try_clone_to_owned()?.into())
+    }
+
+    fn over(socket: net::UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self {
             socket: UnixStream::from_std(socket)?,
@@ -70,16 +73,18 @@ impl Renewal {
             return None;
         }
         let refused = Digest::of(refused().map(|value| value.as_bytes().to_vec()).unwrap_or_default().as_slice());
-        let line = tokio::time::timeout(LIMIT, self.ask(&format!("{RENEW}{refused}\n"))).await.ok()?.ok()?;
-        let mut value = HeaderValue::from_str(&serde_json::from_slice::<Option<String>>(&line).ok()??).ok()?;
+        let value = tokio::time::timeout(LIMIT, self.ask(refused)).await.ok()?.ok()??;
+        let mut value = HeaderValue::from_str(&value).ok()?;
         value.set_sensitive(true);
         self.generation.set(seen + 1);
         Some(Renewed::Now(value))
     }
 
-    async fn ask(&self, line: &str) -> io::Result<Vec<u8>> {
-        // What came too late for an earlier question.
+    /// Asks, and waits for the answer to this. Whoever asked before may have given up, and the answer comes nevertheless.
+    async fn ask(&self, refused: Digest) -> io::Result<Option<String>> {
+        while self.read()? {}
         self.heard.borrow_mut().clear();
+        let line = format!("{RENEW}{refused}\n");
         let mut rest = line.as_bytes();
         while !rest.is_empty() {
             self.socket.writable().await?;
@@ -87,21 +92,38 @@ impl Renewal {
             rest = rest.get(sent..).unwrap_or_default();
         }
         loop {
-            let mut chunk = [0; 4096];
-            self.socket.readable().await?;
-            let count = match self.socket.try_read(&mut chunk) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => again(read)?,
-            };
-            let mut heard = self.heard.borrow_mut();
-            heard.extend(chunk.get(..count).unwrap_or_default());
-            if let Some(end) = heard.iter().position(|b| *b == b'\n') {
-                return Ok(heard.drain(..=end).collect());
+            if let Some(value) = self.answer(refused) {
+                return Ok(value);
             }
-            if heard.len() > MAX_LINE {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+            self.socket.readable().await?;
+            self.read()?;
+        }
+    }
+
+    /// Reads what is there. False when that is nothing.
+    fn read(&self) -> io::Result<bool> {
+        let mut chunk = [0; 4096];
+        let count = match self.socket.try_read(&mut chunk) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => again(read)?,
+        };
+        let mut heard = self.heard.borrow_mut();
+        heard.extend(chunk.get(..count).unwrap_or_default());
+        if heard.len() > 2 * MAX_LINE { Err(io::ErrorKind::InvalidData.into()) } else { Ok(count > 0) }
+    }
+
+    /// The answer to this, if it is among what was heard.
+    fn answer(&self, refused: Digest) -> Option<Option<String>> {
+        let mut heard = self.heard.borrow_mut();
+        while let Some(end) = heard.iter().position(|b| *b == b'\n') {
+            let line: Vec<u8> = heard.drain(..=end).collect();
+            if let Ok(another) = serde_json::from_slice::<Another>(&line)
+                && another.refused == refused
+            {
+                return Some(another.value);
             }
         }
+        None
     }
 }
 
@@ -119,4 +141,56 @@ pub enum Renewed {
     Now(HeaderValue),
     /// In use already.
     Meanwhile,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+
+    use super::*;
+
+    fn header(text: &str) -> Option<HeaderValue> {
+        HeaderValue::from_str(text).ok()
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_waits_for_any_more_is_nobody_elses() {
+        let (ours, theirs) = net::UnixStream::pair().unwrap();
+        let renewal = Renewal::over(ours).unwrap();
+        // Asks, and gives up.
+        tokio::select! {
+            biased;
+            _ = renewal.another(0, || header("Bearer a")) => panic!("nobody has answered"),
+            () = tokio::task::yield_now() => {}
+        }
+        let mut asked = BufReader::new(theirs.try_clone().unwrap());
+        let mut heard = move || {
+            let mut line = String::new();
+            asked.read_line(&mut line).unwrap();
+            line
+        };
+        let (a, b) = (Digest::of(b"Bearer a"), Digest::of(b"Bearer b"));
+        assert_eq!(heard(), format!("{RENEW}{a}\n"));
+        let mut theirs = theirs;
+        let mut say = move |refused: Digest, value: &str| {
+            let another = Another { refused, value: Some(value.to_owned()) };
+            writeln!(theirs, "{}", serde_json::to_string(&another).unwrap()).unwrap();
+        };
+        // Asks again, and has the answer to the first question: it is as good.
+        say(a, "Bearer b");
+        let Some(Renewed::Now(value)) = renewal.another(0, || header("Bearer a")).await else { panic!("no token") };
+        assert_eq!(value, "Bearer b");
+        assert_eq!(heard(), format!("{RENEW}{a}\n"));
+        // Then the answer to the second one comes, which is none to a third.
+        let answering = std::thread::spawn(move || {
+            say(a, "Bearer b");
+            assert_eq!(heard(), format!("{RENEW}{b}\n"));
+            say(a, "Bearer b");
+            say(b, "Bearer c");
+            (say, heard)
+        });
+        let Some(Renewed::Now(value)) = renewal.another(1, || header("Bearer b")).await else { panic!("no token") };
+        assert_eq!((value.to_str().unwrap(), renewal.generation()), ("Bearer c", 2));
+        drop(answering.join().unwrap());
+    }
 }

@@ -74,9 +74,12 @@ impl Bridge {
 
     /// HTTP+SSE: opens the stream, whose first event says where messages go.
     pub(crate) async fn open_channel(self: &Rc<Self>) -> Result<(), String> {
-        let mut response = self.http.listen(HeaderMap::new()).await.map_err(|e| e.to_string())?;
+        let response = self.with_login(|| self.http.listen(HeaderMap::new())).await;
+        let mut response = response.map_err(|e| e.to_string())?;
         if !response.status().is_success() || !is_event_stream(&response) {
-            return Err(format!("the server offers no stream of events: HTTP {}", response.status()));
+            let status = response.status();
+            let wants = self.wants_login(response).await;
+            return Err(wants.unwrap_or_else(|| format!("the server offers no stream of events: HTTP {status}")));
         }
         let mut events = Events::new(self.limit);
         let endpoint = async {

@@ -12,12 +12,19 @@ mod server;
 mod session;
 mod words;
 
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{
+    env,
+    io::{self, Write as _},
+    os::fd::AsFd as _,
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use engines::Engines;
 use firedoor_ipc::{endpoint, shim::ToEngine};
 use firedoor_model::{launch::LaunchRequest, remote::RemoteRequest};
 use invocation::{Invocation, Parsed, Server, UsageError};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 fn main() -> ExitCode {
     let invocation = match invocation::parse(env::args_os().skip(1)) {
@@ -68,7 +75,21 @@ fn request(Invocation { entry, server }: Invocation, cwd: PathBuf) -> Result<ToE
 
 /// One line for the client's log of the server.
 fn say(text: &str) {
-    use std::io::Write;
-    // Nothing is left to be done when even that fails.
-    let _ = writeln!(std::io::stderr(), "firedoor: {text}");
+    tell(format!("firedoor: {text}\n").as_bytes());
+}
+
+/// Writes to the client's log of the server what it takes without being waited for: a client that does not read it must not
+/// hold us, and with us the server. False when not all of it was taken.
+fn tell(text: &[u8]) -> bool {
+    let mut stderr = io::stderr();
+    // Whatever can be written to takes so much at once (PIPE_BUF, pipe(7)).
+    for part in text.chunks(4096) {
+        let mut ready = [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)];
+        if !matches!(poll(&mut ready, PollTimeout::ZERO), Ok(1..)) {
+            return false;
+        }
+        // Nobody is left to be told when even that fails.
+        let _ = stderr.write_all(part);
+    }
+    true
 }

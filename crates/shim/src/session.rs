@@ -13,7 +13,7 @@ use firedoor_ipc::{
     shim::{ToEngine, ToShim},
     wire::WireError,
 };
-use firedoor_model::{EntryId, launch::Step, network::AttemptKind};
+use firedoor_model::{EntryId, launch::Step, login::Another, network::AttemptKind};
 use firedoor_sandbox::{Exit, Launch, Notice, Stderr, Tree};
 use nix::{
     errno::Errno,
@@ -145,7 +145,7 @@ pub fn run(engines: &Engines, entry: &EntryId, request: &ToEngine, signals: Sign
 fn listen(stage: &mut Stage, request: &ToEngine, engine: &Connection) {
     let (Stage::Running(server, _) | Stage::Draining(server, _)) = stage else { return };
     let (Some(words), ToEngine::LaunchRemote(request)) = (&mut server.words, request) else { return };
-    for refused in words.hear(&mut io::stderr()) {
+    for refused in words.hear(crate::tell) {
         // An engine that has died meanwhile is noticed on its socket; the program gives up waiting.
         let _ = report(engine, &ToEngine::RenewLogin { request: request.clone(), refused });
     }
@@ -257,7 +257,10 @@ fn wait(engine: &Connection, signals: &Signals, stage: &Stage) -> io::Result<Rea
         vec![PollFd::new(engine.as_fd(), PollFlags::POLLIN), PollFd::new(signals.0.as_fd(), PollFlags::POLLIN)];
     let deadline = match stage {
         Stage::Planning(limit) => Some(*limit),
-        Stage::Draining(..) => None,
+        Stage::Draining(server, _) => {
+            fds.extend(server.words.as_ref().and_then(Words::fd).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+            None
+        }
         Stage::Installing(tree, limit) => {
             fds.push(PollFd::new(tree.exited_fd(), PollFlags::POLLIN));
             Some(*limit)
@@ -324,9 +327,9 @@ fn obey(message: ToShim, stage: Stage, entry: &EntryId, engine: &Connection) -> 
             let _ = server.tree.rule(ruling);
             Stage::Running(server, limit)
         }
-        (ToShim::LoginRenewed { value }, Stage::Running(mut server, limit)) => {
+        (ToShim::LoginRenewed { refused, value }, Stage::Running(mut server, limit)) => {
             if let Some(words) = &mut server.words {
-                words.answer(value.as_deref());
+                words.answer(&Another { refused, value });
             }
             Stage::Running(server, limit)
         }

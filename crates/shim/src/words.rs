@@ -9,16 +9,24 @@ use std::{
     },
 };
 
-use firedoor_model::{Digest, login::RENEW};
+use firedoor_model::{
+    Digest,
+    login::{Another, RENEW},
+};
 
 /// Longest line that is waited for.
 const MAX: usize = 64 << 10;
+
+/// How often is read in one turn: one that speaks without end must not keep us from everything else.
+const READS: usize = 16;
 
 /// Our end of the socket.
 pub struct Words {
     socket: UnixStream,
     line: Vec<u8>,
     closed: bool,
+    /// Lines that nobody took.
+    lost: u64,
 }
 
 impl Words {
@@ -26,7 +34,7 @@ impl Words {
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_nonblocking(true)?;
-        Ok((Self { socket, line: Vec::new(), closed: false }, theirs.into()))
+        Ok((Self { socket, line: Vec::new(), closed: false, lost: 0 }, theirs.into()))
     }
 
     /// To be polled, as long as somebody may speak.
@@ -34,10 +42,13 @@ impl Words {
         (!self.closed).then(|| self.socket.as_fd())
     }
 
-    /// Passes on what was said, and gives the tokens that were refused.
-    pub fn hear(&mut self, to: &mut impl io::Write) -> Vec<Digest> {
+    /// Passes on some of what was said, to whoever says whether they took it, and gives the tokens that were refused.
+    pub fn hear(&mut self, mut to: impl FnMut(&[u8]) -> bool) -> Vec<Digest> {
         let (mut refused, mut chunk) = (Vec::new(), [0; 4096]);
-        while !self.closed {
+        for _ in 0..READS {
+            if self.closed {
+                break;
+            }
             match self.socket.read(&mut chunk) {
                 Ok(0) => self.closed = true,
                 Ok(count) => self.line.extend(chunk.get(..count).unwrap_or_default()),
@@ -47,31 +58,39 @@ impl Words {
             }
             while let Some(end) = self.line.iter().position(|b| *b == b'\n') {
                 let line: Vec<u8> = self.line.drain(..=end).collect();
-                refused.extend(said(&line, to));
+                refused.extend(self.said(&line, &mut to));
             }
             if self.closed || self.line.len() > MAX {
-                said(&std::mem::take(&mut self.line), to);
+                let rest = std::mem::take(&mut self.line);
+                self.said(&rest, &mut to);
             }
         }
         refused
     }
 
+    fn said(&mut self, line: &[u8], to: &mut impl FnMut(&[u8]) -> bool) -> Option<Digest> {
+        if let Some(refused) = std::str::from_utf8(line).ok().and_then(|text| text.strip_prefix(RENEW)) {
+            return refused.trim_end().parse().ok();
+        }
+        if line.is_empty() {
+            return None;
+        }
+        if self.lost > 0
+            && to(format!("firedoor: {} lines of this log were lost, because nobody read it\n", self.lost).as_bytes())
+        {
+            self.lost = 0;
+        }
+        if self.lost > 0 || !to(line) {
+            self.lost += 1;
+        }
+        None
+    }
+
     /// Says which token there is. One that does not listen goes without.
-    pub fn answer(&mut self, value: Option<&str>) {
-        if let Ok(mut line) = serde_json::to_vec(&value) {
+    pub fn answer(&mut self, another: &Another) {
+        if let Ok(mut line) = serde_json::to_vec(another) {
             line.push(b'\n');
             let _ = self.socket.write_all(&line);
-        }
-    }
-}
-
-fn said(line: &[u8], to: &mut impl io::Write) -> Option<Digest> {
-    match std::str::from_utf8(line).ok().and_then(|text| text.strip_prefix(RENEW)) {
-        Some(refused) => refused.trim_end().parse().ok(),
-        None => {
-            // Nothing is left to be done when even that fails.
-            let _ = to.write_all(line);
-            None
         }
     }
 }
@@ -88,15 +107,51 @@ mod tests {
         let mut theirs = UnixStream::from(theirs);
         let refused = Digest::of(b"x");
         let mut out = Vec::new();
+        let mut take = |line: &[u8]| {
+            out.extend_from_slice(line);
+            true
+        };
         write!(theirs, "firedoor: one\n{RENEW}{refused}\n{RENEW}nonsense\nfiredoor: tw").unwrap();
-        assert_eq!(words.hear(&mut out), [refused]);
-        assert_eq!(out, b"firedoor: one\n");
-        words.answer(Some("Bearer y"));
+        assert_eq!(words.hear(&mut take), [refused]);
+        words.answer(&Another { refused, value: Some("Bearer y".into()) });
         let mut line = String::new();
         io::BufReader::new(&theirs).read_line(&mut line).unwrap();
-        assert_eq!(line, "\"Bearer y\"\n");
+        assert_eq!(line, format!("{{\"refused\":\"{refused}\",\"value\":\"Bearer y\"}}\n"));
         drop(theirs);
-        assert!(words.hear(&mut out).is_empty() && words.fd().is_none());
+        assert!(words.hear(&mut take).is_empty() && words.fd().is_none());
         assert_eq!(out, b"firedoor: one\nfiredoor: tw");
+    }
+
+    #[test]
+    fn a_log_that_nobody_reads_holds_nobody_up() {
+        let (mut words, theirs) = Words::pair().unwrap();
+        let mut theirs = UnixStream::from(theirs);
+        theirs.write_all(b"one\ntwo\nthree\n").unwrap();
+        let mut out = Vec::new();
+        assert!(words.hear(|_| false).is_empty());
+        theirs.write_all(b"four\n").unwrap();
+        words.hear(|line| {
+            out.extend_from_slice(line);
+            true
+        });
+        assert_eq!(out, b"firedoor: 3 lines of this log were lost, because nobody read it\nfour\n");
+    }
+
+    #[test]
+    fn one_that_speaks_without_end_is_heard_for_a_turn() {
+        let (mut words, theirs) = Words::pair().unwrap();
+        let mut theirs = UnixStream::from(theirs);
+        theirs.set_nonblocking(true).unwrap();
+        let line = [b'x'; 1023];
+        let mut count = 0;
+        let _ = theirs.write_all(&[line.as_slice(), b"\n"].concat());
+        // Each line that is taken makes room for two others.
+        words.hear(|_| {
+            count += 1;
+            let _ = theirs.write_all(&[line.as_slice(), b"\n", &line, b"\n"].concat());
+            true
+        });
+        assert!(count <= 2 * READS * 4, "{count}");
+        assert!(words.fd().is_some());
     }
 }

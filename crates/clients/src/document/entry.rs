@@ -129,7 +129,7 @@ fn program_or_url(layout: Layout, fields: &[Field], form: &Form) -> Shape {
         no_dashes: form.no_dashes,
         env,
         env_passed: at(&form.env_passed).map(passed).unwrap_or_default(),
-        env_file: text("envFile"),
+        env_file: text(remote::ENV_FILE),
         cwd: text("cwd").or_else(|| text("working_directory")),
     };
     match remote::behind(&stdio, fields, form) {

@@ -45,6 +45,12 @@ const SIGN_IN: &[&str] = &[
     "tcp",
 ];
 
+/// VS Code's word for a file of variables.
+pub(super) const ENV_FILE: &str = "envFile";
+
+/// Stands for a value that is no text.
+const NO_TEXT: &str = "(no text)";
+
 /// Reads an entry with an address under one of the form's keys.
 pub(super) fn direct(layout: Layout, fields: &[Field], form: &Form) -> Remote {
     let headers = fields.iter().rfind(|f| form.headers.contains(&f.key.value)).map(|f| &f.value);
@@ -53,7 +59,25 @@ pub(super) fn direct(layout: Layout, fields: &[Field], form: &Form) -> Remote {
         _ => Vec::new(),
     };
     let url = fields.iter().rfind(|f| form.url.contains(&f.key.value)).and_then(text);
-    Remote { url, headers, parts: parts(layout, fields, form).map(Box::new) }
+    let env = fields.iter().filter(|f| sets_variables(&f.key.value, form)).flat_map(variables).collect();
+    Remote { url, headers, env, parts: parts(layout, fields, form).map(Box::new) }
+}
+
+/// Whether a key sets variables, or names a file that does.
+fn sets_variables(key: &str, form: &Form) -> bool {
+    form.env.iter().any(|own| own == key) || matches!(key, "environment" | ENV_FILE)
+}
+
+/// What stands under such a key; for a file, its path under the key.
+fn variables(field: &Field) -> Vec<(String, String)> {
+    match &field.value {
+        Value::Map(all) => all
+            .iter()
+            .map(|f| (f.key.value.clone(), text(f).map_or_else(|| NO_TEXT.into(), |value| value.value)))
+            .collect(),
+        Value::Null => Vec::new(),
+        _ => vec![(field.key.value.clone(), text(field).map_or_else(|| NO_TEXT.into(), |value| value.value))],
+    }
 }
 
 fn text(field: &Field) -> Option<Str> {
@@ -105,8 +129,10 @@ fn parts(layout: Layout, fields: &[Field], form: &Form) -> Result<RemoteParts, S
     };
     let array = kind.as_ref().is_some_and(|(_, kind)| kind.value == "remote");
     let env = if array { "environment" } else { form.env.first().map_or("env", String::as_str) };
-    if vars.is_some() && fields.iter().any(|f| f.key.value == env) {
-        return Err(format!("it has headers and {env}"));
+    let mut setting = fields.iter().filter(|f| sets_variables(&f.key.value, form));
+    // For the client they mean nothing; for the shim they could name a proxy, and whom to trust there.
+    if let Some(field) = setting.find(|f| vars.is_some() || !variables(f).is_empty()) {
+        return Err(format!("it sets variables ({}), which no address needs: remove them", field.key.value));
     }
     Ok(RemoteParts {
         layout,
@@ -214,7 +240,13 @@ pub(super) fn behind(stdio: &Stdio, fields: &[Field], form: &Form) -> Option<Rem
             headers: headers.clone(),
         }),
     };
+    let own = |(name, _): &&(String, Option<Str>)| headers.iter().all(|(_, variable)| variable != name);
+    let env = stdio.env.iter().filter(own).map(|(name, value)| {
+        (name.clone(), value.as_ref().map_or_else(|| NO_TEXT.to_owned(), |value| value.value.clone()))
+    });
+    let file = stdio.env_file.iter().map(|path| (ENV_FILE.to_owned(), path.clone()));
     Some(Remote {
+        env: env.chain(file).collect(),
         url: Some(url.clone()),
         headers: headers.iter().filter_map(shown).collect(),
         parts: Ok(Box::new(parts)),

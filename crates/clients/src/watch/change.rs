@@ -143,6 +143,7 @@ mod tests {
                 command: None,
                 args: Vec::new(),
                 env_names: Vec::new(),
+                reached: None,
                 secrets: Vec::new(),
                 state: state.clone(),
                 warnings: Vec::new(),

@@ -136,7 +136,7 @@ fn content(shape: &Shape) -> Digest {
         }
         Shape::Remote(remote) => {
             let headers: Vec<_> = remote.headers.iter().map(|(name, value)| (name, &value.value)).collect();
-            serde_json::to_vec(&(remote.url.as_ref().map(|u| &u.value), headers))
+            serde_json::to_vec(&(remote.url.as_ref().map(|u| &u.value), headers, &remote.env))
         }
         Shape::Odd(why) => serde_json::to_vec(why),
     };

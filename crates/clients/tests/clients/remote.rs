@@ -128,7 +128,12 @@ fn what_is_left_as_it_is() {
         (r#"{"url":"unix:///run/x"}"#, "is not http"),
         (r#"{"url":"https://x/mcp","serverUrl":"https://y"}"#, "it has several addresses"),
         (r#"{"url":"https://x/mcp","type":"websocket"}"#, "\"websocket\") is not known"),
-        (r#"{"url":"https://x/mcp","headers":{"a":"b"},"env":{"c":"d"}}"#, "it has headers and env"),
+        (r#"{"url":"https://x/mcp","headers":{"a":"b"},"env":{"c":"d"}}"#, "it sets variables (env)"),
+        (r#"{"url":"https://x/mcp","headers":{"a":"b"},"env":{}}"#, "it sets variables (env)"),
+        (r#"{"url":"https://x/mcp","env":{"HTTPS_PROXY":"http://x"}}"#, "it sets variables (env)"),
+        (r#"{"url":"https://x/mcp","env":{"HTTPS_PROXY":1}}"#, "it sets variables (env)"),
+        (r#"{"url":"https://x/mcp","environment":{"HTTPS_PROXY":"http://x"}}"#, "it sets variables (environment)"),
+        (r#"{"url":"https://x/mcp","envFile":"${workspaceFolder}/.env"}"#, "it sets variables (envFile)"),
         (r#"{"url":"https://x/mcp","headers":{"a b":"c"}}"#, "its headers are not all names and strings"),
         (r#"{"url":["https://x/mcp"]}"#, "its address is not a string"),
     ] {
@@ -180,4 +185,38 @@ fn a_server_that_does_not_answer_is_given_back_by_hand_only() {
     let outcome = verify::entry(&home.clients, &home.env(), &id, &BTreeMap::new());
     assert!(matches!(outcome.verified, Verified::RolledBack { .. }), "{outcome}");
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn what_an_entry_sets_itself_is_told_from_what_its_client_does() {
+    let home = Home::new();
+    let names = ["HTTPS_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY"];
+    let path = home.write(CURSOR, r#"{"mcpServers":{"a":{"url":"https://x/mcp","headers":{"X-A":"1"}}}}"#);
+    one(home.protect(&[])).unwrap();
+    let entry = firedoor_model::EntryId::new("cursor", "user", "a").unwrap();
+    let set = || home.clients.set_by_entry(&home.env(), &entry, &names);
+    let (shown, protected) = (|| home.clients.scan(&home.env()).clients[0].files[0].entries[0].clone(), read(&path));
+    assert!(set().is_empty() && shown().env_names.is_empty());
+    let reached = shown().reached.unwrap();
+    assert_eq!((reached.place.raw(), reached.header_names[0].raw()), ("https://x", "X-A"));
+    // Somebody else wrote the file meanwhile.
+    fs::write(&path, protected.replace("\"env\":{", "\"env\":{\"HTTPS_PROXY\":\"http://evil\",")).unwrap();
+    assert_eq!(set(), ["HTTPS_PROXY"]);
+    assert_eq!(shown().env_names[0].raw(), "HTTPS_PROXY");
+    // A file that cannot be read may set anything.
+    fs::write(&path, protected.replace("\"env\":{", "\"envFile\":\"/nowhere/.env\",\"env\":{")).unwrap();
+    assert_eq!(set(), names);
+    let file = home.write("home/vars", "NO_PROXY=x\n");
+    let named = format!("\"envFile\":{:?},\"env\":{{", file.to_str().unwrap());
+    fs::write(&path, protected.replace("\"env\":{", &named)).unwrap();
+    assert_eq!(set(), ["NO_PROXY"]);
+    // Of an address nothing is shown that may be a secret.
+    for (address, want) in [
+        ("https://x:8443/s/SECRET?key=SECRET#SECRET", "https://x:8443"),
+        ("https://me:SECRET@x/", "(hidden: looks like a secret)"),
+        ("https://x\\SECRET", "https://x"),
+    ] {
+        home.write(CURSOR, serde_json::json!({"mcpServers": {"a": {"url": address}}}).to_string());
+        assert_eq!(shown().reached.unwrap().place.raw(), want);
+    }
 }

@@ -34,8 +34,7 @@ pub async fn together(
 /// Answers one question. The answer and its rules are written down before anything is forwarded.
 async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, extent: Extent) -> Result<Reply, String> {
     let duration = extent.duration;
-    let id = Ref(id.0.to_ascii_uppercase());
-    let quarantined = engine.desk.borrow().question(&id).is_some_and(|(question, _)| {
+    let quarantined = engine.desk.borrow().question(id).is_some_and(|(question, _)| {
         let sessions = engine.sessions.borrow();
         sessions
             .values()
@@ -44,7 +43,7 @@ async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, extent: Extent) -
     });
     // Written first: an answer that cannot be put on record does not count.
     let event = engine.event(What::Answered { reference: id.clone(), choice, duration });
-    let known = engine.desk.borrow().question(&id).map(|(question, _)| question.entry.clone());
+    let known = engine.desk.borrow().question(id).map(|(question, _)| question.entry.clone());
     if let Some(entry) = known {
         let event = firedoor_model::audit::Event { entry: Some(entry), ..event };
         let written = engine.recorder.commit(event).await;
@@ -54,7 +53,7 @@ async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, extent: Extent) -
     }
     let answered = {
         let standing = Standing { rules: &engine.rules.borrow(), quarantined, now: engine.now() };
-        engine.desk.borrow_mut().answer(&id, choice, extent, &standing)
+        engine.desk.borrow_mut().answer(id, choice, extent, &standing)
     };
     let answered = answered.map_err(|e| e.to_string())?;
     store_rules(engine, &answered).await?;

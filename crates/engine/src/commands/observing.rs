@@ -32,7 +32,8 @@ pub async fn switch(engine: &Rc<Engine>, entry: EntryId, on: bool) -> Outcome {
     let said = if on {
         format!(
             "the next run of {entry} is observed, if its client starts it within 24 hours; each open takes the server a few \
-             microseconds longer then. See `firedoor observe {entry} show`"
+             microseconds longer then. See `firedoor observe {} show`",
+            entry.quoted()
         )
     } else {
         format!("the next run of {entry} is not observed; a run that is observed now is so to its end")
@@ -60,7 +61,8 @@ pub async fn show(engine: &Rc<Engine>, entry: EntryId) -> Outcome {
     match engine.recorder.with(move |store| store.observed(&of)).await.map_err(text)? {
         Some(seen) => Ok(reply(seen, false)),
         None => Err(format!(
-            "{entry} has not been observed: switch it on with `firedoor observe {entry} on`, then restart its client"
+            "{entry} has not been observed: switch it on with `firedoor observe {} on`, then restart its client",
+            entry.quoted()
         )),
     }
 }

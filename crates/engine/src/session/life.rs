@@ -28,6 +28,7 @@ use super::{
     ledger::{Claimed, Ledger, Record, State, Way},
     pending::{Asked, Pending},
     refusals::Refusals,
+    renewals::Renewals,
     tasks::Tasks,
     upstream,
 };
@@ -36,7 +37,6 @@ use crate::{
     connection::{Incoming, Outgoing},
     engine::Engine,
     io::{Inlet, Log, Outlet, Remainder},
-    launches,
 };
 
 /// After the client closed both sides, a server has this long to end by itself before it is asked to.
@@ -161,6 +161,7 @@ pub async fn serve(
         granted: started.granted,
         record: RefCell::default(),
         refusals: Refusals::default(),
+        renewals: Renewals::default(),
         level: started.level,
         pid: started.pid,
         since: engine.now(),
@@ -328,12 +329,7 @@ async fn attend(
                     Ok(())
                 }
                 Ok((ToEngine::RenewLogin { request, refused }, _)) if request.entry == session.entry => {
-                    let (engine, agent, outgoing) = (engine.clone(), session.agent.clone(), outgoing.clone());
-                    // The issuer takes its time, and nobody else waits for it.
-                    tokio::task::spawn_local(async move {
-                        launches::renew_login(&engine, &agent, request, refused, outgoing).await;
-                    });
-                    Ok(())
+                    session.renew_login(engine, request, refused, outgoing).await
                 }
                 Ok(_) => Ok(()),
                 // The shim has gone, and its guardian ends the server.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, mem};
 
-use firedoor_clients::watch::Change;
+use firedoor_clients::{EntryFound, watch::Change};
 use firedoor_ipc::command::Offer;
 use firedoor_model::{Digest, EntryId, Millis, Untrusted, notice::Noticed};
 
@@ -11,7 +11,7 @@ const MOST: usize = 200;
 /// Longest command line that is shown, in characters.
 const LINE: usize = 400;
 
-/// What could be protected, by entry, each with the hash of its command line.
+/// What could be protected, by entry, each with the hash of its command line or address.
 #[derive(Debug, Default)]
 pub struct Offers {
     open: BTreeMap<EntryId, (Offer, Digest)>,
@@ -42,8 +42,7 @@ impl Offers {
             self.open.remove(&entry.id);
             return forget;
         }
-        let line: Vec<&str> = entry.command.iter().chain(&entry.args).map(Untrusted::raw).collect();
-        let hash = Digest::of(line.join("\0").as_bytes());
+        let (line, hash) = line(entry);
         let declined = self.declined.get(&entry.id).is_some_and(|(then, _)| *then == hash);
         let full = self.open.len() >= MOST && !self.open.contains_key(&entry.id);
         if full || (declined && change.noticed != Noticed::Changed) {
@@ -55,7 +54,7 @@ impl Offers {
             path: Untrusted::new(change.path.to_string_lossy()),
             project: change.project.as_deref().map(Untrusted::new),
             noticed: change.noticed,
-            command: Untrusted::new(line.join(" ").chars().take(LINE).collect::<String>()),
+            command: Untrusted::new(line.chars().take(LINE).collect::<String>()),
             since: now,
         };
         self.open.insert(entry.id.clone(), (offer, hash));
@@ -75,6 +74,26 @@ impl Offers {
         all.sort_by_key(|offer| offer.since);
         all
     }
+}
+
+/// What an entry starts or reaches, in words, and what it is compared by.
+fn line(entry: &EntryFound) -> (String, Digest) {
+    let Some(reached) = &entry.reached else {
+        let line: Vec<&str> = entry.command.iter().chain(&entry.args).map(Untrusted::raw).collect();
+        return (line.join(" "), Digest::of(line.join("\0").as_bytes()));
+    };
+    let raw = |names: &[Untrusted]| names.iter().map(|name| name.raw().to_owned()).collect::<Vec<_>>();
+    let (headers, variables) = (raw(&reached.header_names), raw(&entry.env_names));
+    let mut line = reached.place.raw().to_owned();
+    for (what, names) in [("headers", &headers), ("variables", &variables)] {
+        if !names.is_empty() {
+            line.push_str(&format!(", with the {what} {}", names.join(", ")));
+        }
+    }
+    let address = reached.address.to_string();
+    let fields = [b"reached", address.as_bytes(), &[0]].into_iter();
+    let (headers, variables) = (headers.iter().map(String::as_bytes), variables.iter().map(String::as_bytes));
+    (line, Digest::of_fields(fields.chain(headers).chain([b"variables".as_slice()]).chain(variables)))
 }
 
 /// How many rows about configurations go into the log: a file that changes all the time must not push everything else
@@ -107,7 +126,7 @@ impl Ration {
 
 #[cfg(test)]
 mod tests {
-    use firedoor_clients::{EntryFound, State};
+    use firedoor_clients::{Reached, State};
 
     use super::*;
 
@@ -117,6 +136,7 @@ mod tests {
             command: Some("npx".into()),
             args: vec!["-y".into(), "x".into()],
             env_names: Vec::new(),
+            reached: None,
             secrets: Vec::new(),
             state,
             warnings: Vec::new(),
@@ -184,6 +204,36 @@ mod tests {
             assert_eq!(take(&mut offers, &dropped(None)), (None, 0));
             assert_eq!(take(&mut offers, &dropped(Some(Millis(2)))), (None, 0));
             assert_eq!(take(&mut offers, &dropped(Some(Millis(3)))), (Some(id.clone()), 1));
+        }
+    }
+
+    #[test]
+    fn servers_with_an_address_are_told_apart_and_shown() {
+        let appeared = |address: &str, headers: &[&str], env: &[&str]| {
+            let mut change = change("a", Noticed::Appeared, State::Unprotected);
+            let entry = change.entry.as_mut().unwrap();
+            let names = |all: &[&str]| all.iter().map(|name| Untrusted::new(*name)).collect();
+            (entry.command, entry.args, entry.env_names) = (None, Vec::new(), names(env));
+            let address = Digest::of(address.as_bytes());
+            entry.reached = Some(Reached { place: "https://a.example".into(), header_names: names(headers), address });
+            change
+        };
+        let first = appeared("https://a.example/mcp", &["X-Team"], &[]);
+        let mut offers = Offers::default();
+        offers.take(&first, "Cursor", Millis(0));
+        assert_eq!(offers.all()[0].command.raw(), "https://a.example, with the headers X-Team");
+        offers.decline(&EntryId::new("cursor", "user", "a").unwrap(), Millis(0)).unwrap();
+        offers.take(&first, "Cursor", Millis(0));
+        assert!(offers.all().is_empty());
+        for other in [
+            appeared("https://a.example/other", &["X-Team"], &[]),
+            appeared("https://a.example/mcp", &["X-Other"], &[]),
+            appeared("https://a.example/mcp", &["X-Team"], &["HTTPS_PROXY"]),
+            appeared("https://a.example/mcp", &[], &["X-Team"]),
+        ] {
+            let mut offers = Offers::new(offers.declined.clone());
+            offers.take(&other, "Cursor", Millis(0));
+            assert_eq!(offers.all().len(), 1, "{other:?}");
         }
     }
 

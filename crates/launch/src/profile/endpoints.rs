@@ -9,7 +9,10 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
-use firedoor_model::network::{Host, HostGrant, Port};
+use firedoor_model::{
+    credentials::keeps_credentials,
+    network::{Host, HostGrant, Port},
+};
 use serde::Deserialize;
 
 /// Most hosts that one address names (replica sets).
@@ -147,17 +150,10 @@ fn grants(text: &str, port: u16) -> Result<Vec<HostGrant>, &'static str> {
     Ok(hosts.into_iter().map(|host| HostGrant { host, port: Some(port) }).collect())
 }
 
-/// Unspecified, broadcast and multicast addresses, and link-local ones, where clouds keep credentials.
+/// Unspecified, broadcast and multicast addresses, and those at which clouds keep credentials, link-local ones among them.
 fn never(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(a) => a.is_unspecified() || a.is_broadcast() || a.is_multicast() || a.is_link_local(),
-        IpAddr::V6(a) => {
-            a.is_unspecified()
-                || a.is_multicast()
-                || a.is_unicast_link_local()
-                || a.segments().starts_with(&[0xfd00, 0x0ec2])
-        }
-    }
+    let broadcast = matches!(address, IpAddr::V4(ip) if ip.is_broadcast());
+    broadcast || address.is_unspecified() || address.is_multicast() || keeps_credentials(address)
 }
 
 #[cfg(test)]

@@ -6,6 +6,9 @@ use serde::Deserialize;
 
 use super::{LoginError, Reach, fetch::Fetch};
 
+/// Where a server's metadata are, with its own path behind it (RFC 9728 §3.1).
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
 /// What a server says about itself.
 #[derive(Deserialize)]
 struct Resource {
@@ -61,17 +64,44 @@ pub async fn resource(
     };
     for place in places {
         let Some(found) = fetch.json::<Resource>(&place).await? else { continue };
-        return protected(reach, server, found).map(Some);
+        let found = match whose(reach, server, &place, &found)? {
+            Whose::Its => found,
+            // Many servers name what lies above them everywhere. Only that itself can say so.
+            Whose::Above(own) => match fetch.json::<Resource>(&own).await? {
+                Some(said) if matches!(whose(reach, server, &own, &said)?, Whose::Its) => said,
+                _ => return Err(other(&found)),
+            },
+        };
+        return protected(reach, found).map(Some);
     }
     Ok(None)
 }
 
-fn protected(reach: Reach, server: &Url, found: Resource) -> Result<Protected, LoginError> {
+/// Whose metadata were found at a place.
+#[derive(Debug, PartialEq, Eq)]
+enum Whose {
+    /// The server's, or those of what lies above it, at their own place.
+    Its,
+    /// Of what lies above it, from elsewhere. Their own place is this one.
+    Above(Url),
+}
+
+fn other(found: &Resource) -> LoginError {
+    LoginError::OtherResource { resource: found.resource.chars().take(200).collect() }
+}
+
+/// Metadata of another server would get this one tokens for that one (RFC 9728 §3.3, §7.3).
+fn whose(reach: Reach, server: &Url, place: &Url, found: &Resource) -> Result<Whose, LoginError> {
     let resource = reach.address("what it calls itself", &found.resource)?;
-    // Metadata of another server would get this one tokens for that one (RFC 9728 §3.3, §7.3).
     if resource.origin() != server.origin() || !is_below(server.path(), resource.path()) {
-        return Err(LoginError::OtherResource { resource: found.resource.chars().take(200).collect() });
+        return Err(other(found));
     }
+    let own = at(server, &format!("{WELL_KNOWN}{}", resource.path().trim_end_matches('/')));
+    let same = resource.path().trim_end_matches('/') == server.path().trim_end_matches('/');
+    Ok(if same || own == *place { Whose::Its } else { Whose::Above(own) })
+}
+
+fn protected(reach: Reach, found: Resource) -> Result<Protected, LoginError> {
     let issuer = found.authorization_servers.into_iter().next().ok_or(LoginError::NoIssuer)?;
     reach.address("its issuer of tokens", &issuer)?;
     Ok(Protected { resource: found.resource, issuer, scopes: found.scopes_supported })
@@ -84,7 +114,7 @@ fn is_below(path: &str, parent: &str) -> bool {
 }
 
 fn places_of_resource(server: &Url) -> Vec<Url> {
-    let at = |path: &str| at(server, &format!("/.well-known/oauth-protected-resource{path}"));
+    let at = |path: &str| at(server, &format!("{WELL_KNOWN}{path}"));
     let mut all = vec![at(server.path().trim_end_matches('/')), at("")];
     all.dedup();
     all
@@ -164,22 +194,32 @@ mod tests {
     fn metadata_of_another_resource_are_not_used() {
         let server = url("https://a.example/mcp/x");
         let reach = Reach::of(&server).unwrap();
-        for (resource, fits) in [
-            ("https://a.example/mcp/x", true),
-            ("https://a.example/mcp/", true),
-            ("https://a.example", true),
-            ("https://a.example/mc", false),
-            ("https://a.example/mcp/x/y", false),
-            ("https://b.example/mcp/x", false),
-            ("https://a.example:444/mcp/x", false),
-            ("http://a.example/mcp/x", false),
+        let known = |path: &str| url(&format!("https://a.example{WELL_KNOWN}{path}"));
+        let above = |path: &str| Some(Whose::Above(known(path)));
+        for (resource, place, want) in [
+            ("https://a.example/mcp/x", known("/mcp/x"), Some(Whose::Its)),
+            ("https://a.example/mcp/x/", known(""), Some(Whose::Its)),
+            ("https://a.example/mcp/x", url("https://cdn.example/m"), Some(Whose::Its)),
+            ("https://a.example/mcp/", known("/mcp"), Some(Whose::Its)),
+            ("https://a.example", known(""), Some(Whose::Its)),
+            // What lies above may be somebody else's.
+            ("https://a.example/mcp/", known("/mcp/x"), above("/mcp")),
+            ("https://a.example", known("/mcp/x"), above("")),
+            ("https://a.example", known("/mcp"), above("")),
+            ("https://a.example", url("https://a.example/mcp/x/m"), above("")),
+            ("https://a.example", url("https://evil.example/.well-known/oauth-protected-resource"), above("")),
+            ("https://a.example/mc", known("/mc"), None),
+            ("https://a.example/mcp/x/y", known("/mcp/x/y"), None),
+            ("https://b.example/mcp/x", known(""), None),
+            ("https://a.example:444/mcp/x", known(""), None),
+            ("http://a.example/mcp/x", known(""), None),
         ] {
             let found = Resource {
                 resource: resource.into(),
                 authorization_servers: vec!["https://i.example".into()],
                 scopes_supported: Vec::new(),
             };
-            assert_eq!(protected(reach, &server, found).is_ok(), fits, "{resource}");
+            assert_eq!(whose(reach, &server, &place, &found).ok(), want, "{resource} at {place}");
         }
     }
 

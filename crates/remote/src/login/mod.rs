@@ -24,9 +24,6 @@ pub use challenge::Challenge;
 use consent::{Consent, Rejected};
 use fetch::Fetch;
 
-/// Answers that belong to no login, which are looked at.
-const MAX_IGNORED: usize = 20;
-
 /// Opens a session, as any client would, to see whether the server wants a login.
 const PROBE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
@@ -54,7 +51,7 @@ pub enum LoginError {
     TooLarge(String),
     #[error("the server wants a login, but does not say who gives one (RFC 9728): ask its makers for a token")]
     NoResource,
-    #[error("the server's metadata are those of another one, {resource:?}")]
+    #[error("the server's metadata are those of another one, {resource:?}, which does not say so itself")]
     OtherResource { resource: String },
     #[error("the server names nobody who issues tokens for it")]
     NoIssuer,
@@ -193,8 +190,8 @@ async fn login(input: &mut (impl AsyncBufRead + Unpin), wanted: Wanted) -> Resul
 
 /// Waits for the browser. What anybody else on this machine says in between changes nothing.
 async fn answered(input: &mut (impl AsyncBufRead + Unpin), consent: &Consent) -> Result<String, LoginError> {
-    for _ in 0..MAX_IGNORED {
-        let Some(query) = line(input).await else { break };
+    // Whoever reads them gives up after a while.
+    while let Some(query) = line(input).await {
         match consent.code(&query) {
             Ok(code) => return Ok(code),
             Err(Rejected::Over(why)) => return Err(LoginError::Over(why)),

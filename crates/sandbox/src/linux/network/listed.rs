@@ -7,6 +7,7 @@ use std::{
 };
 
 use firedoor_model::{
+    credentials::embedded,
     limits::Rates,
     network::{self, AttemptKind, Host, HostGrant, Hosts, KnownName, Port},
 };
@@ -22,7 +23,7 @@ use super::{
     judge::bind_here,
     names::Names,
     policy::{Policy, Refusal, is_localhost},
-    public::{embedded, is_public},
+    public::is_public,
     resolver::{Resolver, own_addresses},
     stub::{Query, Stub},
     unix::Sockets,

@@ -3,11 +3,12 @@
 use std::{fmt, net::IpAddr};
 
 use firedoor_model::{
+    credentials::{embedded, keeps_credentials},
     limits::Size,
     network::{Host, HostGrant, Port},
 };
 
-use super::public::{embedded, is_local_name, is_public};
+use super::public::{is_local_name, is_public};
 
 /// The host list of one server.
 #[derive(Clone, Debug, Default)]
@@ -184,7 +185,7 @@ fn local_may_mean(name: &str, ip: IpAddr, own: &[IpAddr]) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_private(),
         // The metadata service of Amazon's IPv6-only machines is unique local too.
-        IpAddr::V6(ip) => ip.is_unique_local() && ip.segments().get(..2) != Some(&[0xfd00, 0xec2]),
+        IpAddr::V6(v6) => v6.is_unique_local() && !keeps_credentials(ip),
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use firedoor_model::credentials::embedded;
+
 /// IPv4 networks that are not public, as address and prefix length.
 const RESERVED: [(Ipv4Addr, u32); 17] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),          // this network
@@ -35,17 +37,6 @@ const RESERVED_6: [(Ipv6Addr, u32); 6] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation (RFC 9637)
     (Ipv6Addr::new(0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0), 48), // AS112: reverse look-ups of private addresses
 ];
-
-/// Where a NAT64 address leads to: 64:ff9b::/96 carries an IPv4 address (RFC 6052 §2.1), which is how networks without
-/// IPv4 reach the rest. Other addresses lead to themselves.
-pub(crate) fn embedded(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V6(ip) if ip.segments().first_chunk() == Some(&[0x64, 0xff9b, 0, 0, 0, 0]) => {
-            Ipv4Addr::from_bits((ip.to_bits() & u128::from(u32::MAX)) as u32).into()
-        }
-        _ => address,
-    }
-}
 
 /// Whether an address is one of the public Internet, or leads to one. Everything else outside 2000::/3 is not: loopback,
 /// link-local, unique local, multicast, IPv4-mapped and -compatible, and NAT64 for local use.
