@@ -4,6 +4,7 @@
 //! log-odds of talking to the reader, phrases of attacks add to them, and a threshold decides. Where the text was hidden
 //! the threshold is lower: honest data has little reason to hide orders.
 
+mod classes;
 mod disguise;
 pub(crate) mod layers;
 pub mod model;
@@ -61,10 +62,6 @@ impl Injections {
     pub(crate) fn load(table: &str, weights: &[u8], private: &[String]) -> Result<Self, TableError> {
         let model = Model::read(weights).map_err(|e| TableError::new("injection.weights", &e))?;
         Ok(Self { model, phrases: Phrases::load(table, private)? })
-    }
-
-    pub(crate) fn replace(&mut self, model: Model) {
-        self.model = model;
     }
 
     /// The gravest instruction in a text, and whether the text says that it is private. `budget` bounds what is decoded for

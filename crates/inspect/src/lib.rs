@@ -132,17 +132,21 @@ impl Inspector {
     /// Compiles the tables.
     pub fn new() -> Self {
         #[expect(clippy::expect_used, reason = "the tables are part of the program; tests load them")]
-        Self::load().expect("the detection tables that ship with this program are valid")
+        Self::load(include_bytes!("../../../profiles/detect/injection.weights"))
+            .expect("the detection tables that ship with this program are valid")
     }
 
     /// As [`Inspector::new`], with other weights of the injection model: for measuring weights that are being made.
     pub fn with_weights(weights: &[u8]) -> Result<Self, injection::model::ModelError> {
-        let mut inspector = Self::new();
-        inspector.injections.replace(injection::model::Model::read(weights)?);
-        Ok(inspector)
+        injection::model::Model::read(weights)?;
+        #[expect(
+            clippy::expect_used,
+            reason = "the tables are part of the program; tests load them, and the weights were read"
+        )]
+        Ok(Self::load(weights).expect("the detection tables that ship with this program are valid"))
     }
 
-    fn load() -> Result<Self, TableError> {
+    fn load(weights: &[u8]) -> Result<Self, TableError> {
         Ok(Self {
             credentials: credentials::Credentials::load(include_str!("../../../profiles/detect/credentials.toml"))?,
             sensitive: sensitive::SensitivePaths::load(include_str!("../../../profiles/detect/sensitive-paths.toml"))?,
@@ -154,7 +158,7 @@ impl Inspector {
                 .map_err(|e| TableError::new("budgets.toml", &e))?,
             injections: injection::Injections::load(
                 include_str!("../../../profiles/detect/injection.toml"),
-                include_bytes!("../../../profiles/detect/injection.weights"),
+                weights,
                 &sensitive::private_words(include_str!("../../../profiles/detect/private-words.toml"))?,
             )?,
         })
