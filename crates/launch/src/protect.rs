@@ -29,6 +29,7 @@ const MAX_DEPTH: usize = 64;
 #[serde(deny_unknown_fields)]
 struct Places {
     secret: Vec<String>,
+    plugins: Vec<String>,
     persistence: Vec<String>,
     tree: ProtectedNames,
 }
@@ -75,6 +76,8 @@ pub(crate) struct Protected {
     home: PathBuf,
     own: Vec<PathBuf>,
     secret: Vec<PathBuf>,
+    /// Patterns of directories in the secret places; see [`in_plugin`].
+    plugins: Vec<PathBuf>,
     persistence: Vec<PathBuf>,
 }
 
@@ -123,12 +126,19 @@ fn both(places: &[String], home: &Path) -> Vec<PathBuf> {
     out
 }
 
+/// Whether a path is the directory that a pattern describes, or lies in it. `*` is any one name.
+fn in_plugin(path: &Path, pattern: &Path) -> bool {
+    let mut names = path.components();
+    pattern.components().all(|wanted| names.next().is_some_and(|name| wanted.as_os_str() == "*" || wanted == name))
+}
+
 impl Protected {
     pub(crate) fn new(paths: &Paths) -> Self {
         Self {
             home: real(&paths.home),
             own: paths.own().into_iter().map(real).collect(),
             secret: both(&PLACES.secret, &paths.home),
+            plugins: PLACES.plugins.iter().map(|p| profile_path(p, &real(&paths.home))).collect(),
             persistence: both(&PLACES.persistence, &paths.home),
         }
     }
@@ -196,14 +206,16 @@ impl Protected {
             return Err("it belongs to Firedoor".into());
         }
         let inside = |places: &[PathBuf]| places.iter().any(|p| target.starts_with(p));
-        if origin == Origin::Derived && inside(&self.secret) {
+        let plugin = self.plugins.iter().any(|pattern| in_plugin(&target, pattern));
+        if origin == Origin::Derived && inside(&self.secret) && !plugin {
             return Err(format!(
                 "it is a protected place. If the server really needs it: firedoor grants add ENTRY --ro {}",
                 target.display()
             ));
         }
         let look = names().look(&target);
-        let run_by_others = inside(&self.persistence) || look.closed > 0 || look.directory_only && !target.is_dir();
+        let run_by_others =
+            plugin || inside(&self.persistence) || look.closed > 0 || look.directory_only && !target.is_dir();
         let access = if origin == Origin::Derived && access == Access::Write && run_by_others {
             cut.notes
                 .push(format!("{} is granted to read only: other programs run what is there, outside the sandbox. If the server is to write \

@@ -84,6 +84,32 @@ fn a_home_is_taken_apart() {
 }
 
 #[test]
+fn a_plugins_server_reads_the_plugin_and_nothing_beside_it() {
+    let home = home();
+    for d in ["h/.gemini/extensions/one/dist", "h/.gemini/extensions/two", "h/.claude/plugins/cache/market/plugin/1.0"]
+    {
+        fs::create_dir_all(home.root.join(d)).unwrap();
+    }
+    symlink(home.root.join("h/.ssh"), home.root.join("h/.gemini/extensions/one/keys")).unwrap();
+    for (path, access, want) in [
+        ("h/.gemini/extensions/one", Access::Read, "r"),
+        ("h/.gemini/extensions/one/dist", Access::Read, "r"),
+        ("h/.gemini/extensions/one/dist", Access::Write, "r"),
+        ("h/.claude/plugins/cache/market/plugin/1.0", Access::Read, "r"),
+        ("h/.claude/plugins/cache/market/plugin", Access::Read, ""),
+        ("h/.claude/plugins", Access::Read, ""),
+        ("h/.gemini/extensions", Access::Read, ""),
+        ("h/.gemini", Access::Read, ""),
+        ("h/.gemini/extensions/one/keys", Access::Read, ""),
+        ("h/.gemini/extensions/one/../../", Access::Read, ""),
+    ] {
+        let (grants, notes) = shown(&home, path, access, Origin::Derived);
+        let wanted: Vec<_> = Some(format!("{want} {path}")).filter(|_| !want.is_empty()).into_iter().collect();
+        assert_eq!(grants, wanted, "{path}: {notes}");
+    }
+}
+
+#[test]
 fn what_is_refused() {
     let home = home();
     for (path, origin, want) in [
@@ -229,7 +255,9 @@ fn files_of_clients_are_closed() {
             // What a `*` at the start stands for is any name, which cannot be closed.
             let file = text("file");
             let place = match text("base") {
-                "project" => Path::new("/w").join(file),
+                // Plugins are found in trees of one's own, too, but for Copilot's with this name, which many programs use.
+                "plugin" if file == "plugin.json" => continue,
+                "project" | "plugin" => Path::new("/w").join(file),
                 "config" | "dot_config" => Path::new("~/.config").join(file),
                 _ => Path::new("~").join(file),
             };
