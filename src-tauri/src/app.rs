@@ -3,8 +3,8 @@
 use std::{env, io::Write as _, sync::Mutex, thread, time::Duration};
 
 use firedoor_clients::{CatalogError, Clients, SHIM};
-use firedoor_ipc::command::{Offer, Request};
-use firedoor_model::{paths::NoHome, question::Ref};
+use firedoor_ipc::command::Request;
+use firedoor_model::paths::NoHome;
 use tauri::{AppHandle, Manager, RunEvent};
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     notice,
     single::{self, Single, SingleError},
     tray,
+    waiting::{Id, Waiting},
     watch::{self, News},
     windows,
 };
@@ -142,7 +143,7 @@ fn is_over(beside: Option<u32>, news: &News) -> bool {
     match news {
         News::Status(status) => status.pid != engine,
         News::Down(_) => true,
-        News::Questions(_) => false,
+        News::Questions(_) | News::Confirmations(_) => false,
     }
 }
 
@@ -203,8 +204,10 @@ fn spawn(app: &AppHandle, name: &str, work: impl FnOnce(&AppHandle) + Send + 'st
     Ok(())
 }
 
-/// Tells the engine that the user has put off the prompt with these questions.
-pub fn put_off(known: &Known, ids: Vec<Ref>) {
+/// Tells the engine that the user has put off the prompt with these calls. Nothing counts how often other things were.
+pub fn put_off(known: &Known, ids: Vec<Id>) {
+    let calls = ids.into_iter().filter_map(|id| if let Id::Question(id) = id { Some(id) } else { None });
+    let ids: Vec<_> = calls.collect();
     if !ids.is_empty()
         && let Err(e) = Link::settle(&known.paths, &Request::Later { ids })
     {
@@ -222,27 +225,23 @@ pub fn in_background(app: &AppHandle, work: impl FnOnce(&AppHandle) + Send + 'st
 
 fn heard(app: &AppHandle, news: News) {
     let known = app.state::<Known>();
+    let mut heard = lock(&known.heard);
     match news {
-        News::Status(status) => {
-            let mut heard = lock(&known.heard);
-            let before: &[Offer] = if let Engine::Up(before) = &heard.engine { &before.offers } else { &[] };
-            let same = |offer: &Offer| before.iter().any(|b| b.entry == offer.entry && b.since == offer.since);
-            let fresh: Vec<Offer> = status.offers.iter().filter(|offer| !same(offer)).cloned().collect();
+        News::Status(mut status) => {
+            heard.waiting.withheld = std::mem::take(&mut status.withheld);
+            heard.waiting.offers = status.offers.iter().filter(|offer| !offer.under_way).cloned().collect();
             heard.engine = Engine::Up(status);
-            drop(heard);
-            notice::offers(&fresh);
         }
-        News::Down(reason) => *lock(&known.heard) = Heard { engine: Engine::Down(reason), questions: Vec::new() },
-        News::Questions(questions) => {
-            let fresh = lock(&known.asking).update(&questions);
-            let newest = questions.last().cloned();
-            lock(&known.heard).questions = questions;
-            if let (true, Some(question)) = (fresh, newest) {
-                windows::prompt(app);
-                let client = known.clients.known().find(|(id, _)| *id == question.entry.client());
-                notice::question(app, &question, client.map_or(question.entry.client(), |(_, name)| name));
-            }
-        }
+        News::Down(reason) => *heard = Heard { engine: Engine::Down(reason), waiting: Waiting::default() },
+        News::Questions(questions) => heard.waiting.questions = questions,
+        News::Confirmations(confirmations) => heard.waiting.confirmations = confirmations,
+    }
+    let waiting = heard.waiting.clone();
+    drop(heard);
+    let fresh = lock(&known.asking).update(&waiting);
+    if let Some(newest) = waiting.matters(|id| fresh.contains(id)).last() {
+        windows::prompt(app);
+        notice::waits(app, newest, &known.clients);
     }
     tray::refresh(app);
     windows::changed(app);

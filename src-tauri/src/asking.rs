@@ -1,20 +1,16 @@
 //! Which question is on screen, and which answer counts. Pure: time comes in.
-//!
-//! Calls that ask the same (server, tool, findings and where their data came from) are one question on screen when they go to
-//! one known address, or are the same call. Where it is not known where they go, each is a question of its own.
 
 use std::{
     collections::BTreeSet,
     time::{Duration, Instant},
 };
 
-use firedoor_model::{
-    Digest, EntryId, Finding, Millis,
-    finding::Role,
-    question::{Question, Ref},
-};
+use firedoor_model::Digest;
 
-use crate::ticket::Nonce;
+use crate::{
+    ticket::Nonce,
+    waiting::{Id, Matter, Waiting},
+};
 
 /// An answer sooner than this after the question came up, or after its window got the focus, was meant for something
 /// else. The window waits 800 ms (design/tokens.css, `--arm`) and hears of the focus a little later than we do.
@@ -24,8 +20,8 @@ const ARM: Duration = Duration::from_millis(700);
 #[derive(Debug, Default)]
 pub struct Asking {
     ticket: Option<Ticket>,
-    later: BTreeSet<Ref>,
-    announced: BTreeSet<Ref>,
+    later: BTreeSet<Id>,
+    announced: BTreeSet<Id>,
 }
 
 /// What an answer must match.
@@ -33,7 +29,7 @@ pub struct Asking {
 struct Ticket {
     nonce: Nonce,
     /// Not empty.
-    ids: Vec<Ref>,
+    ids: Vec<Id>,
     content: Digest,
     since: Instant,
 }
@@ -55,8 +51,8 @@ pub enum Stale {
 /// The place of the shown question among those that wait.
 #[derive(Clone, Debug)]
 pub struct Shown<'a> {
-    /// The calls that it is about, oldest first; not empty.
-    pub calls: Vec<&'a Question>,
+    /// What it is about.
+    pub matter: Matter<'a>,
     /// Counted from 1.
     pub place: usize,
     /// How many wait, put off ones left out.
@@ -68,60 +64,48 @@ pub struct Shown<'a> {
 }
 
 impl Asking {
-    /// Takes note of the open questions. Returns whether there is one that was never announced.
-    pub fn update(&mut self, questions: &[Question]) -> bool {
-        let open: BTreeSet<&Ref> = questions.iter().map(|q| &q.id).collect();
+    /// Takes note of what waits. Returns what of it was never announced.
+    pub fn update(&mut self, waiting: &Waiting) -> BTreeSet<Id> {
+        let open = waiting.ids();
         self.later.retain(|id| open.contains(id));
         self.announced.retain(|id| open.contains(id));
-        let before = self.announced.len();
-        self.announced.extend(questions.iter().map(|q| q.id.clone()));
-        self.announced.len() > before
+        let fresh = open.difference(&self.announced).cloned().collect();
+        self.announced = open;
+        fresh
     }
 
-    /// Whether a question waits that was not put off.
-    pub fn waits(&self, questions: &[Question]) -> bool {
-        questions.iter().any(|q| !self.later.contains(&q.id))
+    /// Whether something waits that was not put off.
+    pub fn waits(&self, waiting: &Waiting) -> bool {
+        waiting.ids().iter().any(|id| !self.later.contains(id))
     }
 
     /// The question to show. The one on screen stays there while it is open and the same. One more call for it makes it
     /// another one: nobody has seen that call yet.
-    pub fn show<'a>(&mut self, questions: &'a [Question], now: Instant) -> Result<Option<Shown<'a>>, getrandom::Error> {
-        let mut waiting = self.waiting(questions);
-        let of = waiting.len();
+    pub fn show<'a>(&mut self, waiting: &'a Waiting, now: Instant) -> Result<Option<Shown<'a>>, getrandom::Error> {
+        let mut matters = waiting.matters(|id| !self.later.contains(id));
+        let of = matters.len();
         let here = self
             .ticket
             .as_ref()
-            .and_then(|ticket| waiting.iter().position(|calls| calls.iter().any(|call| ticket.ids.contains(&call.id))));
+            .and_then(|ticket| matters.iter().position(|matter| matter.ids().iter().any(|id| ticket.ids.contains(id))));
         let at = here.unwrap_or_default();
         if at >= of {
             self.ticket = None;
             return Ok(None);
         }
-        let calls = waiting.swap_remove(at);
-        let now_shown = content(&calls);
+        let matter = matters.swap_remove(at);
+        let now_shown = matter.content();
         let same = self.ticket.as_ref().filter(|ticket| ticket.content == now_shown).map(|ticket| ticket.nonce.clone());
         let (nonce, fresh) = match same {
             Some(nonce) => (nonce, false),
             None => {
                 let nonce = Nonce::mint()?;
-                let ids = calls.iter().map(|call| call.id.clone()).collect();
+                let ids = matter.ids();
                 self.ticket = Some(Ticket { nonce: nonce.clone(), ids, content: now_shown, since: now });
                 (nonce, true)
             }
         };
-        Ok(Some(Shown { calls, place: at + 1, of, nonce, fresh }))
-    }
-
-    /// What waits and was not put off, put together, oldest first.
-    fn waiting<'a>(&self, questions: &'a [Question]) -> Vec<Vec<&'a Question>> {
-        let mut groups: Vec<Vec<&Question>> = Vec::new();
-        for question in questions.iter().filter(|q| !self.later.contains(&q.id)) {
-            match groups.iter_mut().find(|group| group.first().is_some_and(|first| alike(first, question))) {
-                Some(group) => group.push(question),
-                None => groups.push(vec![question]),
-            }
-        }
-        groups
+        Ok(Some(Shown { matter, place: at + 1, of, nonce, fresh }))
     }
 
     /// The window got the focus: what is pressed right now may have been meant for another one.
@@ -131,34 +115,32 @@ impl Asking {
         }
     }
 
-    /// The calls that the number stands for, if they are still what was shown. For looking, at any time.
-    pub fn calls<'a>(&self, nonce: &str, questions: &'a [Question]) -> Result<Vec<&'a Question>, Stale> {
+    /// What the number stands for, if it is still what was shown. For looking, at any time.
+    pub fn matter<'a>(&self, nonce: &str, waiting: &'a Waiting) -> Result<Matter<'a>, Stale> {
         let ticket = self.ticket.as_ref().filter(|t| t.nonce.is(nonce)).ok_or(Stale::Unknown)?;
-        let calls: Vec<_> = questions.iter().filter(|q| ticket.ids.contains(&q.id)).collect();
-        if content(&calls) == ticket.content { Ok(calls) } else { Err(Stale::Changed) }
+        waiting.of(&ticket.ids).filter(|matter| matter.content() == ticket.content).ok_or(Stale::Changed)
     }
 
     /// The same for an answer: not before the question was on screen for a moment.
-    pub fn redeem<'a>(&self, nonce: &str, questions: &'a [Question], now: Instant) -> Result<Vec<&'a Question>, Stale> {
-        let calls = self.calls(nonce, questions)?;
+    pub fn redeem<'a>(&self, nonce: &str, waiting: &'a Waiting, now: Instant) -> Result<Matter<'a>, Stale> {
+        let matter = self.matter(nonce, waiting)?;
         let since = self.ticket.as_ref().map_or(now, |t| t.since);
         if now.saturating_duration_since(since) < ARM {
             return Err(Stale::Early);
         }
-        Ok(calls)
+        Ok(matter)
     }
 
-    /// Puts the question on screen off, and says which ones these are. They stay open; the tray and the main window still
-    /// show them.
-    pub fn put_off(&mut self, nonce: &str) -> Result<Vec<Ref>, Stale> {
+    /// Puts the question on screen off, and says what it was about. It stays open; the tray and the main window still show it.
+    pub fn put_off(&mut self, nonce: &str) -> Result<Vec<Id>, Stale> {
         let ticket = self.ticket.take_if(|t| t.nonce.is(nonce)).ok_or(Stale::Unknown)?;
         self.later.extend(ticket.ids.iter().cloned());
         Ok(ticket.ids)
     }
 
-    /// The user closed the window: everything is put off, and no number counts any more. Says which ones were on screen.
-    pub fn close(&mut self, questions: &[Question]) -> Vec<Ref> {
-        self.later.extend(questions.iter().map(|q| q.id.clone()));
+    /// The user closed the window: everything is put off, and no number counts any more. Says what was on screen.
+    pub fn close(&mut self, waiting: &Waiting) -> Vec<Id> {
+        self.later.extend(waiting.ids());
         self.ticket.take().map(|ticket| ticket.ids).unwrap_or_default()
     }
 
@@ -168,70 +150,27 @@ impl Asking {
     }
 }
 
-/// Whether one answer is for both: the same agent, server, tool and address, for the same reasons. Without an address only the
-/// arguments say where a call goes (`channel`, `to`), so they must be equal.
-fn alike(a: &Question, b: &Question) -> bool {
-    let reasons = |q: &Question| -> BTreeSet<(String, Option<EntryId>)> {
-        let of = |f: &Finding| {
-            let sources: Vec<_> =
-                f.evidence.iter().filter(|e| e.role == Role::Source).map(|e| e.entry.clone()).collect();
-            let sources = if sources.is_empty() { vec![None] } else { sources };
-            sources.into_iter().map(|source| (f.detector.to_string(), source)).collect::<Vec<_>>()
-        };
-        q.findings.iter().flat_map(of).collect()
-    };
-    a.connection.is_none()
-        && b.connection.is_none()
-        && (&a.entry, &a.client, &a.tool, &a.address, a.exact) == (&b.entry, &b.client, &b.tool, &b.address, b.exact)
-        && (a.address.is_some() || a.call == b.call)
-        && reasons(a) == reasons(b)
-}
-
-/// Everything about a question that is shown, but for how long it is held: an agent that repeats a call holds it for longer,
-/// and must not be able to keep the buttons from being pressed. JSON of our own types always encodes; if it did not, no answer
-/// would match, which is the safe side.
-fn content(calls: &[&Question]) -> Digest {
-    let lasting: Vec<_> = calls.iter().map(|call| Question { held_until: Millis(0), ..(*call).clone() }).collect();
-    Digest::of(&serde_json::to_vec(&lasting).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
-    use firedoor_model::Untrusted;
+    use firedoor_model::{
+        Millis,
+        question::{Question, Ref},
+    };
+    use proptest::prelude::*;
 
     use super::*;
+    use crate::waiting::samples::{appeared, call, calls, changed, command};
 
-    fn question(id: &str, arguments: &str) -> Question {
-        Question {
-            id: Ref(id.into()),
-            entry: "cursor/user/fs".parse().unwrap(),
-            client: "node (7)".into(),
-            tool: "post".into(),
-            connection: None,
-            address: None,
-            exact: false,
-            findings: vec![Finding {
-                // Each alone, unless a test says otherwise.
-                detector: format!("call/{id}").into(),
-                severity: firedoor_model::Severity::Medium,
-                confidence: firedoor_model::Confidence::Likely,
-                summary: String::new(),
-                evidence: Vec::new(),
-            }],
-            arguments: Untrusted::new(arguments),
-            call: Digest::of(arguments.as_bytes()),
-            asked: Millis(1),
-            held_until: Millis(2),
-            open_until: Millis(3),
-        }
+    fn nonce(asking: &mut Asking, waiting: &Waiting, now: Instant) -> String {
+        asking.show(waiting, now).unwrap().unwrap().nonce.to_text()
     }
 
-    fn nonce(asking: &mut Asking, questions: &[Question], now: Instant) -> String {
-        asking.show(questions, now).unwrap().unwrap().nonce.to_text()
+    fn ids(matter: &Matter<'_>) -> Vec<Id> {
+        matter.ids()
     }
 
-    fn ids(calls: &[&Question]) -> Vec<String> {
-        calls.iter().map(|call| call.id.0.clone()).collect()
+    fn of(names: &[&str]) -> Vec<Id> {
+        names.iter().map(|name| Id::Question(Ref((*name).to_owned()))).collect()
     }
 
     #[test]
@@ -239,17 +178,17 @@ mod tests {
         let start = Instant::now();
         let late = start + ARM;
         let mut asking = Asking::default();
-        let both = [question("A", "1"), question("B", "2")];
+        let both = calls(&[call("A", "1"), call("B", "2")]);
         let number = nonce(&mut asking, &both, start);
-        let redeem = |asking: &Asking, number: &str, questions: &[Question], at| {
-            asking.redeem(number, questions, at).map(|calls| ids(&calls))
+        let redeem = |asking: &Asking, number: &str, waiting: &Waiting, at| {
+            asking.redeem(number, waiting, at).map(|matter| ids(&matter))
         };
         assert_eq!(redeem(&asking, &number, &both, start), Err(Stale::Early));
-        assert_eq!(redeem(&asking, &number, &both, late), Ok(vec!["A".into()]));
+        assert_eq!(redeem(&asking, &number, &both, late), Ok(of(&["A"])));
         assert_eq!(redeem(&asking, "", &both, late), Err(Stale::Unknown));
-        assert_eq!(redeem(&asking, &number, &both[1..], late), Err(Stale::Changed));
+        assert_eq!(redeem(&asking, &number, &calls(&[call("B", "2")]), late), Err(Stale::Changed));
         // The same reference with other arguments is another question, with another number.
-        let other = [question("A", "3")];
+        let other = calls(&[call("A", "3")]);
         assert_eq!(redeem(&asking, &number, &other, late), Err(Stale::Changed));
         let next = nonce(&mut asking, &other, late);
         assert_ne!(next, number);
@@ -257,10 +196,47 @@ mod tests {
     }
 
     #[test]
+    fn the_same_holds_for_commands_definitions_and_servers() {
+        let start = Instant::now();
+        let (late, mut asking) = (start + ARM, Asking::default());
+        let mut waiting = Waiting { confirmations: vec![command(1)], ..Waiting::default() };
+        let number = nonce(&mut asking, &waiting, start);
+        assert_eq!(asking.redeem(&number, &waiting, start).err(), Some(Stale::Early));
+        assert_eq!(asking.redeem(&number, &waiting, late).map(|m| ids(&m)), Ok(vec![Id::Confirmation(1)]));
+        waiting.confirmations = vec![command(2)];
+        assert_eq!(asking.redeem(&number, &waiting, late).err(), Some(Stale::Changed));
+
+        let mut waiting = Waiting { withheld: vec![changed("fs", "a")], ..Waiting::default() };
+        let number = nonce(&mut asking, &waiting, start);
+        assert!(asking.redeem(&number, &waiting, late).is_ok());
+        // It has changed once more.
+        waiting.withheld[0].seen = Digest::of(b"again");
+        assert_eq!(asking.redeem(&number, &waiting, late).err(), Some(Stale::Changed));
+
+        let mut waiting = Waiting { offers: vec![appeared("x", "/h/a")], ..Waiting::default() };
+        let number = nonce(&mut asking, &waiting, start);
+        assert!(asking.redeem(&number, &waiting, late).is_ok());
+        waiting.offers[0].command = "other".into();
+        assert_eq!(asking.redeem(&number, &waiting, late).err(), Some(Stale::Changed));
+    }
+
+    proptest! {
+        #[test]
+        fn only_the_minted_number_counts(guess in any::<String>()) {
+            let all = calls(&[call("A", "{}")]);
+            let mut asking = Asking::default();
+            let start = Instant::now();
+            let minted = nonce(&mut asking, &all, start);
+            prop_assume!(guess != minted);
+            prop_assert!(asking.redeem(&guess, &all, start + ARM).is_err());
+        }
+    }
+
+    #[test]
     fn focus_arms_again() {
         let start = Instant::now();
         let mut asking = Asking::default();
-        let all = [question("A", "1")];
+        let all = calls(&[call("A", "1")]);
         let number = nonce(&mut asking, &all, start);
         asking.rearm(start + ARM);
         assert_eq!(asking.redeem(&number, &all, start + ARM).err(), Some(Stale::Early));
@@ -271,11 +247,11 @@ mod tests {
     fn what_is_on_screen_stays_there() {
         let start = Instant::now();
         let mut asking = Asking::default();
-        let b = [question("B", "2")];
-        let number = nonce(&mut asking, &b, start);
-        let both = [question("A", "1"), question("B", "2")];
+        let number = nonce(&mut asking, &calls(&[call("B", "2")]), start);
+        let mut both = calls(&[call("A", "1"), call("B", "2")]);
+        both.confirmations.push(command(1));
         let shown = asking.show(&both, start).unwrap().unwrap();
-        assert_eq!((shown.place, shown.of, ids(&shown.calls)), (2, 2, vec!["B".to_owned()]));
+        assert_eq!((shown.place, shown.of, ids(&shown.matter)), (3, 3, of(&["B"])));
         assert!(shown.nonce.is(&number) && !shown.fresh);
     }
 
@@ -283,21 +259,20 @@ mod tests {
     fn calls_that_ask_the_same_are_one_question_and_another_call_makes_it_anew() {
         let start = Instant::now();
         let mut asking = Asking::default();
-        let of = |id: &str| Question { id: Ref(id.into()), address: Some("a.example".into()), ..question("A", id) };
-        let elsewhere = Question { address: Some("b.example".into()), ..of("C") };
-        let all = [of("A"), of("B"), elsewhere, question("D", "4")];
+        let same = |id: &str| Question { id: Ref(id.into()), address: Some("a.example".into()), ..call("A", id) };
+        let elsewhere = Question { address: Some("b.example".into()), ..same("C") };
+        let all = calls(&[same("A"), same("B"), elsewhere, call("D", "4")]);
         let number = nonce(&mut asking, &all, start);
         let shown = asking.show(&all, start).unwrap().unwrap();
-        assert_eq!((ids(&shown.calls), shown.place, shown.of), (vec!["A".to_owned(), "B".to_owned()], 1, 3));
+        assert_eq!((ids(&shown.matter), shown.place, shown.of), (of(&["A", "B"]), 1, 3));
         let late = start + ARM;
-        assert_eq!(asking.redeem(&number, &all, late).map(|calls| ids(&calls)), Ok(vec!["A".into(), "B".into()]));
+        assert_eq!(asking.redeem(&number, &all, late).map(|m| ids(&m)), Ok(of(&["A", "B"])));
         // One less: look again. One more: an answer that comes before it is shown is not for it.
-        assert_eq!(asking.redeem(&number, &[of("B")], late).err(), Some(Stale::Changed));
-        let joined = [of("A"), of("B"), of("E")];
-        assert_eq!(asking.redeem(&number, &joined, late).map(|calls| ids(&calls)), Ok(vec!["A".into(), "B".into()]));
-        let more = [of("A"), of("B"), of("E")];
+        assert_eq!(asking.redeem(&number, &calls(&[same("B")]), late).err(), Some(Stale::Changed));
+        let more = calls(&[same("A"), same("B"), same("E")]);
+        assert_eq!(asking.redeem(&number, &more, late).map(|m| ids(&m)), Ok(of(&["A", "B"])));
         let shown = asking.show(&more, late).unwrap().unwrap();
-        assert!(shown.fresh && shown.calls.len() == 3);
+        assert!(shown.fresh && ids(&shown.matter).len() == 3);
         let again = shown.nonce.to_text();
         assert_eq!(asking.redeem(&again, &more, late).err(), Some(Stale::Early));
     }
@@ -305,18 +280,18 @@ mod tests {
     #[test]
     fn calls_that_go_who_knows_where_are_answered_one_by_one() {
         let mut asking = Asking::default();
-        let of = |id: &str, arguments| Question { id: Ref(id.into()), ..question("A", arguments) };
-        let all = [of("A", "#mine"), of("B", "#attacker"), of("C", "#mine")];
+        let to = |id: &str, arguments| Question { id: Ref(id.into()), ..call("A", arguments) };
+        let all = calls(&[to("A", "#mine"), to("B", "#attacker"), to("C", "#mine")]);
         let shown = asking.show(&all, Instant::now()).unwrap().unwrap();
-        assert_eq!((ids(&shown.calls), shown.of), (vec!["A".to_owned(), "C".to_owned()], 2));
+        assert_eq!((ids(&shown.matter), shown.of), (of(&["A", "C"]), 2));
     }
 
     #[test]
     fn repeating_a_call_keeps_no_button_from_being_pressed() {
         let start = Instant::now();
         let mut asking = Asking::default();
-        let number = nonce(&mut asking, &[question("A", "1")], start);
-        let longer = [Question { held_until: Millis(9), ..question("A", "1") }];
+        let number = nonce(&mut asking, &calls(&[call("A", "1")]), start);
+        let longer = calls(&[Question { held_until: Millis(9), ..call("A", "1") }]);
         assert!(!asking.show(&longer, start + ARM).unwrap().unwrap().fresh);
         assert!(asking.redeem(&number, &longer, start + ARM).is_ok());
     }
@@ -325,24 +300,24 @@ mod tests {
     fn later_is_later() {
         let start = Instant::now();
         let mut asking = Asking::default();
-        let both = [question("A", "1"), question("B", "2")];
-        assert!(asking.update(&both));
-        assert!(!asking.update(&both));
+        let both = calls(&[call("A", "1"), call("B", "2")]);
+        assert_eq!(asking.update(&both).len(), 2);
+        assert!(asking.update(&both).is_empty());
         let number = nonce(&mut asking, &both, start);
-        assert_eq!(asking.put_off(&number), Ok(vec![Ref("A".into())]));
+        assert_eq!(asking.put_off(&number), Ok(of(&["A"])));
         assert_eq!(asking.put_off(&number), Err(Stale::Unknown));
-        assert_eq!(ids(&asking.show(&both, start).unwrap().unwrap().calls), ["B"]);
+        assert_eq!(ids(&asking.show(&both, start).unwrap().unwrap().matter), of(&["B"]));
         asking.close(&both);
         assert!(!asking.waits(&both));
         assert!(asking.show(&both, start).unwrap().is_none());
         // A third one is news, and the only one to be shown.
-        let three = [question("A", "1"), question("B", "2"), question("C", "3")];
-        assert!(asking.update(&three));
-        assert_eq!(ids(&asking.show(&three, start).unwrap().unwrap().calls), ["C"]);
+        let three = calls(&[call("A", "1"), call("B", "2"), call("C", "3")]);
+        assert_eq!(asking.update(&three), of(&["C"]).into_iter().collect());
+        assert_eq!(ids(&asking.show(&three, start).unwrap().unwrap().matter), of(&["C"]));
         asking.recall();
         assert!(asking.waits(&both));
         // What is over is forgotten.
-        assert!(!asking.update(&[]));
-        assert!(asking.update(&both));
+        assert!(asking.update(&Waiting::default()).is_empty());
+        assert_eq!(asking.update(&both).len(), 2);
     }
 }

@@ -8,8 +8,11 @@ use std::{
     time::Duration,
 };
 
-use firedoor_clients::{Env, Plan, PlanError, SelectError, Selection, select};
-use firedoor_ipc::{command::Request, endpoint::EndpointError};
+use firedoor_clients::{Env, FileResult, Plan, PlanError, SelectError, Selection, select};
+use firedoor_ipc::{
+    command::{Offer, Request},
+    endpoint::EndpointError,
+};
 use firedoor_model::{EntryId, paths::Paths};
 use firedoor_store::SystemKeychain;
 
@@ -29,6 +32,8 @@ pub struct Planned {
     nonce: Nonce,
     action: ActionView,
     plan: Plan,
+    /// Projects whose files are among them.
+    projects: Vec<PathBuf>,
 }
 
 /// Why nothing was changed.
@@ -52,6 +57,9 @@ pub enum ChangeError {
     /// This program's own place.
     #[error("cannot find Firedoor's own directory: {0}")]
     Own(#[from] std::io::Error),
+    /// Files that could not be written.
+    #[error("{0}")]
+    Files(String),
     /// Not what was shown last.
     #[error("these are not the changes that were shown last: look again")]
     Stale,
@@ -94,30 +102,55 @@ impl Known {
         };
         let nonce = Nonce::mint()?;
         let view = PlanView::new(nonce.to_text(), action, &plan, &self.clients, &self.paths.home);
-        *lock(&self.planned) = Some(Planned { nonce, action, plan });
+        *lock(&self.planned) = Some(Planned { nonce, action, plan, projects: Vec::new() });
         Ok(view)
     }
 
     /// Carries out what was shown last, in the files with these places in it.
     pub fn carry_out(&self, nonce: &str, files: &[u32], tell: impl Fn(ProgressView)) -> Result<(), ChangeError> {
         let planned = lock(&self.planned).take_if(|p| p.nonce.is(nonce));
-        let Some(Planned { action, mut plan, .. }) = planned else { return Err(ChangeError::Stale) };
+        let Some(mut planned) = planned else { return Err(ChangeError::Stale) };
         let mut place = 0;
-        plan.files.retain(|_| {
+        planned.plan.files.retain(|_| {
             place += 1;
             files.contains(&(place - 1))
         });
-        if action == ActionView::Restore {
+        if planned.action == ActionView::Restore {
             self.authorize()?;
         }
-        let env = self.env();
-        let results = self.clients.apply(&env, &plan);
+        let results = self.apply(&planned);
         results.iter().for_each(|r| tell(ProgressView::File(FileDoneView::new(r, &self.paths.home))));
-        if action == ActionView::Protect {
-            let changed = results.iter().filter_map(|r| r.result.as_ref().ok()).flat_map(|a| &a.changed);
-            changed.for_each(|entry| self.checked(entry, &tell));
+        if planned.action == ActionView::Protect {
+            changed(&results).for_each(|entry| self.checked(entry, &tell));
         }
         Ok(())
+    }
+
+    /// Works out what protecting these servers would change, for the question on screen with that number.
+    pub fn propose(&self, nonce: Nonce, offers: &[&Offer]) -> Result<Plan, ChangeError> {
+        let projects: Vec<PathBuf> =
+            offers.iter().filter_map(|o| o.project.as_ref()).map(|project| PathBuf::from(project.raw())).collect();
+        let env = self.env().with_projects(projects.iter().cloned());
+        let chosen: BTreeSet<EntryId> = offers.iter().map(|o| o.entry.clone()).collect();
+        let plan = self.clients.plan_protect(&env, &chosen, &self.shim)?;
+        *lock(&self.proposed) = Some(Planned { nonce, action: ActionView::Protect, plan: plan.clone(), projects });
+        Ok(plan)
+    }
+
+    /// Protects what the question on screen has shown. Gives the entries that are to be checked.
+    pub fn accept(&self, nonce: &str) -> Result<Vec<EntryId>, ChangeError> {
+        let planned = lock(&self.proposed).take_if(|p| p.nonce.is(nonce)).ok_or(ChangeError::Stale)?;
+        let results = self.apply(&planned);
+        let failed = results.iter().filter_map(|r| r.result.as_ref().err()).map(ToString::to_string);
+        let failed: Vec<String> = failed.collect();
+        if !failed.is_empty() {
+            return Err(ChangeError::Files(failed.join("; ")));
+        }
+        Ok(changed(&results).cloned().collect())
+    }
+
+    fn apply(&self, planned: &Planned) -> Vec<FileResult> {
+        self.clients.apply(&self.env().with_projects(planned.projects.iter().cloned()), &planned.plan)
     }
 
     fn checked(&self, entry: &EntryId, tell: &impl Fn(ProgressView)) {
@@ -135,6 +168,10 @@ impl Known {
             Err(e) => Err(e),
         }
     }
+}
+
+fn changed(results: &[FileResult]) -> impl Iterator<Item = &EntryId> {
+    results.iter().filter_map(|r| r.result.as_ref().ok()).flat_map(|a| &a.changed)
 }
 
 impl std::fmt::Debug for Planned {

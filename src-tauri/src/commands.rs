@@ -6,14 +6,14 @@ use firedoor_ipc::command::Request;
 use tauri::{AppHandle, Manager, State, WebviewWindow, ipc::Channel};
 
 use crate::{
-    asking::Stale,
+    answering::Answered,
     changes::ChangeError,
     known::{Known, lock},
     link::Link,
     settings::NewRule,
     view::{
-        AboutView, ActionView, ActivityView, AnswerView, ChoiceView, CountsView, ExportView, FoundClientView,
-        GrantKind, GrantView, ModeView, OverviewView, PlanView, ProgressView, QuestionView, RowsQuery, RulesView,
+        AboutView, ActionView, ActivityView, AnswerView, AskedView, ChoiceView, CountsView, ExportView,
+        FoundClientView, GrantKind, GrantView, ModeView, OverviewView, PlanView, ProgressView, RowsQuery, RulesView,
         ServerView, SettingsView, VerifiedView, WholeArgumentsView,
     },
     windows,
@@ -31,52 +31,31 @@ fn told(e: impl std::error::Error) -> String {
 
 /// The question to show; the window ends when there is none.
 #[tauri::command(async)]
-pub fn question(app: AppHandle, known: State<'_, Known>) -> Told<Option<QuestionView>> {
-    let questions = lock(&known.heard).questions.clone();
-    let shown = lock(&known.asking).show(&questions, Instant::now()).map_err(told)?;
-    let Some(shown) = shown else {
+pub fn question(app: AppHandle, known: State<'_, Known>) -> Told<Option<AskedView>> {
+    let asked = known.asked().map_err(told)?;
+    if asked.is_none() {
         windows::close_prompt(&app);
-        return Ok(None);
-    };
-    let ids = shown.calls.iter().map(|call| call.id.clone()).collect();
-    if shown.fresh
-        && let Err(e) = Link::settle(&known.paths, &Request::Shown { ids })
-    {
-        // It only counts which questions somebody saw, and the answer will say what is wrong.
-        crate::app::complain(&format!("the engine could not be told that a question is shown: {e}"));
     }
-    Ok(QuestionView::new(&shown, &known.clients))
+    Ok(asked)
 }
 
 /// All arguments of a call of the question on screen, by its place.
 #[tauri::command(async)]
 pub fn question_arguments(known: State<'_, Known>, nonce: &str, call: usize) -> Told<WholeArgumentsView> {
-    let questions = lock(&known.heard).questions.clone();
-    let asking = lock(&known.asking);
-    let calls = asking.calls(nonce, &questions).map_err(told)?;
-    Ok(WholeArgumentsView::new(calls.get(call).ok_or_else(|| told(Stale::Unknown))?))
+    known.arguments(nonce, call).map_err(told)
 }
 
-/// Answers the question on screen. Returns the engine's sentence.
+/// Answers the question on screen. Returns what was done, in a sentence.
 #[tauri::command(async)]
-pub fn answer(known: State<'_, Known>, nonce: &str, answer: AnswerView) -> Told<String> {
-    let questions = lock(&known.heard).questions.clone();
-    let asking = lock(&known.asking);
-    let calls: Vec<_> = asking.redeem(nonce, &questions, Instant::now()).map_err(told)?.into_iter().cloned().collect();
-    drop(asking);
-    let (first, others) = calls.split_first().ok_or_else(|| told(Stale::Unknown))?;
-    let AnswerView { choice, duration, scope, stop } = answer;
-    let request = Request::Answer {
-        id: first.id.clone(),
-        choice: choice.into(),
-        duration: duration.into(),
-        scope: scope.into(),
-        also: others.iter().map(|call| call.id.clone()).collect(),
-    };
-    let said = Link::settle(&known.paths, &request).map_err(told)?;
-    if stop && choice == ChoiceView::Block {
-        // The call is refused in any case.
-        return Link::settle(&known.paths, &Request::Stop { entry: first.entry.clone() }).map_err(told);
+pub fn answer(app: AppHandle, known: State<'_, Known>, nonce: &str, answer: AnswerView) -> Told<String> {
+    let Answered { said, check } = known.answer(nonce, answer, Instant::now()).map_err(told)?;
+    if !check.is_empty() {
+        crate::app::in_background(&app, move |app| {
+            let known = app.state::<Known>();
+            known.scan();
+            crate::tray::refresh(app);
+            check.iter().for_each(|entry| crate::notice::checked(&crate::check::check(entry), &known.clients));
+        });
     }
     Ok(said)
 }
@@ -86,8 +65,8 @@ pub fn answer(known: State<'_, Known>, nonce: &str, answer: AnswerView) -> Told<
 pub fn later(app: AppHandle, known: State<'_, Known>, nonce: &str) -> Told<()> {
     let put_off = lock(&known.asking).put_off(nonce).map_err(told)?;
     crate::app::put_off(&known, put_off);
-    let questions = lock(&known.heard).questions.clone();
-    if lock(&known.asking).waits(&questions) {
+    let waiting = lock(&known.heard).waiting.clone();
+    if lock(&known.asking).waits(&waiting) {
         windows::prompt(&app);
     } else {
         windows::close_prompt(&app);
@@ -189,8 +168,8 @@ pub fn accept_suggestion(known: State<'_, Known>, id: &str) -> Told<String> {
 
 /// Settings, one of them perhaps new.
 #[tauri::command(async)]
-pub fn settings(known: State<'_, Known>, log_days: Option<u32>) -> Told<SettingsView> {
-    known.settings(log_days).map_err(told)
+pub fn settings(known: State<'_, Known>, log_days: Option<u32>, protect_new: Option<bool>) -> Told<SettingsView> {
+    known.settings(log_days, protect_new).map_err(told)
 }
 
 /// Another mode.

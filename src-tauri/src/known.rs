@@ -7,9 +7,9 @@ use std::{
 
 use firedoor_clients::{Clients, Scan, State};
 use firedoor_ipc::command::Status;
-use firedoor_model::{paths::Paths, question::Question};
+use firedoor_model::paths::Paths;
 
-use crate::{activity::Activity, asking::Asking, changes::Planned};
+use crate::{activity::Activity, asking::Asking, changes::Planned, view::AskedView, waiting::Waiting};
 
 /// What was last heard of the engine.
 #[derive(Clone, Debug, Default)]
@@ -23,13 +23,13 @@ pub enum Engine {
     Down(String),
 }
 
-/// Engine and questions, which are heard together.
+/// Engine and what waits, which are heard together.
 #[derive(Clone, Debug, Default)]
 pub struct Heard {
     /// The engine.
     pub engine: Engine,
-    /// Open questions, oldest first.
-    pub questions: Vec<Question>,
+    /// What waits for the user.
+    pub waiting: Waiting,
 }
 
 /// How many servers are configured, and how many of them run through Firedoor.
@@ -72,8 +72,12 @@ pub struct Known {
     pub activity: Mutex<Activity>,
     /// What the last scan found.
     pub counts: Mutex<Counts>,
-    /// The changes that were last shown, and wait for a click.
+    /// The changes that the main window showed last, and that wait for a click.
     pub planned: Mutex<Option<Planned>>,
+    /// Those that the question on screen is about.
+    pub proposed: Mutex<Option<Planned>>,
+    /// The question on screen: making it anew with every piece of news would read files and pins each time.
+    pub on_screen: Mutex<Option<AskedView>>,
 }
 
 impl Known {
@@ -88,6 +92,8 @@ impl Known {
             activity: Mutex::default(),
             counts: Mutex::default(),
             planned: Mutex::default(),
+            proposed: Mutex::default(),
+            on_screen: Mutex::default(),
         }
     }
 }

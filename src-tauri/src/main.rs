@@ -5,6 +5,7 @@
 //! text that is safe to show, and every command checks what it sends back.
 
 mod activity;
+mod answering;
 mod app;
 mod asking;
 mod changes;
@@ -21,6 +22,7 @@ mod single;
 mod ticket;
 mod tray;
 mod view;
+mod waiting;
 mod watch;
 mod windows;
 

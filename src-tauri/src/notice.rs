@@ -1,28 +1,36 @@
-//! A desktop notification for a question: a window cannot keep itself on top everywhere (Wayland), and need not.
+//! Desktop notifications: a window cannot keep itself on top everywhere (Wayland), and need not.
 
 use std::{sync::Mutex, thread};
 
+use firedoor_clients::{
+    Clients,
+    verify::{Outcome, Verified},
+};
 use firedoor_ipc::command::Offer;
-use firedoor_model::{Untrusted, notice::Noticed, question::Question};
+use firedoor_model::{EntryId, Untrusted, notice::Noticed};
 use notify_rust::{Notification, Timeout};
 use tauri::AppHandle;
 
-use crate::{known::lock, windows};
+use crate::{known::lock, waiting::Matter, windows};
 
 /// The notification that is up and waited for. A later question takes its place, because the window shows how many wait.
 static SHOWN: Mutex<Option<u32>> = Mutex::new(None);
 
+/// How long a notification of something urgent stays, in milliseconds: a call is held that long.
+const URGENT: u32 = 45_000;
+
 /// Says that a question waits. Without a notification service the tray and the window say it.
-pub fn question(app: &AppHandle, question: &Question, app_name: &str) {
-    let (app, body) = (app.clone(), body(question, app_name));
+pub fn waits(app: &AppHandle, matter: &Matter<'_>, clients: &Clients) {
+    let (app, [summary, body]) = (app.clone(), words(matter, clients));
+    let urgent = matches!(matter, Matter::Calls(_) | Matter::Command(_));
     let spawned = thread::Builder::new().name("notice".into()).spawn(move || {
         let before = *lock(&SHOWN);
         let mut notice = Notification::new();
         if let Some(id) = before {
             notice.id(id);
         }
-        notice.appname("Firedoor").summary("A call waits for your answer").body(&body).icon("firedoor");
-        notice.timeout(Timeout::Milliseconds(45_000));
+        notice.appname("Firedoor").summary(&summary).body(&body).icon("firedoor");
+        notice.timeout(if urgent { Timeout::Milliseconds(URGENT) } else { Timeout::Default });
         notice.action("default", "Open question").action("open", "Open question");
         let Ok(handle) = notice.show() else { return };
         // Another thread waits for this one already.
@@ -43,56 +51,86 @@ pub fn question(app: &AppHandle, question: &Question, app_name: &str) {
     }
 }
 
-/// Says that servers have appeared that could be protected. Home lists them.
-pub fn offers(offers: &[Offer]) {
-    let Some(newest) = offers.last() else { return };
-    let more = if offers.len() > 1 { format!(", and {} more", offers.len() - 1) } else { String::new() };
-    let plain = |text: String| text.replace(['<', '>', '&'], "�");
-    let summary = match newest.noticed {
-        Noticed::Dropped => format!("{} dropped Firedoor from a server", newest.client),
-        Noticed::Changed => format!("A server in {} has changed", newest.client),
-        _ => format!("New server in {}", newest.client),
+/// Says what was seen of a server that was protected from the question window.
+pub fn checked(outcome: &Outcome, clients: &Clients) {
+    let server = named(&outcome.entry, clients);
+    let (summary, body) = match &outcome.verified {
+        Verified::Same { tools } => ("Protected", format!("{server} answers as before ({tools} tools)")),
+        Verified::Answers { tools } => ("Protected", format!("{server} answers through Firedoor ({tools} tools)")),
+        Verified::Unverified { reason } => ("Protected, not verified", format!("{server}: {}", plain(reason))),
+        Verified::RolledBack { reason } => ("Put back", format!("{server}: {}", plain(reason))),
+        Verified::Stuck { reason } => ("Protected, and differs", format!("{server}: {}", plain(reason))),
     };
-    let body = format!("{}{more}: protect? See Home.", plain(Untrusted::new(newest.entry.server()).visible(80)));
+    let restart = if outcome.rolled_back() { "" } else { ". Restart its app to use it." };
+    let body = format!("{body}{restart}");
     // The service may not be there, or may not answer at once.
     let spawned = thread::Builder::new().name("notice".into()).spawn(move || {
-        let _ = Notification::new().appname("Firedoor").summary(&summary).body(&body).icon("firedoor").show();
+        let _ = Notification::new().appname("Firedoor").summary(summary).body(&body).icon("firedoor").show();
     });
     if let Err(e) = spawned {
-        crate::app::complain(&format!("a new server could not be notified: {e}"));
+        crate::app::complain(&format!("what became of a server could not be notified: {e}"));
     }
 }
 
 /// Some services read markup in the body (Desktop Notifications Specification 1.2, "Markup"): names get none.
-fn body(question: &Question, app_name: &str) -> String {
-    let plain = |text: String| text.replace(['<', '>', '&'], "�");
-    let server = firedoor_model::Untrusted::new(question.entry.server()).visible(80);
-    format!("{} → {}: {}", plain(app_name.to_owned()), plain(server), plain(question.tool.visible(80)))
+fn plain(text: &str) -> String {
+    Untrusted::new(text).visible(200).replace(['<', '>', '&'], "\u{fffd}")
+}
+
+fn named(entry: &EntryId, clients: &Clients) -> String {
+    let known = clients.known().find(|(id, _)| *id == entry.client());
+    let app = known.map_or_else(|| entry.client(), |(_, name)| name);
+    format!("{} → {}", plain(app), plain(entry.server()))
+}
+
+/// What a notification says: in short, and about what.
+fn words(matter: &Matter<'_>, clients: &Clients) -> [String; 2] {
+    let more = |n: usize| if n > 1 { format!(", and {} more", n - 1) } else { String::new() };
+    match matter {
+        Matter::Calls(calls) => {
+            let body = calls.first().map(|q| format!("{}: {}", named(&q.entry, clients), plain(q.tool.raw())));
+            ["A call waits for your answer".into(), body.unwrap_or_default()]
+        }
+        Matter::Command(command) => ["A command waits for you to confirm it".into(), plain(command.action.raw())],
+        Matter::Changed(all) => {
+            let body = all.first().map(|of| format!("{}: {}", named(&of.entry, clients), plain(of.name.raw())));
+            ["A changed tool waits for you".into(), format!("{}{}", body.unwrap_or_default(), more(all.len()))]
+        }
+        Matter::Servers(offers) => appeared(offers, &more(offers.len())),
+    }
+}
+
+fn appeared(offers: &[&Offer], more: &str) -> [String; 2] {
+    let Some(first) = offers.first() else { return Default::default() };
+    let client = plain(&first.client);
+    let summary = match first.noticed {
+        Noticed::Dropped => format!("{client} dropped Firedoor from a server"),
+        Noticed::Changed => format!("A server in {client} has changed"),
+        _ => format!("New server in {client}"),
+    };
+    [summary, format!("{}{more}: protect?", plain(first.entry.server()))]
 }
 
 #[cfg(test)]
 mod tests {
-    use firedoor_model::{Digest, Millis, question::Ref};
-
     use super::*;
+    use crate::waiting::samples;
 
     #[test]
     fn names_bring_no_markup_and_hide_nothing() {
-        let question = Question {
-            id: Ref("A".into()),
-            entry: "cursor/user/<b>x".parse().unwrap(),
-            client: "node (7)".into(),
-            tool: "a&\u{202e}b".into(),
-            connection: None,
-            address: None,
-            exact: false,
-            findings: Vec::new(),
-            arguments: "{}".into(),
-            call: Digest::of(b""),
-            asked: Millis(1),
-            held_until: Millis(2),
-            open_until: Millis(3),
-        };
-        assert_eq!(body(&question, "Cursor"), "Cursor → �b�x: a�⟨U+202E⟩b");
+        let clients = Clients::load().unwrap();
+        let mut call = samples::call("A", "{}");
+        (call.entry, call.tool) = ("cursor/user/<b>x".parse().unwrap(), "a&\u{202e}b".into());
+        assert_eq!(words(&Matter::Calls(vec![&call]), &clients)[1], "Cursor → \u{fffd}b\u{fffd}x: a\u{fffd}⟨U+202E⟩b");
+        let command = samples::command(1);
+        assert_eq!(words(&Matter::Command(&command), &clients)[1], "switching to mode wa⟨U+202E⟩tch");
+        let changed = [samples::changed("fs", "<i>a"), samples::changed("fs", "b")];
+        let said = words(&Matter::Changed(changed.iter().collect()), &clients);
+        assert_eq!(said, ["A changed tool waits for you", "Cursor → fs: \u{fffd}i\u{fffd}a, and 1 more"]);
+        let offer = samples::appeared("<x>", "/h");
+        assert_eq!(
+            words(&Matter::Servers(vec![&offer]), &clients),
+            ["New server in Cursor", "\u{fffd}x\u{fffd}: protect?"]
+        );
     }
 }

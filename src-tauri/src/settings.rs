@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use firedoor_ipc::command::{LogQuery, PageQuery, Reply, Request};
+use firedoor_ipc::command::{LogQuery, PageQuery, Reply, Request, WantedRule};
 use firedoor_model::{Digest, Millis, audit::Filter, question::Choice, rule::Match};
 use serde::Serialize;
 
@@ -87,7 +87,8 @@ impl Known {
             return Err(ServerError::Everything);
         }
         let expires = days.map(|days| Millis(now().saturating_add(u64::from(days) * DAY_MS)));
-        Ok(Link::settle(&self.paths, &Request::AddRule { effect, matches, expires })?)
+        let rules = vec![WantedRule { effect, matches, expires }];
+        Ok(Link::settle(&self.paths, &Request::AddRules { rules })?)
     }
 
     /// Adds a rule that was suggested.
@@ -135,8 +136,8 @@ impl Known {
     }
 
     /// Settings, one of them perhaps new.
-    pub fn settings(&self, log_days: Option<u32>) -> Result<SettingsView, LinkError> {
-        match self.ask(&Request::Settings { log_days })? {
+    pub fn settings(&self, log_days: Option<u32>, protect_new: Option<bool>) -> Result<SettingsView, LinkError> {
+        match self.ask(&Request::Settings { log_days, protect_new })? {
             Reply::Settings(settings) => Ok(SettingsView::new(&settings)),
             _ => Err(LinkError::Unexpected),
         }

@@ -18,6 +18,7 @@ use crate::{
     known::{App, Counts, Engine, Heard, Known, lock},
     link::Link,
     view::RowView,
+    waiting::Waiting,
     windows,
 };
 
@@ -116,12 +117,12 @@ fn said(app: &AppHandle) -> Said {
 }
 
 fn say(heard: &Heard, counts: &Counts, last: Option<&RowView>, own_pid: u32) -> Said {
-    let questions = heard.questions.len();
+    let questions = heard.waiting.count();
     let (shape, status, quit, pause) = match &heard.engine {
         Engine::Starting => (Shape::Off, "Starting".to_owned(), "Quit".to_owned(), None),
         Engine::Down(_) => (Shape::Off, "Off: the engine does not run".to_owned(), "Quit".to_owned(), None),
         Engine::Up(status) => {
-            let (shape, text) = on(questions, counts, status);
+            let (shape, text) = on(&heard.waiting, counts, status);
             let pause = status.paused_until.map_or(Pausing::Offered, |until| Pausing::Until(time(until)));
             (shape, text, quit(status, own_pid), Some(pause))
         }
@@ -135,19 +136,30 @@ fn time(at: Millis) -> String {
     at.map_or_else(String::new, |at| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M").to_string())
 }
 
-fn on(questions: usize, counts: &Counts, status: &Status) -> (Shape, String) {
+fn on(waiting: &Waiting, counts: &Counts, status: &Status) -> (Shape, String) {
     let Counts { servers, protected, .. } = *counts;
-    if let (0, Some(until)) = (questions, status.paused_until) {
+    // What could be protected is counted below; nothing waits for that.
+    let (calls, commands, changed) = (waiting.questions.len(), waiting.confirmations.len(), waiting.withheld.len());
+    let asks = match (commands, calls, changed) {
+        (0, 0, 0) => None,
+        (1.., ..) => Some("A command waits for you to confirm it".to_owned()),
+        (0, 1, _) => Some("A call waits for your answer".to_owned()),
+        (0, 2.., _) => Some(format!("{calls} calls wait for your answer")),
+        (0, 0, 1) => Some("A changed tool waits for you".to_owned()),
+        (0, 0, 2..) => Some(format!("{changed} changed tools wait for you")),
+    };
+    if let Some(text) = asks {
+        return (Shape::Question, text);
+    }
+    if let Some(until) = status.paused_until {
         return (Shape::Paused, format!("Paused until {}: nothing is asked", time(until)));
     }
-    match (questions, status.problems.len()) {
-        (1, _) => (Shape::Question, "A call waits for your answer".to_owned()),
-        (2.., _) => (Shape::Question, format!("{questions} calls wait for your answer")),
-        (0, 1) => (Shape::Degraded, "On, with a problem".to_owned()),
-        (0, 2..) => (Shape::Degraded, "On, with problems".to_owned()),
-        (0, 0) if protected == 0 => (Shape::Off, "No server is protected".to_owned()),
-        (0, 0) if protected < servers => (Shape::Degraded, format!("{protected} of {servers} servers protected")),
-        (0, 0) => (
+    match status.problems.len() {
+        1 => (Shape::Degraded, "On, with a problem".to_owned()),
+        2.. => (Shape::Degraded, "On, with problems".to_owned()),
+        0 if protected == 0 => (Shape::Off, "No server is protected".to_owned()),
+        0 if protected < servers => (Shape::Degraded, format!("{protected} of {servers} servers protected")),
+        0 => (
             Shape::Protected,
             if servers == 1 { "1 server protected".to_owned() } else { format!("All {servers} servers protected") },
         ),
@@ -249,6 +261,7 @@ mod tests {
     use firedoor_model::{Millis, Mode};
 
     use super::*;
+    use crate::waiting::samples;
 
     fn up(pid: u32, sessions: usize, problems: usize) -> Heard {
         let session = Session {
@@ -273,10 +286,11 @@ mod tests {
             sessions: vec![session; sessions],
             observe_next: Vec::new(),
             offers: Vec::new(),
+            withheld: Vec::new(),
             watched: None,
             problems: vec!["p".into(); problems],
         };
-        Heard { engine: Engine::Up(status), questions: Vec::new() }
+        Heard { engine: Engine::Up(status), waiting: Waiting::default() }
     }
 
     #[test]
@@ -286,7 +300,7 @@ mod tests {
             assert_eq!((said.shape, said.status.as_str(), said.quit.as_str()), (shape, status, quit));
         };
         check(&Heard::default(), (0, 0), Shape::Off, "Starting", "Quit");
-        let down = Heard { engine: Engine::Down("x".into()), questions: Vec::new() };
+        let down = Heard { engine: Engine::Down("x".into()), ..Heard::default() };
         check(&down, (1, 1), Shape::Off, "Off: the engine does not run", "Quit");
         check(&up(1, 0, 0), (0, 2), Shape::Off, "No server is protected", "Quit: no server is running");
         let waits = "Quit: 1 running server waits until Firedoor is on again";
@@ -295,6 +309,24 @@ mod tests {
         let wait = "Quit: 2 running servers wait until Firedoor is on again";
         check(&up(1, 2, 1), (1, 1), Shape::Degraded, "On, with a problem", wait);
         check(&up(2, 2, 0), (1, 1), Shape::Protected, "1 server protected", "Quit: the engine and its servers go on");
+    }
+
+    #[test]
+    fn what_waits_is_said_before_everything_else() {
+        let mut heard = up(1, 0, 1);
+        let mut check = |waiting: Waiting, shape, status: &str, questions| {
+            heard.waiting = waiting;
+            let said = say(&heard, &Counts { servers: 1, protected: 1, apps: Vec::new() }, None, 1);
+            assert_eq!((said.shape, said.status.as_str(), said.questions), (shape, status, questions));
+        };
+        let mut waiting = Waiting { offers: vec![samples::appeared("x", "/h")], ..Waiting::default() };
+        check(waiting.clone(), Shape::Degraded, "On, with a problem", 1);
+        waiting.withheld = vec![samples::changed("fs", "a"), samples::changed("fs", "b")];
+        check(waiting.clone(), Shape::Question, "2 changed tools wait for you", 2);
+        waiting.questions = vec![samples::call("A", "1")];
+        check(waiting.clone(), Shape::Question, "A call waits for your answer", 3);
+        waiting.confirmations = vec![samples::command(1)];
+        check(waiting, Shape::Question, "A command waits for you to confirm it", 4);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Architecture invariant: every string that is not ours went through [`Untrusted::visible`].
 
 mod activity;
+mod asked;
 mod changes;
 mod finding;
 mod overview;
@@ -12,10 +13,11 @@ mod server;
 mod settings;
 
 pub use activity::{ActivityView, CountsView, Offer, RowView, RowsQuery};
+pub use asked::{AskedView, ChangedView, CommandView, MatterView, ServersView};
 pub use changes::{ActionView, CheckedView, FileDoneView, PlanView, ProgressView};
 pub use finding::FindingView;
 pub use overview::{FoundClientView, OverviewView};
-pub use question::{AnswerView, ChoiceView, QuestionView, WholeArgumentsView};
+pub use question::{AnswerView, ChoiceView, DurationView, QuestionView, WholeArgumentsView};
 pub use rules::RulesView;
 pub use server::{GrantKind, GrantView, Parts as ServerParts, ServerView, granted};
 pub use settings::{AboutView, ExportView, ModeView, SettingsView, VerifiedView};

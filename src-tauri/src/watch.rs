@@ -4,7 +4,7 @@
 use std::{thread, time::Instant};
 
 use firedoor_ipc::{
-    command::{Reply, Request, Status},
+    command::{Confirmation, Reply, Request, Status},
     endpoint::EndpointError,
 };
 use firedoor_model::{paths::Paths, question::Question};
@@ -21,6 +21,8 @@ pub enum News {
     Status(Status),
     /// What is open.
     Questions(Vec<Question>),
+    /// Which commands wait to be confirmed.
+    Confirmations(Vec<Confirmation>),
     /// There is no engine, and why.
     Down(String),
 }
@@ -45,13 +47,14 @@ fn once(paths: &Paths, start: &impl Fn() -> Result<(), HostError>, tell: &impl F
         Ok(link) => link,
         Err(e) => return e.to_string(),
     };
-    if let Err(e) = link.send(&Request::Watch) {
+    if let Err(e) = link.send(&Request::Attend) {
         return e.to_string();
     }
     loop {
         match link.next(None) {
             Ok(Some(Reply::Status(status))) => tell(News::Status(status)),
             Ok(Some(Reply::Questions { questions })) => tell(News::Questions(questions)),
+            Ok(Some(Reply::Confirmations { confirmations })) => tell(News::Confirmations(confirmations)),
             Ok(None) => {}
             Ok(Some(_)) => return LinkError::Unexpected.to_string(),
             Err(e) => return e.to_string(),
@@ -78,7 +81,7 @@ mod tests {
     fn fake(socket: UnixStream, replies: &[Reply]) {
         let mut connection = Connection::new(socket);
         connection.receive::<Hello>(None).unwrap();
-        assert!(matches!(connection.receive::<Request>(None).unwrap().0, Request::Watch));
+        assert!(matches!(connection.receive::<Request>(None).unwrap().0, Request::Attend));
         for reply in replies {
             connection.send(reply, &[]).unwrap();
         }

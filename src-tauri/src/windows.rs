@@ -61,14 +61,14 @@ fn prompt_event(app: &AppHandle, event: &WindowEvent) {
         WindowEvent::Focused(true) => lock(&known.asking).rearm(Instant::now()),
         // Closing is "later" for everything that waits. Nothing is decided.
         WindowEvent::CloseRequested { .. } => {
-            let questions = lock(&known.heard).questions.clone();
-            let put_off = lock(&known.asking).close(&questions);
+            let waiting = lock(&known.heard).waiting.clone();
+            let put_off = lock(&known.asking).close(&waiting);
             crate::app::in_background(app, |app| crate::app::put_off(&app.state::<Known>(), put_off));
         }
         // Something came up while the window was on its way out.
         WindowEvent::Destroyed => {
-            let questions = lock(&known.heard).questions.clone();
-            if lock(&known.asking).waits(&questions) {
+            let waiting = lock(&known.heard).waiting.clone();
+            if lock(&known.asking).waits(&waiting) {
                 prompt(app);
             }
         }

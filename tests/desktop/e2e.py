@@ -475,10 +475,79 @@ class Test:
         self.scratch.write(".cursor/mcp.json", CURSOR.format(**names))
         return body, secret, config
 
+    def granting(self):
+        """What opens the folder with the credential to the server that reads it."""
+        return ["grants", "add", "claude-code/user/files", "--ro", self.scratch.home / "project"]
+
     def grant(self):
-        """Opens the folder with the credential to the server that reads it."""
-        granted = self.scratch.firedoor("grants", "add", "claude-code/user/files", "--ro", self.scratch.home / "project")
-        expect(granted.returncode == 0, f"the folder could not be granted: {granted.stderr}")
+        """Opens the folder with the credential to the server that reads it, from a terminal: what weakens is confirmed here."""
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
+        for button, code in (("#block", 1), ("#allow", 0)):
+            asking = self.scratch.start(self.scratch.bin / "firedoor", *self.granting(), stdin=subprocess.DEVNULL, **options)
+            self.prompt()
+            shown = self.browser.text()
+            for part in ("Let a command weaken protection?", "granting more to claude-code/user/files", "--ro", "firedoor ("):
+                expect(part in shown, f"the confirmation does not say {part!r}: {shown}")
+            expect(asking.poll() is None, "the command did not wait")
+            self.arm()
+            self.picture("prompt-command", "Firedoor question")
+            self.browser.click(button)
+            said = asking.communicate(timeout=20)[0]
+            expect(asking.returncode == code, f"{button}: the command ended with {asking.returncode}: {said}")
+            expect("confirm it on the desktop" in said, f"the command does not say where it is confirmed: {said}")
+            expect(("refused on the desktop" in said) == (code == 1), f"{button}: the command says {said}")
+            self.gone()
+        granted = self.scratch.json("grants", "list")["grants"]
+        expect(len(granted) == 1 and len(granted[0]["grants"]) == 1, f"what was refused was granted, or the other way round: {granted}")
+        self.done("a command that weakens protection waits for the desktop: refused there it does nothing, allowed it does")
+
+    def appeared(self):
+        """A server that appears is asked about, with what would change, and protected from the question."""
+        self.text = self.scratch.servers / "description.txt"
+        self.text.write_text("Adds two numbers.\n")
+        entry = {"command": str(self.scratch.python), "args": [str(self.scratch.servers / "changing_server.py"), str(self.text)]}
+        config = self.scratch.write(".gemini/settings.json", json.dumps({"mcpServers": {"adder": entry}}, indent=2) + "\n")
+        self.prompt()
+        shown = self.browser.text()
+        for part in ("Protect a new server?", "Gemini CLI", "adder", "changing_server.py", "unprotected"):
+            expect(part in shown, f"the question does not say {part!r}: {shown}")
+        self.browser.click(".line2 button")
+        expect("firedoor-shim" in self.browser.text(".diff"), "the question does not show what would change")
+        self.arm()
+        self.picture("prompt-server", "Firedoor question")
+        self.browser.click("#allow")
+        self.gone()
+        command = json.loads(config.read_text())["mcpServers"]["adder"]["command"]
+        expect(pathlib.Path(command).name == "firedoor-shim", f"the entry starts {command}")
+        told = lambda: any("answers as before" in note["body"] for note in self.desktop.order("notifications"))  # noqa: E731
+        self.wait(told, "what was seen of the server was not notified", 120)
+        self.done("a server that appears is asked about with what would change, and protected and checked on a click")
+        return config
+
+    def changed(self, config):
+        """A tool that changes is asked about, field by field: kept back and not asked about again, changed once more and accepted."""
+        tools = lambda agent: [tool for of in agent.tools.values() for tool in of]  # noqa: E731
+        with Agent(self.scratch, config, self.desktop.log) as agent:
+            expect(tools(agent) == ["add"], f"the server lists {agent.tools}")
+        for text, button, label in (("Subtracts.", "#block", "Keep blocked"), ("Multiplies two numbers.", "#allow", "Accept change")):
+            self.text.write_text(text + "\n")
+            with Agent(self.scratch, config, self.desktop.log) as agent:
+                expect(tools(agent) == [], f"the changed tool is listed: {agent.tools}")
+                self.prompt()
+                shown = self.browser.text()
+                for part in ("Use a tool whose definition has changed?", "add", "description", "Nothing is waiting"):
+                    expect(part in shown, f"the question does not say {part!r}: {shown}")
+                expect("Adds two numbers." in self.browser.text(".diff .del"), "the question does not show what was")
+                expect(text in self.browser.text(".diff .add"), "the question does not show what is")
+                self.arm()
+                self.picture("prompt-changed", "Firedoor question")
+                expect(self.browser.text(button) == label, f"the button says {self.browser.text(button)}")
+                self.browser.click(button)
+                self.gone()
+            with Agent(self.scratch, config, self.desktop.log) as agent:
+                expect(tools(agent) == (["add"] if button == "#allow" else []), f"after {label}: {agent.tools}")
+                expect(not self.browser.window("Firedoor question"), f"it was asked again after {label}")
+        self.done("a changed tool is asked about by field; kept back it is not asked about again, accepted it can be called")
 
     def run(self):
         """All steps."""
@@ -493,6 +562,7 @@ class Test:
         self.stray(config, body)
         self.pause(config, body)
         self.apps()
+        self.changed(self.appeared())
         self.restore(config, original)
 
 

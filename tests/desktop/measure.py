@@ -157,7 +157,9 @@ class Measure(Test):
         config = self.scratch.home / ".claude.json"
         protected = self.scratch.firedoor("protect", "claude-code", "--yes")
         expect(protected.returncode == 0, f"nothing was protected: {protected.stderr}")
-        self.grant()
+        # Before there is a desktop that confirms it.
+        granted = self.scratch.firedoor(*self.granting())
+        expect(granted.returncode == 0, f"the folder could not be granted: {granted.stderr}")
         middle = lambda times: f"{statistics.median(times):.0f} ms (of {len(times)}: {min(times):.0f} to {max(times):.0f})"  # noqa: E731
         # Ended here, so that the next one is in the app.
         self.end_engine()

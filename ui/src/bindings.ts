@@ -30,6 +30,20 @@ name: string | null,
  */
 text: string, };
 
+export type AskedView = { 
+/**
+ * What an answer must bring along.
+ */
+nonce: string, 
+/**
+ * Its place among those that wait, counted from 1.
+ */
+place: number, 
+/**
+ * How many wait.
+ */
+of: number, matter: MatterView, };
+
 export type CallView = { 
 /**
  * When it arrived, in milliseconds since 1970.
@@ -54,6 +68,20 @@ seen: string,
  */
 back: boolean, fields: Array<FieldView>, };
 
+export type ChangedView = { 
+/**
+ * The client's name.
+ */
+app: string, 
+/**
+ * The server's name.
+ */
+server: string, definitions: Array<DefinitionView>, 
+/**
+ * Why they are kept back.
+ */
+findings: Array<FindingView>, };
+
 export type CheckedView = { entry: string, app: string, server: string, result: ResultView, 
 /**
  * Tools listed through Firedoor.
@@ -61,6 +89,28 @@ export type CheckedView = { entry: string, app: string, server: string, result: 
 tools: number | null, reason: string | null, };
 
 export type ChoiceView = "allow" | "block";
+
+export type CommandView = { 
+/**
+ * What it would do.
+ */
+action: string, 
+/**
+ * As it was typed.
+ */
+command: string, 
+/**
+ * The process that asks and those above it, nearest first.
+ */
+asked_by: Array<string>, 
+/**
+ * Since when it waits, in milliseconds since 1970.
+ */
+asked: number, 
+/**
+ * Until when.
+ */
+until: number, };
 
 export type ConfidenceView = "possible" | "likely" | "certain";
 
@@ -71,6 +121,16 @@ export type CountsView = { since: number,
  * Length of one span, in milliseconds.
  */
 step: number, counts: Array<CountView>, };
+
+export type DefinitionView = { pin: PinView, 
+/**
+ * Whether it was held back at its first sight: nothing was there before.
+ */
+new: boolean, 
+/**
+ * Since when it is another one, in milliseconds since 1970.
+ */
+since: number, };
 
 export type DurationView = "once" | "session" | "always";
 
@@ -196,6 +256,8 @@ export type LimitView = { what: LimitKind, most: string, };
 
 export type ManagedView = { file: string, mode: ModeView | null, rules: number, };
 
+export type MatterView = { "kind": "call" } & QuestionView | { "kind": "command" } & CommandView | { "kind": "changed" } & ChangedView | { "kind": "servers" } & ServersView;
+
 export type ModeView = "watch" | "balanced" | "strict";
 
 export type NewRule = { effect: ChoiceView, 
@@ -207,6 +269,14 @@ entry: string | null, tool: string | null, detector: string | null,
  * For so many days.
  */
 days: number | null, };
+
+export type NewServerView = { server: string, 
+/**
+ * What it starts or reaches.
+ */
+command: string, };
+
+export type NewsView = "appeared" | "changed" | "dropped";
 
 export type ObservationView = { at: number, running: boolean, read: number, written: number, started: number, connected: Array<string>, refused: Array<string>, 
 /**
@@ -237,6 +307,10 @@ engine: EngineView,
  * Questions that can be answered.
  */
 questions: Array<SummaryView>, 
+/**
+ * Definitions that are kept from agents until the user has decided.
+ */
+withheld: Array<WithheldView>, 
 /**
  * Servers that have appeared, changed or lost Firedoor, and that could be protected.
  */
@@ -271,10 +345,6 @@ nonce: string, action: ActionView, files: Array<FilePlanView>, left: Array<LeftV
 export type ProgressView = { "step": "file" } & FileDoneView | { "step": "checking", entry: string, app: string, server: string, } | { "step": "checked" } & CheckedView;
 
 export type QuestionView = { 
-/**
- * What an answer must bring along.
- */
-nonce: string, 
 /**
  * How the log and the command line call it.
  */
@@ -338,15 +408,7 @@ held_until: number,
 /**
  * Until when it can be answered.
  */
-open_until: number, 
-/**
- * Its place among those that wait, counted from 1.
- */
-place: number, 
-/**
- * How many wait.
- */
-of: number, };
+open_until: number, };
 
 export type ReachView = { 
 /**
@@ -504,13 +566,39 @@ observe_next: boolean,
  */
 observation: ObservationView | null, };
 
+export type ServersView = { 
+/**
+ * The client's name.
+ */
+app: string, news: NewsView, 
+/**
+ * Their file.
+ */
+path: string, 
+/**
+ * Whether it belongs to a project, which others may share.
+ */
+project: boolean, servers: Array<NewServerView>, 
+/**
+ * What protecting them would change.
+ */
+files: Array<FilePlanView>, 
+/**
+ * Why some of them cannot be protected.
+ */
+left: Array<string>, };
+
 export type SessionView = { entry: string, app: string, server: string, client: string, level: string, profile: string, pid: number, since: number, calls: number, };
 
 export type SettingsView = { mode: ModeView, log_days: number, log_bytes: number, 
 /**
  * The oldest row of the log.
  */
-oldest: number | null, managed: ManagedView | null, };
+oldest: number | null, 
+/**
+ * Whether servers that appear are protected without a question.
+ */
+protect_new: boolean, managed: ManagedView | null, };
 
 export type SeverityView = "low" | "medium" | "high" | "critical";
 
@@ -575,3 +663,9 @@ export type WholeArgumentsView = {
  * In the call's order.
  */
 arguments: Array<ArgumentView>, };
+
+export type WithheldView = { entry: string, app: string, server: string, 
+/**
+ * `tool`, `prompt` …
+ */
+kind: string, name: string, };

@@ -1,8 +1,8 @@
 // The windows with a fake backend.
 import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { FakeMain, FakePrompt, question } from "./backend/fake";
-import type { RowView } from "./bindings";
+import { FakeMain, FakePrompt, appeared, changed, command, question } from "./backend/fake";
+import type { ChangedView, RowView } from "./bindings";
 import Activity from "./main/Activity.svelte";
 import Main from "./main/Main.svelte";
 import Prompt from "./prompt/Prompt.svelte";
@@ -157,8 +157,10 @@ test("several calls are one question, each can be looked at, and the server can 
   expect(backend.calls).toEqual(["n1 block once call stop"]);
 });
 
-test.each(["Enter", " ", "Escape", "y", "a"])("a stray %s never allows", async (key) => {
-  const backend = new FakePrompt(question());
+const KINDS = { call: question, command, changed, servers: appeared };
+
+test.each(Object.entries(KINDS).flatMap(([kind, make]) => ["Enter", " ", "Escape", "y", "a"].map((key) => [key, kind, make] as const)))("a stray %s never allows a %s", async (key, _kind, make) => {
+  const backend = new FakePrompt(make());
   await ask(backend);
   const press = (): void => {
     for (const type of ["keydown", "keyup"]) (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent(type, { key, bubbles: true }));
@@ -168,6 +170,80 @@ test.each(["Enter", " ", "Escape", "y", "a"])("a stray %s never allows", async (
   if (key !== "Escape") press();
   await settle(1);
   expect(backend.calls).toEqual(key === "Escape" ? ["n1 later"] : []);
+});
+
+test.each(Object.entries(KINDS))("a %s has a title, reasons, a consequence and inert buttons without focus", async (_kind, make) => {
+  const backend = new FakePrompt(make());
+  await ask(backend);
+  expect($("#q").textContent).toMatch(/\?$/u);
+  expect(document.activeElement?.id).toBe("q");
+  expect($("[role=alertdialog]").getAttribute("aria-describedby")).toBe("facts then");
+  expect([...document.querySelectorAll("dt")].map((d) => d.textContent)).toEqual(expect.arrayContaining(["What", "Why"]));
+  expect($("#then").textContent).not.toBe("");
+  expect(armed()).toBe(false);
+  $("#allow").click();
+  expect(backend.calls).toEqual([]);
+});
+
+test("a command says what it does, who asks and how long it waits, and offers no scope", async () => {
+  const backend = new FakePrompt(command({ nonce: "c", asked_by: ["firedoor (7)", "z⟨U+200B⟩sh (6)"] }));
+  await ask(backend);
+  expect($("#facts").textContent).toMatch(/granting more.*firedoor grants add.*firedoor \(7\).*zU\+200Bsh \(6\)/su);
+  expect($("footer").textContent).toContain("Waiting 60 s");
+  expect(document.querySelector(".scope")).toBeNull();
+  await settle(ARM_MS);
+  $("#block").click();
+  await settle(1);
+  expect(backend.calls).toEqual(["c block once call"]);
+});
+
+test("a changed tool is shown by field, and kept, stopped or accepted as it was shown", async () => {
+  const backend = new FakePrompt(changed({ nonce: "a" }), changed({ nonce: "b" }), changed({ nonce: "c" }));
+  await ask(backend);
+  expect($(".diff .del").textContent).toContain("up to 20 results");
+  expect($(".diff .add .cp").textContent).toBe("U+200B");
+  expect($("footer").textContent).toContain("Nothing is waiting");
+  expect(["#block", "#block-stop", "#allow"].map((id) => $(id).textContent)).toEqual(["Keep blocked", "Stop server", "Accept change"]);
+  for (const id of ["#block", "#block-stop", "#allow"]) {
+    await settle(ARM_MS);
+    $(id).click();
+    await settle(1);
+  }
+  expect(backend.calls).toEqual(["a block once call", "b block once call stop", "c allow once call"]);
+});
+
+test("what was changed back is said, and several definitions are one question", async () => {
+  const [one] = (changed().matter as { definitions: ChangedView["definitions"] }).definitions;
+  if (!one?.pin.change) throw new Error("the fake has no change");
+  const back = { ...one, pin: { ...one.pin, name: "b", change: { ...one.pin.change, back: true, fields: [] } } };
+  await ask(new FakePrompt(changed({ definitions: [one, back] })));
+  expect($("#facts").textContent).toContain("2 definitions of");
+  expect($("#facts").textContent).toContain("changed back");
+  expect($("#allow").textContent).toBe("Accept 2 changes");
+});
+
+test("a new server shows what would change, and can be protected once or from now on", async () => {
+  const backend = new FakePrompt(appeared({ nonce: "a" }), appeared({ nonce: "b" }));
+  await ask(backend);
+  expect($("#facts").textContent).toContain("npx -y linear-mcp");
+  $(".line2 button").click();
+  flushSync();
+  expect($(".diff .add").textContent).toContain("firedoor-shim");
+  await settle(ARM_MS);
+  $("#allow").click();
+  await settle(ARM_MS + 1);
+  $("input[value=always]").click();
+  flushSync();
+  expect($("#then").textContent).toContain("without a question");
+  $("#allow").click();
+  await settle(1);
+  expect(backend.calls).toEqual(["a allow once call", "b allow always call"]);
+});
+
+test("a server that cannot be protected can only be left, and says why", async () => {
+  await ask(new FakePrompt(appeared({ files: [], left: ["linear: its command is an array"] })));
+  expect(document.querySelector("#allow")).toBeNull();
+  expect($("#facts").textContent).toContain("its command is an array");
 });
 
 test("the time that is left is said at 30 and at 10 seconds", async () => {

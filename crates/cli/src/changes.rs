@@ -116,13 +116,23 @@ pub fn restore(options: &RestoreOptions) -> Result<ExitCode, Failure> {
     let env = surroundings(options.projects.clone())?;
     let clients = Clients::load()?;
     let chosen = chosen(&clients, &env, options.all, &options.entries)?;
-    authorize("restoring configurations")?;
+    authorize(&restoring(&chosen))?;
     let plan = clients.plan_restore(&env, &chosen);
     let results = clients.apply(&env, &plan);
     report(&plan, &results, None, options.json)?;
     let whole = |r: &FileResult| r.result.as_ref().is_ok_and(|a| a.secrets_left.is_empty());
     let ok = results.iter().all(whole) && plan.problems.is_empty();
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// What a person is asked to confirm on the desktop.
+fn restoring(chosen: &BTreeSet<EntryId>) -> String {
+    // The engine takes 200 characters.
+    const NAMED: usize = 2;
+    let names: Vec<String> = chosen.iter().take(NAMED).map(|id| Untrusted::new(id.to_string()).visible(60)).collect();
+    let more = chosen.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("restoring configurations: {}{more}", names.join(", "))
 }
 
 /// Makes sure that this process may do what weakens protection.

@@ -16,7 +16,7 @@ use firedoor_ipc::{
 };
 use firedoor_model::paths::Paths;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, output};
 
 /// Firedoor's directories for this user.
 pub fn paths() -> Result<Paths, Failure> {
@@ -99,7 +99,13 @@ impl Engine {
     }
 
     fn reply(&mut self, limit: Option<Duration>) -> Result<Reply, Failure> {
-        accepted(self.0.receive(limit)?.0)
+        loop {
+            match self.0.receive(limit)?.0 {
+                // A person is asked, on another screen perhaps.
+                Reply::Waits { text } => output::remark(&text),
+                reply => return accepted(reply),
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, env, fs, path::PathBuf, process::ExitCode};
 
 use firedoor_clients::{Clients, Selection, select};
-use firedoor_ipc::command::{Pin, Reply, Request};
+use firedoor_ipc::command::{Pin, Reply, Request, WantedRule};
 use firedoor_launch::UserGrants;
 use firedoor_model::{
     EntryId, Millis, Mode, Untrusted,
@@ -80,7 +80,8 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
                      everything; to be asked about nothing for a while, use `firedoor mode watch`",
                 ));
             }
-            return settled(&mut engine, &Request::AddRule { effect, matches, expires });
+            let rules = vec![WantedRule { effect, matches, expires }];
+            return settled(&mut engine, &Request::AddRules { rules });
         }
         RulesCommand::From { row, effect } => {
             return settled(&mut engine, &Request::RuleFromRow { seq: row, effect: effect.into() });
@@ -104,9 +105,10 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
         RulesCommand::Restore { id } => return settled(&mut engine, &Request::RestoreRule { id }),
         RulesCommand::Remove { id } => return settled(&mut engine, &Request::RemoveRule { id }),
         RulesCommand::Import { file } => {
-            for rule in rules_in(&file)? {
-                let request = Request::AddRule { effect: rule.effect, matches: rule.matches, expires: rule.expires };
-                settled(&mut engine, &request)?;
+            let wanted = |r: Rule| WantedRule { effect: r.effect, matches: r.matches, expires: r.expires };
+            let rules: Vec<WantedRule> = rules_in(&file)?.into_iter().map(wanted).collect();
+            if !rules.is_empty() {
+                return settled(&mut engine, &Request::AddRules { rules });
             }
         }
     }
@@ -196,7 +198,9 @@ fn changed(pin: &Pin) -> String {
 
 /// For how long the log is kept.
 pub fn keep(days: Option<u32>, json: bool) -> Result<ExitCode, Failure> {
-    let Reply::Settings(settings) = Engine::running_or_started()?.ask(&Request::Settings { log_days: days })? else {
+    let Reply::Settings(settings) =
+        Engine::running_or_started()?.ask(&Request::Settings { log_days: days, protect_new: None })?
+    else {
         return Err(unexpected());
     };
     if json {

@@ -1,6 +1,8 @@
 //! Commands from the CLI.
 
 mod answer;
+mod attend;
+mod confirm;
 mod history;
 mod observing;
 mod rules;
@@ -10,7 +12,7 @@ mod settings;
 use std::rc::Rc;
 
 use firedoor_ipc::{
-    command::{LogQuery, Reply, Request, Session as SessionView, Status},
+    command::{LogQuery, Reply, Request, Session as SessionView, Status, Withheld},
     endpoint::switch_off,
     process::{self, Peer},
     wire::WireError,
@@ -40,15 +42,13 @@ const MAX_ACTION: usize = 200;
 pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgoing: Outgoing) {
     while let Ok((request, _)) = incoming.receive::<Request>().await {
         let sent = match request {
-            Request::Watch => watch(&engine, &mut incoming, &outgoing).await,
+            Request::Attend => attend::stream(&engine, &peer, &mut incoming, &outgoing).await,
             Request::Log(query) => log(&engine, &query, &mut incoming, &outgoing).await,
-            request => {
-                let reply = match refusal(&engine, &peer, &request).await {
-                    Some(refused) => refused,
-                    None => answer(&engine, request).await,
-                };
-                outgoing.send(&reply).await
-            }
+            request => match permitted(&engine, &peer, &request, (&mut incoming, &outgoing)).await {
+                Ok(()) => outgoing.send(&answer(&engine, &peer, request).await).await,
+                Err(Some(refused)) => outgoing.send(&refused).await,
+                Err(None) => return,
+            },
         };
         if sent.is_err() {
             return;
@@ -56,33 +56,57 @@ pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgo
     }
 }
 
-/// Why a request may not be made by this peer, if so. The attempt is recorded.
-async fn refusal(engine: &Rc<Engine>, peer: &Peer, request: &Request) -> Option<Reply> {
-    let action = weakens(request, engine.mode.get(), engine.log_days.get())?;
-    let reason = engine.authority.objection(peer)?;
+/// Whether a request may be made by this peer: else what to say instead, and nothing when nobody is there to hear it. What is
+/// refused is recorded.
+async fn permitted(
+    engine: &Rc<Engine>,
+    peer: &Peer,
+    request: &Request,
+    ends: (&mut Incoming, &Outgoing),
+) -> Result<(), Option<Reply>> {
+    let set = Set { mode: engine.mode.get(), log_days: engine.log_days.get(), protect_new: engine.protect_new.get() };
+    let Some(action) = weakens(request, set) else { return Ok(()) };
+    let Some(reason) = engine.authority.objection(peer) else {
+        return confirm::confirmed(engine, peer, request, &action, ends).await;
+    };
     let name = process::executable(peer.process.pid).and_then(|p| Some(p.file_name()?.to_string_lossy().into_owned()));
     let by = format!("{} ({})", name.unwrap_or_default(), peer.process.pid);
     let what = What::Denied { text: action.clone(), by: Untrusted::new(by), reason: reason.clone() };
     engine.commit(engine.event(what)).await;
-    Some(Reply::Refused { text: format!("{action} is refused to this process: {reason}") })
+    Err(Some(Reply::Refused { text: format!("{action} is refused to this process: {reason}") }))
+}
+
+/// What is set now, which decides whether something else is less.
+#[derive(Clone, Copy)]
+struct Set {
+    mode: firedoor_model::Mode,
+    log_days: u32,
+    protect_new: bool,
 }
 
 /// What a request does, in words, if it weakens protection.
-fn weakens(request: &Request, mode: firedoor_model::Mode, log_days: u32) -> Option<String> {
+fn weakens(request: &Request, set: Set) -> Option<String> {
     use firedoor_model::Mode::{Balanced, Strict, Watch};
     match request {
         Request::Answer { id, choice: Choice::Allow, .. } => Some(format!("answering {id} with allow")),
-        Request::AddRule { effect: Choice::Allow, .. } => Some("adding an allow rule".into()),
+        Request::AddRules { rules } => match rules.iter().filter(|r| r.effect == Choice::Allow).count() {
+            0 => None,
+            1 => Some("adding an allow rule".into()),
+            n => Some(format!("adding {n} allow rules")),
+        },
         Request::RemoveRule { id } => Some(format!("removing rule {id}")),
         Request::RestoreRule { id } => Some(format!("putting rule {id} back")),
         Request::RuleFromRow { seq, effect: Choice::Allow } => Some(format!("marking row {seq} as wrong")),
         Request::AcceptSuggestion { .. } => Some("adding a suggested rule".into()),
-        Request::Settings { log_days: Some(days) } if *days < log_days => {
+        Request::Settings { log_days: Some(days), .. } if *days < set.log_days => {
             Some(format!("keeping the log for {days} days"))
+        }
+        Request::Settings { protect_new: Some(false), .. } if set.protect_new => {
+            Some("protecting new servers only when asked".into())
         }
         Request::AcceptPins { entry, .. } => Some(format!("accepting changed definitions of {entry}")),
         Request::AddGrants { entry, .. } => Some(format!("granting more to {entry}")),
-        Request::Mode { set: Some(new) } => match (mode, new) {
+        Request::Mode { set: Some(new) } => match (set.mode, new) {
             (Watch, Watch) | (Balanced | Watch, Balanced) | (_, Strict) => None,
             (_, new) => Some(format!("switching to mode {new}")),
         },
@@ -90,12 +114,13 @@ fn weakens(request: &Request, mode: firedoor_model::Mode, log_days: u32) -> Opti
         Request::Ignore { entry } => Some(format!("leaving {entry} unprotected")),
         Request::Authorize { action } => Some(Untrusted::new(action.as_str()).visible(MAX_ACTION)),
         Request::Answer { choice: Choice::Block, .. }
-        | Request::AddRule { effect: Choice::Block, .. }
         | Request::Mode { set: None }
         | Request::Status
         | Request::Pending
         | Request::Log(_)
-        | Request::Watch
+        | Request::Attend
+        | Request::Confirm { .. }
+        | Request::KeepWithheld { .. }
         | Request::Quit
         | Request::Resume
         | Request::Shown { .. }
@@ -117,7 +142,7 @@ fn weakens(request: &Request, mode: firedoor_model::Mode, log_days: u32) -> Opti
     }
 }
 
-async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
+async fn answer(engine: &Rc<Engine>, peer: &Peer, request: Request) -> Reply {
     let outcome = match request {
         Request::Status => {
             let mut status = status(engine);
@@ -132,7 +157,7 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::Later { ids } => Ok(answer::later(engine, &ids)),
         Request::VerifyLog => settings::verify(engine).await,
         Request::Rules => rules::list(engine).await,
-        Request::AddRule { effect, matches, expires } => rules::add(engine, effect, matches, expires).await,
+        Request::AddRules { rules } => rules::add(engine, rules).await,
         Request::RemoveRule { id } => rules::remove(engine, id).await,
         Request::RestoreRule { id } => rules::restore(engine, id).await,
         Request::RuleFromRow { seq, effect } => rules::from_row(engine, seq, effect).await,
@@ -140,9 +165,10 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::AcceptSuggestion { id } => rules::accept(engine, id).await,
         Request::Page(query) => history::page(engine, query).await,
         Request::Counts { since, step } => history::counts(engine, since, step).await,
-        Request::Settings { log_days } => history::settings(engine, log_days).await,
+        Request::Settings { log_days, protect_new } => history::settings(engine, log_days, protect_new).await,
         Request::Pins { entry } => settings::pins(engine, entry).await,
         Request::AcceptPins { entry, tool, seen } => settings::accept_pins(engine, entry, tool, seen).await,
+        Request::KeepWithheld { entry, seen } => settings::keep_withheld(engine, entry, seen).await,
         Request::Grants { entry } => settings::grants(engine, entry).await,
         Request::AddGrants { entry, grants, env, hosts, sockets } => {
             settings::add_grants(engine, entry, EntryGrants { grants, env, hosts, sockets }).await
@@ -160,6 +186,7 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
         Request::Pause { minutes } => engine.begin_pause(minutes).await,
         Request::Resume => engine.end_pause().await,
         Request::Ignore { entry } => settings::ignore(engine, entry).await,
+        Request::Confirm { id, allow } => attend::confirm(engine, peer, id, allow),
         Request::Quit => quit(engine).await,
         Request::Authorize { action } => {
             let text = Untrusted::new(action).visible(MAX_ACTION);
@@ -167,7 +194,7 @@ async fn answer(engine: &Rc<Engine>, request: Request) -> Reply {
             Ok(Reply::Done { text: "allowed".into() })
         }
         // They stream, and are served by `serve`.
-        Request::Log(_) | Request::Watch => Err("this is streamed".into()),
+        Request::Log(_) | Request::Attend => Err("this is streamed".into()),
     };
     outcome.unwrap_or_else(|text| Reply::Failed { text })
 }
@@ -208,9 +235,17 @@ fn status(engine: &Engine) -> Status {
         sessions,
         observe_next: Vec::new(),
         offers: engine.offers.borrow().all(),
+        withheld: withheld(engine),
         watched: engine.watching.borrow().as_ref().map(|w| w.directories),
         problems: engine.problems(),
     }
+}
+
+/// Oldest first.
+fn withheld(engine: &Engine) -> Vec<Withheld> {
+    let mut all: Vec<Withheld> = engine.withheld.borrow().values().cloned().collect();
+    all.sort_by_key(|w| w.since);
+    all
 }
 
 fn pending(engine: &Engine) -> Reply {
@@ -220,23 +255,6 @@ fn pending(engine: &Engine) -> Reply {
         desk.shown(&question.id);
     }
     Reply::Questions { questions }
-}
-
-/// Streams questions and status, now and after every change.
-async fn watch(engine: &Rc<Engine>, incoming: &mut Incoming, outgoing: &Outgoing) -> Result<(), WireError> {
-    let mut changes = engine.changes.subscribe();
-    loop {
-        changes.mark_unchanged();
-        let questions = engine.desk.borrow().questions().into_iter().cloned().collect();
-        outgoing.send(&Reply::Questions { questions }).await?;
-        outgoing.send(&Reply::Status(status(engine))).await?;
-        tokio::select! {
-            changed = changes.changed() => if changed.is_err() {
-                return Err(WireError::Closed);
-            },
-            () = incoming.closed() => return Err(WireError::Closed),
-        }
-    }
 }
 
 /// Streams the log: what is stored, then, if asked for, what is written from now on.
@@ -282,6 +300,7 @@ async fn log(
 
 #[cfg(test)]
 mod tests {
+    use firedoor_ipc::command::WantedRule;
     use firedoor_model::Mode;
 
     use super::*;
@@ -289,7 +308,8 @@ mod tests {
     #[test]
     fn what_weakens() {
         let check = |request: Request, mode: Mode, want: bool| {
-            assert_eq!(weakens(&request, mode, 90).is_some(), want, "{request:?} in {mode}");
+            let set = Set { mode, log_days: 90, protect_new: true };
+            assert_eq!(weakens(&request, set).is_some(), want, "{request:?} in {mode}");
         };
         let to = |mode| Request::Mode { set: Some(mode) };
         check(to(Mode::Watch), Mode::Balanced, true);
@@ -309,7 +329,8 @@ mod tests {
         check(Request::Authorize { action: "restore".into() }, Mode::Watch, true);
         let long = Request::Authorize { action: "\u{1b}[2J".repeat(1 << 20) };
         assert!(
-            weakens(&long, Mode::Watch, 90).is_some_and(|text| text.starts_with("⟨U+001B⟩[2J") && text.len() < 3000)
+            weakens(&long, Set { mode: Mode::Watch, log_days: 90, protect_new: true })
+                .is_some_and(|text| text.starts_with("⟨U+001B⟩[2J") && text.len() < 3000)
         );
         check(Request::Ignore { entry: "cursor/user/fs".parse().unwrap() }, Mode::Watch, true);
         check(Request::Pause { minutes: 1 }, Mode::Watch, true);
@@ -319,7 +340,17 @@ mod tests {
         check(Request::RuleFromRow { seq: 1, effect: Choice::Allow }, Mode::Watch, true);
         check(Request::RuleFromRow { seq: 1, effect: Choice::Block }, Mode::Watch, false);
         for (days, want) in [(Some(30), true), (Some(90), false), (Some(365), false), (None, false)] {
-            check(Request::Settings { log_days: days }, Mode::Watch, want);
+            check(Request::Settings { log_days: days, protect_new: None }, Mode::Watch, want);
         }
+        for (on, want) in [(Some(false), true), (Some(true), false)] {
+            check(Request::Settings { log_days: None, protect_new: on }, Mode::Watch, want);
+        }
+        let rule = |effect| WantedRule { effect, matches: Default::default(), expires: None };
+        for (rules, want) in
+            [(vec![rule(Choice::Block)], false), (vec![rule(Choice::Block), rule(Choice::Allow)], true)]
+        {
+            check(Request::AddRules { rules }, Mode::Watch, want);
+        }
+        check(Request::Confirm { id: 1, allow: true }, Mode::Watch, false);
     }
 }

@@ -10,7 +10,11 @@ use std::{
 
 use firedoor_clients::watch::Watching;
 use firedoor_inspect::Inspector;
-use firedoor_ipc::{command::Start, process::Process, shim::ToShim};
+use firedoor_ipc::{
+    command::{Start, Withheld},
+    process::Process,
+    shim::ToShim,
+};
 use firedoor_launch::Profiles;
 use firedoor_model::{
     Confidence, Digest, EntryId, Finding, Millis, Mode, Severity,
@@ -20,12 +24,14 @@ use firedoor_model::{
     rule::{Rule, Use},
 };
 use firedoor_policy::{Desk, Event as DeskEvent, HeldId, Reason, Refusal, SessionId, refusal};
+use firedoor_store::PinKey;
 use tokio::sync::{Notify, watch};
 
 use crate::{
     agent::{Agent, Client},
     authority::Authority,
     config::Config,
+    confirmations::Confirmations,
     egress::Egress,
     logins::Logins,
     managed::Managed,
@@ -87,6 +93,12 @@ pub struct Engine {
     pub held: RefCell<HashMap<HeldId, Held>>,
     /// Servers that could be protected.
     pub offers: RefCell<Offers>,
+    /// Definitions that are kept from agents, and about which the user has not decided yet.
+    pub withheld: RefCell<BTreeMap<PinKey, Withheld>>,
+    /// What waits to be confirmed on the desktop.
+    pub confirmations: RefCell<Confirmations>,
+    /// Whether servers that appear are protected without a question.
+    pub protect_new: Cell<bool>,
     /// How far configurations are watched; `None` while they are not.
     pub watching: RefCell<Option<Watching>>,
     /// Logins that are being renewed.
@@ -95,7 +107,7 @@ pub struct Engine {
     pub wake: Notify,
     /// The engine is to end.
     pub end: Notify,
-    /// Counts changes of what [`firedoor_ipc::command::Request::Watch`] shows.
+    /// Counts changes of what [`firedoor_ipc::command::Request::Attend`] shows.
     pub changes: watch::Sender<u64>,
     pub since: Millis,
     problems: RefCell<Vec<String>>,
@@ -114,6 +126,7 @@ pub struct Parts {
     pub mode: Mode,
     pub managed: Managed,
     pub log_days: Option<u32>,
+    pub protect_new: Option<bool>,
     /// Entries that are not offered, and the hash of their command line.
     pub declined: BTreeMap<EntryId, (Digest, Millis)>,
     pub problems: Vec<String>,
@@ -124,6 +137,7 @@ impl Engine {
         Rc::new(Self {
             authority: Authority::new(&parts.paths),
             log_days: Cell::new(parts.log_days.unwrap_or(parts.config.limits.log_days)),
+            protect_new: Cell::new(parts.protect_new.unwrap_or(parts.config.watch.protect)),
             paths: parts.paths,
             config: parts.config,
             profiles: parts.profiles,
@@ -143,6 +157,8 @@ impl Engine {
             starts: RefCell::default(),
             held: RefCell::default(),
             offers: RefCell::new(Offers::new(parts.declined)),
+            withheld: RefCell::default(),
+            confirmations: RefCell::default(),
             watching: RefCell::default(),
             logins: Logins::default(),
             wake: Notify::new(),

@@ -10,6 +10,7 @@ mod agent;
 mod authority;
 mod commands;
 mod config;
+mod confirmations;
 mod connection;
 mod egress;
 mod engine;
@@ -24,6 +25,7 @@ mod secrets;
 mod session;
 mod sys;
 mod watching;
+mod withheld;
 
 use std::{io::Error as IoError, os::fd::AsFd, path::Path, rc::Rc, sync::Arc, time::Duration};
 
@@ -122,7 +124,7 @@ async fn serve(
         ));
     }
     let (rules, mode, log_days) = (opened.store.rules()?, opened.store.mode()?, opened.store.log_days()?);
-    let declined = opened.store.declined()?;
+    let (declined, protect_new) = (opened.store.declined()?, opened.store.protect_new()?);
     // Root's, so that no program of the user's can write it.
     let managed = Managed::load(Path::new(managed::FILE), 0, engine::now())?;
     let mut seed = [0; 32];
@@ -135,8 +137,21 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate()).map_err(system("wait for signals"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("wait for signals"))?;
 
-    let parts =
-        Parts { paths, config, profiles, recorder, egress, seed, rules, mode, managed, log_days, declined, problems };
+    let parts = Parts {
+        paths,
+        config,
+        profiles,
+        recorder,
+        egress,
+        seed,
+        rules,
+        mode,
+        managed,
+        log_days,
+        protect_new,
+        declined,
+        problems,
+    };
     let engine = Engine::new(parts);
     for problem in engine.problems() {
         engine.recorder.record(engine.event(What::Failed { reason: problem }));

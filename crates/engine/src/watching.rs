@@ -33,7 +33,7 @@ pub async fn run(engine: Rc<Engine>, protect: Protect) {
     let (say, mut hear) = mpsc::channel(QUEUE);
     let Some((_watch, clients)) = start(&engine, say) else { return };
     let mut ration = Ration::default();
-    let mut auto = engine.config.watch.protect.then(|| Auto::start(&engine, protect));
+    let mut auto = Auto::start(&engine, protect);
     while let Some(News { changes, watching }) = hear.recv().await {
         *engine.watching.borrow_mut() = Some(watching);
         for change in &changes {
@@ -50,7 +50,7 @@ pub async fn run(engine: Rc<Engine>, protect: Protect) {
                 engine.recorder.record(engine.event(What::Failed { reason }));
             }
         }
-        if let Some(auto) = &mut auto {
+        if engine.protect_new.get() {
             auto.take(&engine, &changes);
         }
         engine.changed();

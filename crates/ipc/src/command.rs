@@ -1,4 +1,6 @@
-//! Commands to the engine, from the CLI (and later the desktop).
+//! Commands to the engine, from the command line and from the desktop.
+
+mod waiting;
 
 use std::path::PathBuf;
 
@@ -9,14 +11,17 @@ use firedoor_model::{
     notice::Noticed,
     observation::{Basis, Record},
     question::{Choice, Duration, Question, Ref, Scope},
-    rule::{Match, Rule, Use},
+    rule::{Draft, Match, Origin, Rule, Use},
 };
 use serde::{Deserialize, Serialize};
+
+pub use waiting::{Confirmation, Withheld};
 
 /// Longest pause, in minutes. Whoever wants to be asked about nothing for longer says so with mode Watch.
 pub const MAX_PAUSE: u32 = 60;
 
-/// One command. Each is answered by one [`Reply`], except [`Request::Log`] and [`Request::Watch`], which stream.
+/// One command. Each is answered by one [`Reply`], except [`Request::Log`] and [`Request::Attend`], which stream. Before the
+/// answer to one that weakens protection there may be a [`Reply::Waits`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Request {
@@ -24,9 +29,19 @@ pub enum Request {
     Status,
     /// Open questions, which count as shown from now on. Answered by [`Reply::Questions`].
     Pending,
-    /// Open questions and status, now and after every change. Answered by [`Reply::Questions`] and [`Reply::Status`] until
-    /// the connection closes. Does not count as showing the questions.
-    Watch,
+    /// The sender is a desktop, which shows a person what waits. Answered by [`Reply::Questions`], [`Reply::Confirmations`] and
+    /// [`Reply::Status`], now and after every change, until the connection closes. Meanwhile commands of other processes that
+    /// weaken protection wait for [`Request::Confirm`]. That is one desktop at a time, and none that may not weaken protection
+    /// itself: others hear of no confirmations. Does not count as showing the questions.
+    Attend,
+    /// The person at the desktop says whether a command that weakens protection is carried out. Only the process that attends
+    /// may say so.
+    Confirm {
+        /// Which, of [`Confirmation::id`].
+        id: u64,
+        /// Yes or no.
+        allow: bool,
+    },
     /// Answer one question.
     Answer {
         /// Which.
@@ -59,14 +74,10 @@ pub enum Request {
     VerifyLog,
     /// All rules. Answered by [`Reply::Rules`].
     Rules,
-    /// Add a rule. An allow rule weakens protection.
-    AddRule {
-        /// Allow or block.
-        effect: Choice,
-        /// To what.
-        matches: Match,
-        /// When it ends, if it does.
-        expires: Option<Millis>,
+    /// Add rules. An allow rule weakens protection.
+    AddRules {
+        /// Which, at least one.
+        rules: Vec<WantedRule>,
     },
     /// Remove a rule. Removing a block rule weakens protection.
     RemoveRule {
@@ -106,6 +117,9 @@ pub enum Request {
     Settings {
         /// For how many days the log is kept. Fewer weakens protection.
         log_days: Option<u32>,
+        /// Whether servers that appear are protected without a question. Switching it off weakens protection.
+        #[serde(default)]
+        protect_new: Option<bool>,
     },
     /// Pinned definitions. Answered by [`Reply::Pins`].
     Pins {
@@ -121,6 +135,13 @@ pub enum Request {
         /// Only if its definition is still this one, which the user has seen.
         #[serde(default)]
         seen: Option<firedoor_model::Digest>,
+    },
+    /// The user has seen what changed of a definition, and it stays kept from agents: it is not asked about again.
+    KeepWithheld {
+        /// Of this entry.
+        entry: EntryId,
+        /// The definition with this hash ([`Withheld::seen`]).
+        seen: firedoor_model::Digest,
     },
     /// What the user granted to entries. Answered by [`Reply::Grants`].
     Grants {
@@ -257,6 +278,16 @@ pub enum Reply {
         /// Oldest first.
         questions: Vec<Question>,
     },
+    /// See [`Request::Attend`].
+    Confirmations {
+        /// Oldest first.
+        confirmations: Vec<Confirmation>,
+    },
+    /// The answer comes when a person has confirmed the command on the desktop, or has not.
+    Waits {
+        /// Where and how long, for people.
+        text: String,
+    },
     /// See [`Request::Log`].
     Event(Row),
     /// See [`Request::VerifyLog`].
@@ -316,6 +347,25 @@ pub enum Reply {
     },
 }
 
+/// A rule to add.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedRule {
+    /// Allow or block.
+    pub effect: Choice,
+    /// To what.
+    pub matches: Match,
+    /// When it ends, if it does.
+    pub expires: Option<Millis>,
+}
+
+impl WantedRule {
+    /// As the store takes it.
+    pub fn draft(self, created: Millis) -> Draft {
+        let Self { effect, matches, expires } = self;
+        Draft { effect, matches, origin: Origin::User, created, expires }
+    }
+}
+
 /// A rule that is suggested.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Suggestion {
@@ -351,6 +401,9 @@ pub struct Settings {
     pub log_bytes: u64,
     /// The oldest row that is kept.
     pub oldest: Option<Millis>,
+    /// Whether servers that appear are protected without a question; not those of projects.
+    #[serde(default)]
+    pub protect_new: bool,
     /// The administrator's file, if there is one.
     pub managed: Option<Managed>,
 }
@@ -394,6 +447,9 @@ pub struct Status {
     /// Servers that have appeared, changed or lost Firedoor, and that could be protected. Oldest first.
     #[serde(default)]
     pub offers: Vec<Offer>,
+    /// Definitions that are kept from agents and that the user has not decided about. Oldest first.
+    #[serde(default)]
+    pub withheld: Vec<Withheld>,
     /// How many directories are watched for changes of clients' configurations; none while they are not.
     #[serde(default)]
     pub watched: Option<usize>,
@@ -419,6 +475,9 @@ pub struct Offer {
     pub command: Untrusted,
     /// Since when.
     pub since: Millis,
+    /// It is being protected without a question: nobody need be asked unless that fails.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub under_way: bool,
 }
 
 /// One running server.

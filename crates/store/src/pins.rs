@@ -88,6 +88,8 @@ pub struct Pin {
     pub first_seen: Millis,
     /// Whether it still looks like that.
     pub state: PinState,
+    /// The changed definition that the user has seen and keeps from agents, by its digest.
+    pub kept: Option<Digest>,
 }
 
 /// Whether a definition is still as it was accepted.
@@ -121,10 +123,10 @@ pub enum Observed {
     },
 }
 
-/// What accepting did.
+/// What accepting, or keeping back, did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// The definition is pinned; the quarantine is over.
+    /// The definition is pinned, and the quarantine over; or it is kept back.
     Done,
     /// The definition is no longer the one the user saw: show the difference again.
     Moved,
@@ -156,7 +158,13 @@ impl Store {
                             return Err(StoreError::Refused { doing: DOING, why: "a server has more than 10,000" });
                         }
                         count += 1;
-                        let pin = Pin { key, accepted: definition.clone(), first_seen: now, state: PinState::Pinned };
+                        let pin = Pin {
+                            key,
+                            accepted: definition.clone(),
+                            first_seen: now,
+                            state: PinState::Pinned,
+                            kept: None,
+                        };
                         write_one(tx, path, &pin)?;
                         Observed::New
                     }
@@ -178,7 +186,21 @@ impl Store {
                 _ if pin.accepted.whole == whole => {}
                 _ => return Ok(Accepted::Moved),
             }
-            pin.state = PinState::Pinned;
+            (pin.state, pin.kept) = (PinState::Pinned, None);
+            write_one(tx, path, &pin)?;
+            Ok(Accepted::Done)
+        })
+    }
+
+    /// Remembers that the user has seen the changed definition with the digest `whole` and does not accept it.
+    pub fn keep_back(&mut self, key: &PinKey, whole: Digest) -> Result<Accepted, StoreError> {
+        self.write("keep a definition back", |tx, path| {
+            let Some(mut pin) = read_one(tx, path, key)? else { return Ok(Accepted::Unknown) };
+            match &pin.state {
+                PinState::Changed { to, .. } if to.whole == whole => {}
+                _ => return Ok(Accepted::Moved),
+            }
+            pin.kept = Some(whole);
             write_one(tx, path, &pin)?;
             Ok(Accepted::Done)
         })
@@ -237,7 +259,7 @@ fn look_again(
     }
 }
 
-const SELECT: &str = "SELECT rowid, entry, kind, name, accepted, first_seen, changed, changed_at FROM pin";
+const SELECT: &str = "SELECT rowid, entry, kind, name, accepted, first_seen, changed, changed_at, kept FROM pin";
 
 /// A row as it stands.
 struct RawPin {
@@ -248,6 +270,7 @@ struct RawPin {
     accepted: String,
     first_seen: i64,
     changed: Option<(String, i64)>,
+    kept: Option<String>,
 }
 
 fn raw(row: &Row<'_>) -> rusqlite::Result<RawPin> {
@@ -261,6 +284,7 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<RawPin> {
         accepted: row.get(4)?,
         first_seen: row.get(5)?,
         changed: changed.zip(changed_at),
+        kept: row.get(8)?,
     })
 }
 
@@ -280,6 +304,7 @@ impl RawPin {
             accepted: at.json("accepted", &self.accepted)?,
             first_seen: at.millis(self.first_seen)?,
             state,
+            kept: self.kept.map(|digest| at.parsed("kept", &digest)).transpose()?,
         })
     }
 }
@@ -304,10 +329,10 @@ fn write_one(tx: &Transaction<'_>, path: &std::path::Path, pin: &Pin) -> Result<
         return Err(StoreError::Refused { doing: DOING, why: "a definition or its name is longer than 1 MiB" });
     }
     tx.prepare_cached(
-        "INSERT INTO pin (entry, kind, name, accepted, first_seen, changed, changed_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        "INSERT INTO pin (entry, kind, name, accepted, first_seen, changed, changed_at, kept)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
          ON CONFLICT (entry, kind, name) DO UPDATE SET
-         accepted = excluded.accepted, changed = excluded.changed, changed_at = excluded.changed_at",
+         accepted = excluded.accepted, changed = excluded.changed, changed_at = excluded.changed_at, kept = excluded.kept",
     )
     .and_then(|mut s| {
         s.execute(params![
@@ -317,7 +342,8 @@ fn write_one(tx: &Transaction<'_>, path: &std::path::Path, pin: &Pin) -> Result<
             accepted,
             row::sql_time(pin.first_seen),
             changed,
-            changed_at
+            changed_at,
+            pin.kept.map(|digest| digest.to_string())
         ])
     })
     .map(|_| ())

@@ -31,7 +31,7 @@ impl TypeVisitor for Declared {
 #[test]
 fn bindings_are_those_of_the_views() {
     let mut declared = Declared::default();
-    declared.of::<QuestionView>();
+    declared.of::<AskedView>();
     declared.of::<WholeArgumentsView>();
     declared.of::<ChoiceView>();
     declared.of::<AnswerView>();

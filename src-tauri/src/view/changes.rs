@@ -74,7 +74,8 @@ impl PlanView {
 }
 
 impl FilePlanView {
-    fn new(file: &FilePlan, clients: &Clients, home: &Path) -> Self {
+    /// For showing.
+    pub fn new(file: &FilePlan, clients: &Clients, home: &Path) -> Self {
         Self {
             app: file.entries.first().map(|e| app_name(clients, e)).unwrap_or_default(),
             path: path(&file.path, home),

@@ -1,7 +1,7 @@
 //! Home: the engine's state, running servers, and what is configured.
 
 use firedoor_clients::{ClientFound, Clients, EntryFound, FileFound, Finding, Scan, State};
-use firedoor_ipc::command::{Offer, Session, Status};
+use firedoor_ipc::command::{Offer, Session, Status, Withheld};
 use firedoor_model::{EntryId, notice::Noticed, question::Question};
 use serde::Serialize;
 
@@ -16,6 +16,8 @@ pub struct OverviewView {
     pub engine: EngineView,
     /// Questions that can be answered.
     pub questions: Vec<SummaryView>,
+    /// Definitions that are kept from agents until the user has decided.
+    pub withheld: Vec<WithheldView>,
     /// Servers that have appeared, changed or lost Firedoor, and that could be protected.
     pub offers: Vec<OfferView>,
     /// The last call that was refused.
@@ -94,6 +96,30 @@ pub struct OfferView {
     pub command: String,
 }
 
+/// One definition that is kept from agents.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct WithheldView {
+    pub entry: String,
+    pub app: String,
+    pub server: String,
+    /// `tool`, `prompt` …
+    pub kind: String,
+    pub name: String,
+}
+
+impl WithheldView {
+    fn new(withheld: &Withheld, clients: &Clients) -> Self {
+        Self {
+            entry: shown_entry(&withheld.entry),
+            app: app_name(clients, &withheld.entry),
+            server: name(withheld.entry.server()),
+            kind: name(&withheld.kind),
+            name: name(withheld.name.raw()),
+        }
+    }
+}
+
 impl OfferView {
     fn new(offer: &Offer) -> Self {
         Self {
@@ -128,7 +154,8 @@ impl OverviewView {
     pub fn new(heard: &Heard, last_block: Option<RowView>, clients: &Clients) -> Self {
         Self {
             engine: EngineView::new(&heard.engine, clients),
-            questions: heard.questions.iter().map(|q| SummaryView::new(q, clients)).collect(),
+            questions: heard.waiting.questions.iter().map(|q| SummaryView::new(q, clients)).collect(),
+            withheld: heard.waiting.withheld.iter().map(|w| WithheldView::new(w, clients)).collect(),
             offers: match &heard.engine {
                 Engine::Up(status) => status.offers.iter().map(OfferView::new).collect(),
                 Engine::Starting | Engine::Down(_) => Vec::new(),
@@ -337,6 +364,7 @@ mod tests {
             noticed: Noticed::Dropped,
             command: "n\u{202e}px".into(),
             since: firedoor_model::Millis(0),
+            under_way: false,
         };
         let view = OfferView::new(&offer);
         assert_eq!((view.server.as_str(), view.path.as_str()), ("f⟨U+202E⟩s", "/h/⟨U+200B⟩x"));

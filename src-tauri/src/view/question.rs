@@ -1,4 +1,4 @@
-//! A question, as the prompt shows it, and what may come back.
+//! A question about calls or a connection, as the prompt shows it, and what may come back.
 
 use firedoor_clients::Clients;
 use firedoor_model::{
@@ -9,8 +9,6 @@ use firedoor_model::{
 use serde::{Deserialize, Serialize};
 
 use super::{FindingView, app_name, lines, name};
-use crate::asking::Shown;
-
 /// Of one argument, before "Show all".
 const BRIEF: usize = 320;
 /// Of the arguments of one among several calls.
@@ -20,12 +18,10 @@ const FEW: usize = 6;
 /// Of all arguments, with "Show all". More than this no person reads; the cut is shown.
 const WHOLE: usize = 200_000;
 
-/// One question on screen.
+/// Calls, or a connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct QuestionView {
-    /// What an answer must bring along.
-    pub nonce: String,
     /// How the log and the command line call it.
     pub reference: String,
     /// The client's name.
@@ -61,10 +57,6 @@ pub struct QuestionView {
     /// Until when it can be answered.
     #[cfg_attr(test, ts(type = "number"))]
     pub open_until: u64,
-    /// Its place among those that wait, counted from 1.
-    pub place: u32,
-    /// How many wait.
-    pub of: u32,
 }
 
 /// One of several calls.
@@ -167,17 +159,16 @@ pub struct AnswerView {
 
 impl QuestionView {
     /// For showing. `None` for a question about nothing, which there is none of.
-    pub fn new(shown: &Shown<'_>, clients: &Clients) -> Option<Self> {
-        let first = shown.calls.first()?;
+    pub fn new(calls: &[&Question], clients: &Clients) -> Option<Self> {
+        let first = calls.first()?;
         let Question { id, entry, client, tool, connection, address, exact, arguments, asked, .. } = first;
-        let findings = shown.calls.iter().flat_map(|call| &call.findings);
-        let last = |of: fn(&Question) -> Millis| shown.calls.iter().map(|call| of(call).0).max().unwrap_or_default();
+        let findings = calls.iter().flat_map(|call| &call.findings);
+        let last = |of: fn(&Question) -> Millis| calls.iter().map(|call| of(call).0).max().unwrap_or_default();
         let all = if connection.is_some() { Vec::new() } else { split(arguments.raw()) };
         let brief: Vec<_> = all.iter().take(FEW).map(|(n, text)| argument(n.as_deref(), text, BRIEF)).collect();
         let shortened = all.len() > FEW || all.iter().any(|(_, text)| text.chars().count() > BRIEF);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Some(Self {
-            nonce: shown.nonce.to_text(),
             reference: name(&id.0),
             app: app_name(clients, entry),
             process: name(client.raw()),
@@ -186,7 +177,7 @@ impl QuestionView {
             program: connection.as_ref().map(|c| name(c.program.raw())),
             host: address.as_ref().map(|a| name(a.raw())),
             exact: *exact,
-            calls: match shown.calls.as_slice() {
+            calls: match calls {
                 [_] => Vec::new(),
                 calls => calls.iter().map(|call| CallView::new(call)).collect(),
             },
@@ -197,9 +188,7 @@ impl QuestionView {
             asked: asked.0,
             held_until: last(|call| call.held_until),
             // The first that closes takes its call away.
-            open_until: shown.calls.iter().map(|call| call.open_until.0).min().unwrap_or_default(),
-            place: count(shown.place),
-            of: count(shown.of),
+            open_until: calls.iter().map(|call| call.open_until.0).min().unwrap_or_default(),
         })
     }
 }
@@ -252,7 +241,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{asking::Asking, ticket::Nonce};
 
     fn question(arguments: &str) -> Question {
         Question {
@@ -273,9 +261,7 @@ mod tests {
     }
 
     fn view(arguments: &str) -> QuestionView {
-        let question = question(arguments);
-        let shown = Shown { calls: vec![&question], place: 1, of: 2, nonce: Nonce::mint().unwrap(), fresh: true };
-        QuestionView::new(&shown, &Clients::load().unwrap()).unwrap()
+        QuestionView::new(&[&question(arguments)], &Clients::load().unwrap()).unwrap()
     }
 
     #[test]
@@ -297,8 +283,7 @@ mod tests {
             connection: Some(Connection { to, program }),
             ..question("")
         };
-        let shown = Shown { calls: vec![&question], place: 1, of: 1, nonce: Nonce::mint().unwrap(), fresh: true };
-        let view = QuestionView::new(&shown, &Clients::load().unwrap()).unwrap();
+        let view = QuestionView::new(&[&question], &Clients::load().unwrap()).unwrap();
         assert_eq!(view.program.as_deref(), Some("/usr/bin/no⟨U+202E⟩de (7)"));
         assert_eq!((view.tool.as_str(), view.host, view.arguments.len()), ("api.example.com:443", None, 0));
     }
@@ -328,8 +313,7 @@ mod tests {
     #[test]
     fn several_calls_are_listed_and_their_findings_put_together() {
         let (a, b) = (question(r#"{"body":"1\n2"}"#), question(r#"{"body":"3"}"#));
-        let shown = Shown { calls: vec![&a, &b], place: 1, of: 1, nonce: Nonce::mint().unwrap(), fresh: true };
-        let view = QuestionView::new(&shown, &Clients::load().unwrap()).unwrap();
+        let view = QuestionView::new(&[&a, &b], &Clients::load().unwrap()).unwrap();
         assert_eq!(
             view.calls.iter().map(|c| c.brief.as_str()).collect::<Vec<_>>(),
             [r#"{"body":"1\n2"}"#, r#"{"body":"3"}"#]
@@ -342,16 +326,6 @@ mod tests {
             let view = view(&raw);
             let hides = |t: &str| t.chars().any(|c| c != '\n' && c.is_control());
             prop_assert!(view.arguments.iter().all(|a| !hides(&a.text)));
-        }
-
-        #[test]
-        fn only_the_minted_number_counts(guess in any::<String>()) {
-            let all = [question("{}")];
-            let mut asking = Asking::default();
-            let start = std::time::Instant::now();
-            let minted = asking.show(&all, start).unwrap().unwrap().nonce.to_text();
-            prop_assume!(guess != minted);
-            prop_assert!(asking.redeem(&guess, &all, start + std::time::Duration::from_secs(1)).is_err());
         }
     }
 }

@@ -300,7 +300,8 @@ fn limits(limits: &Limits) -> Vec<LimitView> {
 }
 
 impl PinView {
-    fn new(pin: &Pin) -> Self {
+    /// For showing.
+    pub fn new(pin: &Pin) -> Self {
         Self {
             kind: name(&pin.kind),
             name: name(pin.name.raw()),

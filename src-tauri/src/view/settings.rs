@@ -17,6 +17,8 @@ pub struct SettingsView {
     /// The oldest row of the log.
     #[cfg_attr(test, ts(type = "number | null"))]
     pub oldest: Option<u64>,
+    /// Whether servers that appear are protected without a question.
+    pub protect_new: bool,
     pub managed: Option<ManagedView>,
 }
 
@@ -102,12 +104,13 @@ pub struct PartView {
 impl SettingsView {
     /// For showing.
     pub fn new(settings: &Settings) -> Self {
-        let Settings { mode, log_days, log_bytes, oldest, managed } = settings;
+        let Settings { mode, log_days, log_bytes, oldest, protect_new, managed } = settings;
         Self {
             mode: (*mode).into(),
             log_days: *log_days,
             log_bytes: *log_bytes,
             oldest: oldest.map(|t| t.0),
+            protect_new: *protect_new,
             managed: managed.as_ref().map(|m| ManagedView {
                 file: sentence(&m.file.to_string_lossy()),
                 mode: m.mode.map(Into::into),

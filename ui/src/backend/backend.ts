@@ -4,6 +4,7 @@ import type {
   ActionView,
   ActivityView,
   AnswerView,
+  AskedView,
   ChoiceView,
   CountsView,
   ExportView,
@@ -15,7 +16,6 @@ import type {
   OverviewView,
   PlanView,
   ProgressView,
-  QuestionView,
   RowsQuery,
   RulesView,
   ServerView,
@@ -27,7 +27,7 @@ import type {
 
 export interface PromptBackend {
   /** The question to show; none ends the window. */
-  question(): Promise<QuestionView | null>;
+  question(): Promise<AskedView | null>;
   /** Of the call at this place among those that the question is about. */
   wholeArguments(nonce: string, call: number): Promise<WholeArgumentsView>;
   /** Rejects with a sentence when the answer does not count. */
@@ -54,8 +54,8 @@ export interface MainBackend {
   restoreRule(id: number): Promise<string>;
   ruleFromRow(seq: number, effect: ChoiceView): Promise<string>;
   acceptSuggestion(id: string): Promise<string>;
-  /** With a new time for which the log is kept, or not. */
-  settings(logDays: number | null): Promise<SettingsView>;
+  /** With what is to be another one. */
+  settings(change?: { logDays?: number; protectNew?: boolean }): Promise<SettingsView>;
   setMode(mode: ModeView): Promise<void>;
   verifyLog(): Promise<VerifiedView>;
   /** Resolves with the file. */

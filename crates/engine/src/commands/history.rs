@@ -33,12 +33,18 @@ pub async fn counts(engine: &Rc<Engine>, since: Millis, step: u64) -> Outcome {
     Ok(Reply::Counts { counts })
 }
 
-pub async fn settings(engine: &Rc<Engine>, log_days: Option<u32>) -> Outcome {
+pub async fn settings(engine: &Rc<Engine>, log_days: Option<u32>, protect_new: Option<bool>) -> Outcome {
     if let Some(days) = log_days {
         note(engine, None, format!("the log is kept for {days} days")).await?;
         engine.recorder.with(move |store| store.set_log_days(days)).await.map_err(text)?;
         engine.log_days.set(days);
         engine.retain.notify_one();
+    }
+    if let Some(on) = protect_new {
+        let without = if on { "without a question" } else { "only when the user says so" };
+        note(engine, None, format!("new servers are protected {without}")).await?;
+        engine.recorder.with(move |store| store.set_protect_new(on)).await.map_err(text)?;
+        engine.protect_new.set(on);
     }
     let look = |store: &firedoor_store::Store<firedoor_store::ReadOnly>| Ok((store.size()?, store.oldest()?));
     let (log_bytes, oldest) = engine.recorder.read(look).await.map_err(text)?;
@@ -52,6 +58,7 @@ pub async fn settings(engine: &Rc<Engine>, log_days: Option<u32>) -> Outcome {
         log_days: engine.log_days.get(),
         log_bytes,
         oldest,
+        protect_new: engine.protect_new.get(),
         managed,
     }))
 }

@@ -26,8 +26,21 @@ pub async fn list(engine: &Rc<Engine>) -> Outcome {
     Ok(Reply::Rules { rules: engine.rules.borrow().clone(), uses: uses.into_iter().collect() })
 }
 
-pub async fn add(engine: &Rc<Engine>, effect: Choice, matches: Match, expires: Option<Millis>) -> Outcome {
-    keep(engine, Draft { effect, matches, origin: Origin::User, created: engine.now(), expires }, "added").await
+/// Adds one after the other. What was added before one fails stays, and is said.
+pub async fn add(engine: &Rc<Engine>, rules: Vec<command::WantedRule>) -> Outcome {
+    let mut said = Vec::new();
+    for rule in rules {
+        match keep(engine, rule.draft(engine.now()), "added").await {
+            Ok(Reply::Done { text }) => said.push(text),
+            Ok(_) => {}
+            Err(why) if said.is_empty() => return Err(why),
+            Err(why) => return Err(format!("{why}; added before that: {}", said.join("; "))),
+        }
+    }
+    if said.is_empty() {
+        return Err("no rule was named".into());
+    }
+    Ok(Reply::Done { text: said.join("\n") })
 }
 
 async fn keep(engine: &Rc<Engine>, draft: Draft, how: &str) -> Outcome {

@@ -67,17 +67,19 @@ pub async fn accept_pins(
     if changed.is_empty() {
         return Err(format!("nothing of {entry} waits to be accepted: see `firedoor pins list`"));
     }
-    if seen.is_some_and(|seen| changed.iter().any(|(_, whole)| *whole != seen)) {
+    let changed: Vec<_> = changed.into_iter().filter(|(_, whole)| seen.is_none_or(|seen| *whole == seen)).collect();
+    if changed.is_empty() {
         return Err("the definition changed again since it was shown: look at it once more".into());
     }
     let names: Vec<_> = changed.iter().map(|(key, _)| key.name.visible(80)).collect();
     note(engine, Some(&entry), format!("definitions accepted: {}", names.join(", "))).await?;
     for (key, whole) in changed {
-        let (kind, name) = (key.kind, key.name.clone());
-        let accepted = engine.recorder.with(move |store| store.accept_pin(&key, whole)).await.map_err(text)?;
+        let (kind, name, pin) = (key.kind, key.name.clone(), key.clone());
+        let accepted = engine.recorder.with(move |store| store.accept_pin(&pin, whole)).await.map_err(text)?;
         if accepted != Accepted::Done {
             return Err(format!("{} changed again meanwhile: look at it once more", name.visible(80)));
         }
+        engine.decided(&key);
         if kind == PinKind::Tool {
             for session in engine.sessions.borrow().values().filter(|s| s.entry == entry) {
                 session.accepted(name.raw(), whole);
@@ -85,6 +87,23 @@ pub async fn accept_pins(
         }
     }
     Ok(Reply::Done { text: format!("accepted: {}", names.join(", ")) })
+}
+
+/// A definition that the user has seen and does not accept.
+pub async fn keep_withheld(engine: &Rc<Engine>, entry: EntryId, seen: Digest) -> Outcome {
+    let of = entry.clone();
+    let pins = engine.recorder.with(move |store| store.pins(Some(&of))).await.map_err(text)?;
+    let meant = pins.into_iter().find(|pin| matches!(&pin.state, PinState::Changed { to, .. } if to.whole == seen));
+    let key = meant.ok_or("the definition changed again since it was shown: look at it once more")?.key;
+    let name = key.name.visible(80);
+    note(engine, Some(&entry), format!("definition kept back: {name}")).await?;
+    let pin = key.clone();
+    let kept = engine.recorder.with(move |store| store.keep_back(&pin, seen)).await.map_err(text)?;
+    if kept != Accepted::Done {
+        return Err(format!("{name} changed again meanwhile: look at it once more"));
+    }
+    engine.decided(&key);
+    Ok(Reply::Done { text: format!("{name} stays kept from agents, until it is accepted with `firedoor pins accept`") })
 }
 
 pub async fn grants(engine: &Rc<Engine>, entry: Option<EntryId>) -> Outcome {
@@ -119,7 +138,7 @@ pub async fn remove_grants(engine: &Rc<Engine>, entry: EntryId, less: EntryGrant
     }
 }
 
-fn words(of: &EntryGrants) -> String {
+pub(super) fn words(of: &EntryGrants) -> String {
     let paths = of.grants.iter().map(|g| &g.path).chain(&of.sockets).map(|p| p.display().to_string());
     let hosts = of.hosts.iter().map(ToString::to_string);
     paths.chain(hosts).chain(of.env.iter().map(|name| format!("${name}"))).collect::<Vec<_>>().join(", ")

@@ -1,7 +1,7 @@
 //! Definitions that a server gives: compared with their pins before the client sees them.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     rc::Rc,
     sync::Arc,
 };
@@ -126,7 +126,7 @@ fn observe(
         let (kind, name, _) = row;
         if *suspect && store.pin(&PinKey { entry: entry.clone(), kind: *kind, name: name.clone() })?.is_none() {
             let whole = Digest::of(b"nothing was accepted");
-            let nothing = firedoor_store::Definition { whole, fields: std::collections::BTreeMap::new(), text: None };
+            let nothing = firedoor_store::Definition { whole, fields: BTreeMap::new(), text: None };
             all.push((*kind, name.clone(), nothing));
         }
         places.push(all.len());
@@ -185,6 +185,7 @@ impl Session {
             }
         };
         let mut quarantined = vec![false; found.list.len()];
+        let mut withheld = BTreeMap::new();
         for (i, ((definition, seen), findings)) in found.list.iter().zip(&observed).zip(suspicions).enumerate() {
             let changed = match seen {
                 Observed::New => Some(Vec::new()),
@@ -193,8 +194,9 @@ impl Session {
             };
             // Texts of the handshake change with date and folder: they are recorded, not withheld.
             let hold = matches!(seen, Observed::Changed { .. }) && kind != DefinitionKind::Server;
-            if let Some(flag) = quarantined.get_mut(i) {
-                *flag = hold;
+            if let Some(flag) = quarantined.get_mut(i).filter(|_| hold) {
+                *flag = true;
+                withheld.insert(definition.name.clone(), findings.clone());
             }
             if kind == DefinitionKind::Tool {
                 let raw = result.get(definition.span.0..definition.span.1);
@@ -206,6 +208,9 @@ impl Session {
                 self.note(engine, definition, changed, now);
                 self.note_suspicion(engine, kind, definition, findings, hold).await;
             }
+        }
+        if !withheld.is_empty() {
+            engine.withhold(&self.entry, pin_kind, withheld).await;
         }
         if quarantined.contains(&true) && !self.only_compares() {
             let spans: Vec<_> = found.list.iter().map(|d| d.span).collect();

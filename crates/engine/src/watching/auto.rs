@@ -41,6 +41,10 @@ impl Auto {
         tokio::task::spawn_local(async move {
             while let Some(entries) = queue.recv().await {
                 let told = of_its_own(protect, entries.clone()).await;
+                // What was not protected is a question after all. Of the rest the watcher will say that it is protected.
+                let left = entries.iter().filter(|e| !done(&told, e)).cloned().collect::<Vec<_>>();
+                engine.offers.borrow_mut().under_way(&left, false);
+                engine.changed();
                 record(&engine, &entries, told);
             }
         });
@@ -61,6 +65,7 @@ impl Auto {
             }
         }
         if !entries.is_empty() {
+            engine.offers.borrow_mut().under_way(&entries, true);
             // The task ends with the engine, and this with it.
             let _ = self.wanted.send(entries);
         }
@@ -78,6 +83,10 @@ async fn of_its_own(protect: Protect, entries: Vec<EntryId>) -> Result<Apart, St
     let work = move || drop(say.send(protect(&entries)));
     thread::Builder::new().name("protecting".into()).spawn(work).map_err(|e| e.to_string())?;
     hear.await.unwrap_or_else(|_| Err("it was given up".into()))
+}
+
+fn done(told: &Result<Apart, String>, entry: &EntryId) -> bool {
+    told.as_ref().is_ok_and(|apart| apart.outcomes.iter().any(|o| o.entry == *entry && !o.rolled_back()))
 }
 
 fn record(engine: &Engine, entries: &[EntryId], told: Result<Apart, String>) {

@@ -56,6 +56,7 @@ impl Offers {
             noticed: change.noticed,
             command: Untrusted::new(line.chars().take(LINE).collect::<String>()),
             since: now,
+            under_way: false,
         };
         self.open.insert(entry.id.clone(), (offer, hash));
         forget
@@ -66,6 +67,15 @@ impl Offers {
         let (_, hash) = self.open.remove(entry)?;
         self.declined.insert(entry.clone(), (hash, now));
         Some(hash)
+    }
+
+    /// These are being protected without a question, or no longer.
+    pub fn under_way(&mut self, entries: &[EntryId], on: bool) {
+        for entry in entries {
+            if let Some((offer, _)) = self.open.get_mut(entry) {
+                offer.under_way = on;
+            }
+        }
     }
 
     /// All, the oldest first.

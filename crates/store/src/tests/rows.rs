@@ -170,6 +170,11 @@ fn the_mode() {
         store.set_mode(mode).unwrap();
         assert_eq!(store.mode().unwrap(), mode);
     }
+    assert_eq!(store.protect_new().unwrap(), None);
+    for on in [true, false] {
+        store.set_protect_new(on).unwrap();
+        assert_eq!(store.protect_new().unwrap(), Some(on));
+    }
 }
 
 fn grant(path: &str, access: Access) -> Grant {
@@ -260,9 +265,15 @@ fn a_pin_and_a_rug_pull() {
     assert_eq!(store.accept_pin(&key, evil.whole).unwrap(), Accepted::Moved);
     let pin = store.pin(&key).unwrap().unwrap();
     assert_eq!(pin.state, PinState::Changed { to: worse.clone(), since: Millis(3) });
-    assert_eq!((pin.first_seen, &pin.accepted), (Millis(1), &honest));
+    assert_eq!((pin.first_seen, &pin.accepted, pin.kept), (Millis(1), &honest, None));
+    // Kept back is what was seen; another change is another one.
+    assert_eq!(store.keep_back(&key, evil.whole).unwrap(), Accepted::Moved);
+    assert_eq!(store.keep_back(&key, worse.whole).unwrap(), Accepted::Done);
+    assert_eq!(look(&mut store, &worse, 7), changed(true, &["description"]));
+    assert_eq!(store.pin(&key).unwrap().unwrap().kept, Some(worse.whole));
 
     assert_eq!(store.accept_pin(&key, worse.whole).unwrap(), Accepted::Done);
+    assert_eq!(store.pin(&key).unwrap().unwrap().kept, None);
     assert_eq!(look(&mut store, &worse, 7), Observed::Same);
     assert_eq!(look(&mut store, &honest, 8), changed(false, &["description"]));
     // Keeping what was accepted before drops the change.

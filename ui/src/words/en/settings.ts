@@ -25,6 +25,9 @@ export const settings = {
   policyText: (rules: number): string => `It brings ${count(rules, "blocking rule")} and cannot be changed here.`,
   protect: "New servers",
   protectText: "Firedoor watches the files in which apps keep their servers, and says when one is new, changed, or no longer protected.",
+  protectNew: "Protect new servers without asking",
+  protectNewText:
+    "In your own files only, not in those of projects. Each has to answer through Firedoor first; one that does not is put back, and you are asked.",
   start: "Start",
   login: "Start with my login",
   loginText: "In the tray, without a window. Without it Firedoor starts with the first protected server.",
