@@ -1,5 +1,6 @@
-// The main window in Chromium, with the fake backend and the policy of the real one: each view and state, looked at
-// (docs/images/main-*.png), judged by axe-core, and scrolled. `npm run e2e`; CHROMIUM names the browser.
+// The windows in Chromium, with the fake backend and the policy of the real ones: each view, state and question, looked at
+// (docs/images/main-*.png and asked-*.png), judged by axe-core, used at 200 % zoom, and scrolled. `npm run e2e [PART]`;
+// CHROMIUM names the browser, PICTURES where the pictures go.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
@@ -34,14 +35,28 @@ const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? 
 const failures = [];
 const VIEWS = ["home", "activity", "servers", "rules", "settings"];
 
-/** Opens a scene at a view. What the policy refuses, and what throws, is a failure. */
-async function show(scene, view, options = {}) {
+/** Opens a page. What the policy refuses, and what throws, is a failure. */
+async function open(address, about, options) {
   const context = await browser.newContext({ viewport: { width: 1100, height: 720 }, bypassCSP: false, ...options });
   const page = await context.newPage();
-  const about = `${scene}/${view}`;
   page.on("pageerror", (e) => failures.push(`${about}: ${e.message}`));
   page.on("console", (m) => m.type() === "error" && failures.push(`${about}: ${m.text()}`));
-  await page.goto(`${base}/main.html?scene=${scene}`);
+  await page.goto(`${base}/${address}`);
+  return { page, context };
+}
+
+/** A question. Its window is this wide, and as tall as its text. */
+async function ask(kind, options = {}) {
+  const about = `question ${kind}`;
+  const { page, context } = await open(`prompt.html?ask=${kind}`, about, { viewport: { width: 460, height: 860 }, ...options });
+  await page.waitForSelector("#q");
+  await page.waitForFunction(() => document.querySelector("#block")?.getAttribute("aria-disabled") === "false");
+  return { page, context };
+}
+
+/** Opens a scene at a view. */
+async function show(scene, view, options = {}) {
+  const { page, context } = await open(`main.html?scene=${scene}`, `${scene}/${view}`, options);
   await page.waitForSelector("main section");
   await page.keyboard.press(`Control+${VIEWS.indexOf(view) + 1}`);
   await page.waitForTimeout(150);
@@ -61,6 +76,36 @@ async function judge(page, about) {
   for (const violation of JSON.parse(result.value ?? "[]")) failures.push(`${about}: ${violation}`);
 }
 
+/**
+ * Whether everything can be reached at this size: nothing is wider than the window, no control is cut, and what does not fit can be
+ * scrolled to.
+ */
+async function usable(page, about) {
+  const found = await page.evaluate(() => {
+    const wrong = [];
+    const wide = document.documentElement.scrollWidth - innerWidth;
+    if (wide > 0) wrong.push(`the page is ${wide} px wider than the window`);
+    const name = (e) => `${e.tagName.toLowerCase()} ${(e.getAttribute("aria-label") ?? e.textContent ?? "").trim().slice(0, 40)}`;
+    for (const e of document.querySelectorAll("button, select, input, a[href], h1, h2, [role=tab]")) {
+      e.scrollIntoView({ block: "nearest", inline: "nearest" });
+      const box = e.getBoundingClientRect();
+      if (box.width === 0 || getComputedStyle(e).visibility === "hidden" || e.closest(".sr")) continue;
+      if (box.left < -0.5 || box.right > innerWidth + 0.5) wrong.push(`${name(e)} is cut at the side`);
+      if (box.bottom < 1 || box.top > innerHeight - 1) wrong.push(`${name(e)} cannot be scrolled to`);
+      if (e.matches("button, a, h1, h2") && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0) wrong.push(`${name(e)} does not fit its box`);
+      // What scrolls or hides around it.
+      for (let of = e.parentElement; of; of = of.parentElement) {
+        const style = getComputedStyle(of);
+        if (style.overflowX === "visible") continue;
+        const outer = of.getBoundingClientRect();
+        if (box.left < outer.left - 1 || box.right > outer.right + 1) wrong.push(`${name(e)} is cut by what is around it`);
+      }
+    }
+    return wrong;
+  });
+  for (const wrong of new Set(found)) failures.push(`${about}: ${wrong}`);
+}
+
 const only = process.argv[2];
 const run = async (name, work) => {
   if (only && !name.includes(only)) return;
@@ -75,19 +120,69 @@ const run = async (name, work) => {
 
 const picture = (page, name) => page.screenshot({ path: join(pictures, `main-${name}.png`) });
 const DARK = { colorScheme: "dark" };
+/** A window of 1280 by 800 at 200 %. */
+const ZOOMED = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 };
+
+const ASKED = ["call", "several", "host", "late", "command", "changed", "changed-several", "server", "servers", "dropped"];
+for (const kind of ASKED) {
+  await run(`question ${kind}`, async () => {
+    for (const [suffix, options] of [["", {}], ["-dark", DARK], ["-contrast", { contrast: "more" }], ["-zoomed", { viewport: { width: 460, height: 400 }, deviceScaleFactor: 2 }], ["-narrow", { viewport: { width: 320, height: 480 }, reducedMotion: "reduce" }]]) {
+      const { page, context } = await ask(kind, options);
+      if (suffix === "" || (suffix === "-dark" && (kind === "changed" || kind === "command"))) {
+        await page.setViewportSize({ width: 460, height: await page.evaluate(() => Math.min(860, document.querySelector(".frame").offsetHeight)) });
+        await page.screenshot({ path: join(pictures, `asked-${kind}${suffix}.png`) });
+      }
+      await judge(page, `question ${kind}${suffix}`);
+      await usable(page, `question ${kind}${suffix}`);
+      // What is folded is opened and judged, too.
+      const folded = page.locator("[aria-expanded=false]");
+      if ((await folded.count()) > 0) {
+        await folded.first().click();
+        await judge(page, `question ${kind}${suffix}, opened`);
+        await usable(page, `question ${kind}${suffix}, opened`);
+      }
+      await context.close();
+    }
+  });
+}
+
+await run("questions that are hostile", async () => {
+  const { page, context } = await ask("hostile");
+  for (let n = 0; n < 4; n++) {
+    const found = await page.evaluate(() => [document.title, document.querySelectorAll(".prompt img, .prompt script, .prompt iframe, .prompt a[href^='http']").length]);
+    assert.deepEqual(found, ["Firedoor question", 0]);
+    await usable(page, `hostile question ${n + 1}`);
+    await page.keyboard.press("Escape");
+    await page.waitForTimeout(50);
+  }
+  await context.close();
+});
+
+await run("a question by the keyboard alone", async () => {
+  const { page, context } = await ask("changed");
+  const at = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.className);
+  assert.equal(await at(), "q");
+  const seen = [];
+  for (let n = 0; n < 12 && !seen.includes("allow"); n++) {
+    await page.keyboard.press("Tab");
+    seen.push(await at());
+  }
+  assert.deepEqual(seen.filter((id) => ["block", "block-stop", "allow"].includes(id)), ["block", "block-stop", "allow"]);
+  assert.ok(seen.includes("diff"), `a long difference cannot be scrolled by keys: ${seen}`);
+  await context.close();
+});
 
 for (const view of VIEWS) {
   await run(`full/${view}`, async () => {
-    for (const [suffix, options] of [["", {}], ["-dark", DARK], ["-contrast", { contrast: "more" }], ["-narrow", { viewport: { width: 550, height: 720 }, reducedMotion: "reduce" }]]) {
+    for (const [suffix, options] of [["", {}], ["-dark", DARK], ["-contrast", { contrast: "more" }], ["-narrow", { viewport: { width: 550, height: 720 }, reducedMotion: "reduce" }], ["-zoomed", ZOOMED]]) {
       const { page, context } = await show("full", view, options);
       if (view === "activity") await page.click("tbody tr[aria-rowindex] >> text=http_post");
       await page.waitForTimeout(100);
-      if (suffix === "" || suffix === "-dark" || suffix === "-narrow") await picture(page, view + suffix);
+      if (suffix !== "-contrast") await picture(page, view + suffix);
       await judge(page, `full${suffix}/${view}`);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       const drawn = await page.locator("tbody tr[aria-rowindex]").count();
       if (drawn > 80) failures.push(`full${suffix}/${view}: ${drawn} rows are drawn`);
-      if (wide > 0) failures.push(`full${suffix}/${view}: ${wide} px wider than the window`);
+      await usable(page, `full${suffix}/${view}`);
       await context.close();
     }
   });
@@ -96,7 +191,11 @@ for (const view of VIEWS) {
       const { page, context } = await show(scene, view);
       await picture(page, `${view}-${scene}`);
       await judge(page, `${scene}/${view}`);
+      await usable(page, `${scene}/${view}`);
       await context.close();
+      const zoomed = await show(scene, view, ZOOMED);
+      await usable(zoomed.page, `${scene}-zoomed/${view}`);
+      await zoomed.context.close();
     });
   }
   await run(`hostile/${view}`, async () => {
@@ -114,27 +213,32 @@ for (const view of VIEWS) {
 }
 
 await run("session as a picture", async () => {
-  for (const [suffix, options] of [["", {}], ["-dark", DARK]]) {
+  for (const [suffix, options] of [["", {}], ["-dark", DARK], ["-zoomed", ZOOMED]]) {
     const { page, context } = await show("full", "activity", options);
     await page.click("tbody tr[aria-rowindex] >> text=http_post");
     await page.click("#picture");
     await page.waitForSelector("#flows");
-    await picture(page, `session${suffix}`);
+    if (suffix !== "-zoomed") await picture(page, `session${suffix}`);
     await judge(page, `session${suffix}`);
+    await usable(page, `session${suffix}`);
     await context.close();
   }
 });
 
 await run("first run", async () => {
-  const { page, context } = await show("first-run", "home");
-  await page.waitForSelector("#carry-out");
-  await picture(page, "first-run");
-  await judge(page, "first-run");
-  await page.click("#carry-out");
-  await page.waitForSelector("#done");
-  await picture(page, "first-run-done");
-  await judge(page, "first-run-done");
-  await context.close();
+  for (const [suffix, options] of [["", {}], ["-zoomed", ZOOMED]]) {
+    const { page, context } = await show("first-run", "home", options);
+    await page.waitForSelector("#carry-out");
+    if (suffix === "") await picture(page, "first-run");
+    await judge(page, `first-run${suffix}`);
+    await usable(page, `first-run${suffix}`);
+    await page.click("#carry-out");
+    await page.waitForSelector("#done");
+    if (suffix === "") await picture(page, "first-run-done");
+    await judge(page, `first-run-done${suffix}`);
+    await usable(page, `first-run-done${suffix}`);
+    await context.close();
+  }
 });
 
 await run("keyboard alone", async () => {
