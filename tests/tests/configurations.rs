@@ -49,6 +49,21 @@ fn a_dry_run_shows_a_diff_and_changes_nothing() {
     assert_eq!(fs::read(&config).unwrap(), before);
 }
 
+/// A client's directory is closed to servers, but for the copy of the plugin whose server it is.
+#[test]
+fn an_extensions_server_starts_from_the_clients_copy() {
+    let home = Home::new();
+    for script in ["echo_server.py", "stdio_mcp.py"] {
+        let text = fs::read(home.script(script)).unwrap();
+        home.write(&format!(".gemini/extensions/one/server/{script}"), text);
+    }
+    let entry = json!({"command": home.python(), "args": ["${extensionPath}/server/echo_server.py"]});
+    let manifest = json!({"name": "one", "version": "1", "mcpServers": {"echo": entry}});
+    let config = home.write(".gemini/extensions/one/gemini-extension.json", manifest.to_string());
+    home.firedoor(&["protect", "--all", "--yes"]).expect_code(0).expect_said("answers as before");
+    assert!(is_protected(&config));
+}
+
 /// Configurations as people and programs write them. Each comes back byte for byte.
 #[test]
 fn restoring_gives_back_every_byte() {
