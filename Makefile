@@ -107,6 +107,7 @@ guest: ## the sandbox under Debian's kernel, in an emulated machine
 conformance: build ## official SDKs' clients and servers and the MCP conformance suite, direct and through Firedoor
 	cargo build --release --locked --manifest-path tests/conformance/rust/Cargo.toml --target-dir "$(TARGET)"
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/matrix.py
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/endpoint.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/oauth.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/conformance.py
 

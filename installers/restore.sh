@@ -269,7 +269,10 @@ take_apart() {
     { s = s $0 "\n" }
     END {
         if (failed) exit 3
-        s = substr(s, 1, length(s) - 2); size = length(s)
+        s = substr(s, 1, length(s) - 2)
+        # Entries that have an address of Firedoor in front of their own.
+        addresses = gsub(/http:\/\/127\.0\.0\.1:[0-9]+\/[a-z0-9]+#firedoor:[^=" \t\r\n\047]+=/, "", s)
+        size = length(s)
         for (i = 1; i <= size;) {
             c = substr(s, i, 1); before = i > 1 ? substr(s, i - 1, 1) : " "
             if (c ~ /[ \t\r\n]/) i++
@@ -289,7 +292,7 @@ take_apart() {
                 things++; what[things] = "e"; at[things] = i
             }
         }
-        if (!things) exit 4
+        if (!things && !addresses) exit 4
         for (k = 1; k <= things; k += 2) {
             if (what[k] == what[k + 1] || k == things) fail("the entries and their commands cannot be told apart")
             if (what[k] == "s") { command = at[k]; entry = at[k + 1] } else { command = at[k + 1]; entry = at[k] }

@@ -47,7 +47,7 @@ impl Link {
     /// Speaks first on a connected socket.
     pub fn greet(socket: UnixStream) -> Result<Self, LinkError> {
         let connection = Connection::new(socket);
-        connection.send(&Hello { protocol: PROTOCOL, role: Role::Command }, &[])?;
+        connection.send(&Hello { protocol: PROTOCOL, role: Role::Command, client: None }, &[])?;
         Ok(Self(connection))
     }
 

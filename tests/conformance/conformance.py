@@ -3,8 +3,8 @@
 
   conformance.py [--keep FILE]
 
-Through Firedoor: suite -> gateway (HTTP to stdio, a part of this test) -> firedoor-shim --url -> engine -> server. Exit code
-1 when any check of any scenario comes out differently, 2 when the suite cannot be run. The last line is the comparison.
+Through Firedoor: suite -> endpoint (firedoor endpoints add) -> shim -> engine -> firedoor-remote -> server. Exit code 1 when
+any check of any scenario comes out differently, 2 when the suite cannot be run. The last line is the comparison.
 """
 
 import argparse
@@ -44,6 +44,15 @@ def serving(scratch, place, *command):
             process.wait(30)
 
 
+def endpoint(scratch, name, *server):
+    """Makes an endpoint; gives its address."""
+    done = scratch.firedoor("endpoints", "add", name, *server)
+    if done.returncode:
+        raise Missing(f"firedoor endpoints add: exit {done.returncode}: {done.stdout}{done.stderr}")
+    listed = scratch.json("endpoints", "list")["endpoints"]
+    return next(found["address"] for found in listed if found["entry"] == f"endpoint/user/{name}")
+
+
 def checks(scratch, place, node, url, name):
     """What each check of each scenario says."""
     results = place / name
@@ -69,11 +78,9 @@ def main():
         place, node = install(scratch)
         with serving(scratch, place, node, "fixture.mjs") as url:
             direct = checks(scratch, place, node, url, "direct")
-            shim = [scratch.bin / "firedoor-shim", "--entry", "conformance/user/fixture", "--url", url]
-            with serving(scratch, place, node, "gateway.mjs", *shim) as through_url:
-                through = checks(scratch, place, node, through_url, "through")
+            through = checks(scratch, place, node, endpoint(scratch, "fixture", "--url", url), "through")
         log = scratch.firedoor("log", "--json").stdout
-        if "conformance/user/fixture" not in log or "tools/call" not in log:
+        if "endpoint/user/fixture" not in log or "tools/call" not in log:
             raise Missing("nothing went through Firedoor")
     if arguments.keep:
         arguments.keep.write_text(json.dumps({"direct": direct, "through": through}, indent=1), encoding="utf-8")

@@ -1,4 +1,4 @@
-// What the fixture and the gateway share: sessions of the official SDK's server transport over HTTP.
+// Sessions of the official SDK's server transport over HTTP.
 import { createServer } from "node:http";
 import { randomUUID } from "node:crypto";
 

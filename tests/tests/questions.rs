@@ -210,7 +210,7 @@ fn a_client_and_what_it_started_may_not_weaken_protection() {
     home.protect();
     // The script holds a session first, then tries; the second try comes from a process below it in another session.
     let script = r#"printf '{"jsonrpc":"2.0","id":1,"method":"ping"}\n' | "$@"
-        for try in "mode watch" "restore --all" "rules add allow --tool x" "grants add cursor/user/s --rw /" "pins accept cursor/user/s" "pause 5"
+        for try in "mode watch" "restore --all" "rules add allow --tool x" "grants add cursor/user/s --rw /" "pins accept cursor/user/s" "pause 5" "endpoints add x -- /bin/true"
         do firedoor $try >/dev/null 2>&1; echo "\"$try: $?\""; setsid firedoor $try >/dev/null 2>&1; echo "\"below, $try: $?\""
         done
         firedoor mode strict >/dev/null 2>&1; echo "\"mode strict: $?\""
@@ -223,7 +223,7 @@ fn a_client_and_what_it_started_may_not_weaken_protection() {
             tries.push(said);
         }
     }
-    assert_eq!(tries.len(), 13, "{tries:?}; {}", client.log());
+    assert_eq!(tries.len(), 15, "{tries:?}; {}", client.log());
     let (stricter, weaker) = tries.split_last().unwrap();
     assert!(weaker.iter().all(|t| t.ends_with(": 1")), "{weaker:?}");
     assert_eq!(stricter, "mode strict: 0", "making protection stronger is anybody's right");

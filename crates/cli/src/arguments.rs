@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use firedoor_model::{EntryId, Mode, SecretRef, Severity, network::HostGrant, question::Ref};
+use firedoor_model::{EntryId, Mode, SecretRef, Severity, network::HostGrant, question::Ref, remote::Transport};
 
 /// A firewall for the tools that AI agents use.
 #[derive(Parser)]
@@ -132,6 +132,11 @@ pub enum Command {
         #[command(subcommand)]
         command: GrantsCommand,
     },
+    /// Addresses on this machine for clients that cannot start programs
+    Endpoints {
+        #[command(subcommand)]
+        command: EndpointsCommand,
+    },
     /// End a running server; its client may start it again
     Stop {
         /// Which entry
@@ -200,6 +205,10 @@ pub struct ProtectOptions {
     /// Do not start the servers to compare their tools
     #[arg(long)]
     pub no_verify: bool,
+    /// Leave entries with an address as such, and put an address of Firedoor's in front: for clients that cannot start
+    /// programs, because they run in a sandbox of their own
+    #[arg(long, conflicts_with = "all")]
+    pub endpoint: bool,
     /// Start the servers through Firedoor only, to see that they answer; nothing is compared
     #[arg(long, conflicts_with = "no_verify")]
     pub confined: bool,
@@ -422,6 +431,44 @@ pub enum SecretsCommand {
         #[arg(long = "project", value_name = "DIR")]
         projects: Vec<PathBuf>,
     },
+}
+
+#[derive(Subcommand)]
+pub enum EndpointsCommand {
+    /// Show them (exit code 1 when one cannot be reached)
+    List {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make one for a server that stands in no client's configuration, and print its address
+    Add(EndpointOptions),
+    /// Remove one: its address reaches nothing any more
+    Remove {
+        /// Its name, or its entry's id
+        name: String,
+    },
+}
+
+#[derive(Args)]
+pub struct EndpointOptions {
+    /// What it is called; its entry is endpoint/user/NAME
+    pub name: String,
+    /// The server's address, when it is reached over HTTP
+    #[arg(long, conflicts_with = "command")]
+    pub url: Option<String>,
+    /// How it is spoken to: auto, http or sse
+    #[arg(long, requires = "url", default_value_t)]
+    pub transport: Transport,
+    /// Send it this header; without a value, it is read from stdin and goes into the keychain
+    #[arg(long = "header", value_name = "NAME[=VALUE]", requires = "url")]
+    pub headers: Vec<String>,
+    /// Give it this variable; without a value, it is read from stdin and goes into the keychain
+    #[arg(long = "env", value_name = "NAME[=VALUE]", conflicts_with = "url")]
+    pub env: Vec<String>,
+    /// The server's command
+    #[arg(last = true)]
+    pub command: Vec<String>,
 }
 
 #[derive(Subcommand)]

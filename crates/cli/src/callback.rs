@@ -3,10 +3,6 @@
 //! Every program of this machine can connect to it. Those of other users are not heard: what the browser is sent to can be read
 //! in its command line, and whoever were faster than the browser could log the user in as somebody else.
 
-#[cfg_attr(target_os = "linux", path = "callback/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "callback/other.rs")]
-mod owner;
-
 use std::{
     io::{self, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
@@ -14,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use firedoor_ipc::tcp;
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
@@ -59,6 +56,15 @@ enum Said {
     Query(String),
     /// It is not what is waited for.
     Else,
+}
+
+/// Whether the socket at the other end is one of the user's programs, or of root, who can do all that anyway. Where the system
+/// is not asked, it is everybody's that knows the address: what comes is still matched with what was sent to the browser.
+fn is_ours(peer: SocketAddr, own: SocketAddr) -> bool {
+    match tcp::other_end(peer, own) {
+        Ok(end) => end.uid == nix::unistd::geteuid().as_raw() || end.uid == 0,
+        Err(e) => e.kind() == io::ErrorKind::Unsupported,
+    }
 }
 
 impl Callback {
@@ -111,7 +117,7 @@ impl Callback {
             match self.listener.accept() {
                 Ok((stream, peer)) => {
                     let full = self.open.len() >= MAX_OPEN;
-                    if !full && owner::is_ours(peer, self.address) && stream.set_nonblocking(true).is_ok() {
+                    if !full && is_ours(peer, self.address) && stream.set_nonblocking(true).is_ok() {
                         self.open.push(Caller { stream, heard: Vec::new(), until: Instant::now() + BROWSER });
                     }
                 }
@@ -208,6 +214,17 @@ impl Browser {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn our_own_connection_is_ours() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let own = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(own).unwrap();
+        let (accepted, peer) = listener.accept().unwrap();
+        assert!(is_ours(peer, own));
+        assert_eq!(is_ours("127.0.0.1:1".parse().unwrap(), own), cfg!(not(target_os = "linux")));
+        drop((stream, accepted));
+    }
 
     #[test]
     fn only_the_browsers_answer_is_taken() {

@@ -1,17 +1,27 @@
 //! `firedoor protect` and `firedoor restore`.
 
-use std::{collections::BTreeSet, env, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use firedoor_clients::{
     Clients, Env, FilePlan, FileResult, Plan, SecretLeft, Selection, select,
-    verify::{self, Outcome},
+    verify::{self, Outcome, Verified},
 };
 use firedoor_ipc::command::Request;
-use firedoor_model::{EntryId, SecretRef, Untrusted};
+use firedoor_model::{
+    EntryId, SecretRef, Untrusted,
+    endpoint::{Served, Target},
+    remote::Transport,
+};
 use serde::Serialize;
 
 use crate::{
     arguments::{ProtectOptions, RestoreOptions},
+    endpoints,
     engine::{Engine, sibling},
     failure::Failure,
     output,
@@ -66,7 +76,11 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
     let env = surroundings(options.projects.clone())?;
     let clients = Clients::load()?;
     let chosen = chosen(&clients, &env, options.all, &options.entries)?;
-    let plan = clients.plan_protect(&env, &chosen, &sibling(firedoor_clients::SHIM)?)?;
+    let addresses = match options.endpoint {
+        true => addresses(&clients, &env, &chosen, options.dry_run)?,
+        false => BTreeMap::new(),
+    };
+    let plan = clients.plan_protect_at(&env, &chosen, &sibling(firedoor_clients::SHIM)?, addresses.clone())?;
     if options.dry_run {
         if options.json {
             output::json(&plan)?;
@@ -86,7 +100,7 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
         }
         match output::confirm("Write these changes?") {
             Some(true) => {}
-            Some(false) => return Err(Failure::refused("nothing was changed")),
+            Some(false) => return Err(Failure::refused("no configuration was changed")),
             None => {
                 return Err(Failure::environment(
                     "nothing was changed: there is no terminal to ask on; give --yes, or --dry-run to look",
@@ -102,13 +116,62 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
     } else {
         let own = own_environment();
         let check = if options.confined { verify::confined } else { verify::entry };
-        changed.iter().map(|entry| check(&clients, &env, entry, &own)).collect()
+        let listens = |entry: &EntryId| {
+            let reason = "its client connects to it by itself; Firedoor listens there".into();
+            addresses
+                .contains_key(entry)
+                .then(|| Outcome { entry: entry.clone(), verified: Verified::Unverified { reason } })
+        };
+        changed.iter().map(|entry| listens(entry).unwrap_or_else(|| check(&clients, &env, entry, &own))).collect()
     };
     report(&plan, &results, Some(&outcomes), options.json)?;
     let ok = results.iter().all(|r| r.result.is_ok())
         && plan.problems.is_empty()
         && outcomes.iter().all(|o| !o.rolled_back());
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// An address of Firedoor's for each entry, at which it listens from now on; what was there before stays.
+fn addresses(
+    clients: &Clients,
+    env: &Env<'_>,
+    chosen: &BTreeSet<EntryId>,
+    dry_run: bool,
+) -> Result<BTreeMap<EntryId, String>, Failure> {
+    let mut found = BTreeMap::new();
+    for entry in chosen {
+        let url = clients
+            .endpoint_for(env, entry)
+            .map_err(|why| Failure::refused(format!("{}: {why}", Untrusted::new(entry.to_string()).visible(200))))?;
+        found.insert(entry.clone(), url);
+    }
+    if dry_run {
+        return Ok(found.into_keys().map(|entry| (entry, "http://127.0.0.1:0/new".to_owned())).collect());
+    }
+    let mut engine = Engine::running_or_started()?;
+    let at = |(entry, url): (EntryId, String)| {
+        // Where its project is, so that the engine finds its configuration.
+        let project =
+            entry.scope().split_once(':').map(|(_, path)| PathBuf::from(path)).filter(|path| path.is_absolute());
+        let server = Served::Remote { url, transport: Transport::Auto, headers: Vec::new(), pass: true };
+        let cwd = project.unwrap_or_else(|| PathBuf::from("/"));
+        let made = endpoints::made(&mut engine, entry.clone(), Target { server, cwd })?;
+        match (made.address, made.problem) {
+            (Some(address), None) => Ok((entry, address)),
+            (_, problem) => Err(Failure::refused(problem.unwrap_or_else(|| "Firedoor does not listen".into()))),
+        }
+    };
+    found.into_iter().map(at).collect()
+}
+
+/// Stops listening for entries that were given back. Where no engine runs nothing listens, and the next one has them in its
+/// list still.
+fn stop_listening(entries: &[EntryId]) -> Result<(), Failure> {
+    let Some(mut engine) = Engine::running()? else { return Ok(()) };
+    for endpoint in endpoints::all(&mut engine)?.into_iter().filter(|endpoint| entries.contains(&endpoint.entry)) {
+        engine.ask(&Request::RemoveEndpoint { entry: endpoint.entry })?;
+    }
+    Ok(())
 }
 
 /// Gives entries back.
@@ -119,7 +182,12 @@ pub fn restore(options: &RestoreOptions) -> Result<ExitCode, Failure> {
     authorize(&restoring(&chosen))?;
     let plan = clients.plan_restore(&env, &chosen);
     let results = clients.apply(&env, &plan);
+    let back: Vec<EntryId> =
+        results.iter().filter_map(|r| r.result.as_ref().ok()).flat_map(|a| a.changed.clone()).collect();
     report(&plan, &results, None, options.json)?;
+    if let Err(e) = stop_listening(&back) {
+        output::remark(&format!("Firedoor still listens for what was given back: {}", e.text));
+    }
     let whole = |r: &FileResult| r.result.as_ref().is_ok_and(|a| a.secrets_left.is_empty());
     let ok = results.iter().all(whole) && plan.problems.is_empty();
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -75,7 +75,7 @@ impl Engine {
 
     fn greet(socket: UnixStream) -> Result<(Self, Reply), WireError> {
         let mut connection = Connection::new(socket);
-        connection.send(&Hello { protocol: PROTOCOL, role: Role::Command }, &[])?;
+        connection.send(&Hello { protocol: PROTOCOL, role: Role::Command, client: None }, &[])?;
         // The shortest question there is.
         connection.send(&Request::Mode { set: None }, &[])?;
         let (reply, _) = connection.receive(Some(LIMIT))?;

@@ -7,9 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use firedoor_clients::Clients;
+use firedoor_clients::{Address, Clients};
 use firedoor_engine::errand::Errands;
-use firedoor_ipc::command::{Reply, Request};
+use firedoor_ipc::command::{EndpointView, Reply, Request};
 use firedoor_model::{
     EntryId, Untrusted,
     login::{Credentials, Errand, Task, Told},
@@ -21,6 +21,7 @@ use crate::{
     arguments::LoginOptions,
     callback::{Browser, Callback},
     changes::authorize,
+    endpoints,
     engine::{Engine, sibling, unexpected},
     failure::Failure,
     keychain, output,
@@ -42,10 +43,13 @@ pub fn login(options: LoginOptions) -> Result<ExitCode, Failure> {
     authorize("logging in at a server")?;
     let entry = options.entry;
     let env = surroundings(options.projects)?;
-    let address = Clients::load()?.address(&env, &entry).ok_or_else(|| {
-        let entry = visible(&entry.to_string());
-        Failure::environment(format!("{entry} is no server with an address: see `firedoor scan`"))
-    })?;
+    let address = match Clients::load()?.address(&env, &entry) {
+        Some(address) => address,
+        None => behind_endpoint(&entry)?.ok_or_else(|| {
+            let entry = visible(&entry.to_string());
+            Failure::environment(format!("{entry} is no server with an address: see `firedoor scan`"))
+        })?,
+    };
     if address.authorized {
         return Err(Failure::refused(
             "the entry has an Authorization header of its own, and a login would not be used: remove one or the other",
@@ -127,6 +131,13 @@ pub fn logout(entry: &EntryId) -> Result<ExitCode, Failure> {
         )),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The address of a server that an endpoint stands for.
+fn behind_endpoint(entry: &EntryId) -> Result<Option<Address>, Failure> {
+    let all = endpoints::all(&mut Engine::running_or_started()?)?;
+    let address = |endpoint: EndpointView| Some(Address { url: endpoint.url?, authorized: endpoint.authorized });
+    Ok(all.into_iter().find(|endpoint| endpoint.entry == *entry).and_then(address))
 }
 
 fn revoke(entry: &EntryId, known: Credentials) -> Result<(), Failure> {

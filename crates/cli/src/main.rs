@@ -6,6 +6,7 @@ mod callback;
 mod changes;
 mod daemon;
 mod doctor;
+mod endpoints;
 mod engine;
 mod errand;
 mod failure;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Command::Errand => errand::run(),
         Command::Pins { command } => settings::pins(command),
         Command::Grants { command } => settings::grants(command),
+        Command::Endpoints { command } => endpoints::run(command),
         Command::Stop { entry } => settings::stop(entry),
         Command::Observe { entry, what, projects, json } => observe::run(entry, what, projects, json),
         Command::Sandbox { command } => sandbox::run(command),

@@ -10,10 +10,14 @@ use std::{
 
 use firedoor_clients::{Clients, secret_of, set_secret};
 use firedoor_model::{EntryId, Keychain, KeychainError, SecretRef, Untrusted, secret::MAX_SECRET};
+use firedoor_store::{Store, StoreError};
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use serde::Serialize;
 
-use crate::{arguments::SecretsCommand, changes::authorize, failure::Failure, keychain, output, scan::surroundings};
+use crate::{
+    arguments::SecretsCommand, changes::authorize, engine::paths, failure::Failure, keychain, output,
+    scan::surroundings,
+};
 
 /// One secret, without its value.
 #[derive(Serialize)]
@@ -43,6 +47,17 @@ fn in_use(projects: Vec<PathBuf>) -> Result<BTreeMap<SecretRef, Vec<EntryId>>, F
     for entry in scan.clients.iter().flat_map(|c| &c.files).flat_map(|f| &f.entries) {
         for secret in &entry.secrets {
             all.entry(secret.clone()).or_default().push(entry.id.clone());
+        }
+    }
+    // Read from the database, because this works without an engine.
+    let endpoints = match Store::open_read_only(&paths()?.database()).and_then(|store| store.endpoints()) {
+        Ok(endpoints) => endpoints,
+        Err(StoreError::Missing { .. } | StoreError::Older { .. }) => Vec::new(),
+        Err(e) => return Err(e.into()),
+    };
+    for endpoint in endpoints {
+        for secret in endpoint.target.values().filter_map(|value| SecretRef::read(value)) {
+            all.entry(secret).or_default().push(endpoint.entry.clone());
         }
     }
     Ok(all)
@@ -95,7 +110,7 @@ fn list(projects: Vec<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
 }
 
 /// The value on stdin, without one line end. On a terminal it is not shown while it is typed.
-fn typed() -> Result<String, Failure> {
+pub fn typed() -> Result<String, Failure> {
     let stdin = io::stdin();
     let before = if stdin.is_terminal() {
         output::remark("The new value, then Enter:");

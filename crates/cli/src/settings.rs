@@ -14,6 +14,7 @@ use firedoor_model::{
 
 use crate::{
     arguments::{AccessOptions, GrantsCommand, PinsCommand, RulesCommand},
+    endpoints,
     engine::{Engine, unexpected},
     failure::Failure,
     log, output,
@@ -271,6 +272,9 @@ pub fn known(engine: &mut Engine, entry: &EntryId, projects: Vec<PathBuf>) -> Re
     let clients = Clients::load()?;
     let found = select(&clients, &clients.scan(&surroundings(projects)?), &[Selection::Entry(entry.clone())]);
     let Err(unknown) = found else { return Ok(()) };
+    if endpoints::all(engine)?.iter().any(|endpoint| endpoint.entry == *entry) {
+        return Ok(());
+    }
     // A project's server, asked for from another directory.
     match engine.ask(&Request::Pins { entry: Some(entry.clone()) })? {
         Reply::Pins { pins } if !pins.is_empty() => Ok(()),

@@ -2,11 +2,15 @@
 
 use std::{collections::BTreeSet, ffi::OsString};
 
-use firedoor_model::{EntryId, SecretRef};
+use firedoor_model::{
+    EntryId, SecretRef,
+    endpoint::{Served, Target},
+};
 
 use crate::{
     catalog::{Clients, Interpolation},
     declared::Found,
+    document::Shape,
     env::Env,
     moved,
     wrap::wrapped,
@@ -24,8 +28,23 @@ pub struct Configured {
 }
 
 impl Clients {
+    /// The entry with this id, if it stays one with an address.
+    fn at_endpoint(&self, env: &Env<'_>, id: &EntryId) -> Option<Configured> {
+        self.first(env, id, |_, server| match server.shape {
+            Shape::Remote(remote) if remote.endpoint.is_some() => {
+                let secrets = moved::references(remote.values()).into_iter().collect();
+                let url = Some(remote.url?.value);
+                Some(Configured { line: Vec::new(), url, rules: self.interpolation(id), secrets })
+            }
+            _ => None,
+        })
+    }
+
     /// The entry with this id. `None` when there is no such entry, or it starts no program.
     pub fn configured(&self, env: &Env<'_>, id: &EntryId) -> Option<Configured> {
+        if let Some(at_endpoint) = self.at_endpoint(env, id) {
+            return Some(at_endpoint);
+        }
         let Found { stdio, url, .. } = self.find(env, id)?;
         let own = wrapped(&stdio).map_or(0, |w| w.command_at + 1);
         let line = std::iter::once(&stdio.command).chain(stdio.args()).skip(own).map(|s| s.value.clone()).collect();
@@ -35,6 +54,16 @@ impl Clients {
 }
 
 impl Configured {
+    /// A server behind an endpoint.
+    pub fn of(target: &Target) -> Self {
+        let secrets = target.values().filter_map(|value| SecretRef::read(value)).collect();
+        let (line, url) = match &target.server {
+            Served::Program { program, args, .. } => (std::iter::once(program).chain(args).cloned().collect(), None),
+            Served::Remote { url, .. } => (Vec::new(), Some(url.clone())),
+        };
+        Self { line, url, rules: Interpolation::None, secrets }
+    }
+
     /// Whether this is the address that the entry reaches.
     pub fn reaches(&self, url: &str) -> bool {
         self.url.as_deref() == Some(url)

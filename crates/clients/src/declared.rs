@@ -86,7 +86,12 @@ impl Clients {
     }
 
     /// What the first file with an entry of this id gives.
-    fn first<T>(&self, env: &Env<'_>, id: &EntryId, give: impl Fn(ConfigFile, Server) -> Option<T>) -> Option<T> {
+    pub(crate) fn first<T>(
+        &self,
+        env: &Env<'_>,
+        id: &EntryId,
+        give: impl Fn(ConfigFile, Server) -> Option<T>,
+    ) -> Option<T> {
         let read = |file: ConfigFile| {
             let source = Source::read(&file.path, file.max_bytes).ok()??;
             let (all, _) = located(&file, &source).ok()?;

@@ -13,7 +13,7 @@ use std::ops::Range;
 pub(crate) use json::block_end;
 pub(crate) use proof::holds;
 
-use crate::{catalog::Syntax, form::Form};
+use crate::{catalog::Syntax, endpoint::AtEndpoint, form::Form};
 
 /// Most servers in one map. More is no configuration that anybody wrote.
 pub(crate) const MAX_SERVERS: usize = 1000;
@@ -81,8 +81,12 @@ pub(crate) enum Shape {
 /// An entry that reaches a URL.
 #[derive(Clone, Debug)]
 pub(crate) struct Remote {
-    /// `None` when it is not a string.
+    /// The server's own address, where it stands in the text; `None` when it is not a string.
     pub url: Option<Str>,
+    /// What stands in front of it there.
+    pub endpoint: Option<Box<AtEndpoint>>,
+    /// The client speaks HTTP+SSE of revision 2024-11-05 to it.
+    pub sse: bool,
     /// Names of headers, and their values.
     pub headers: Vec<(String, Str)>,
     /// Variables that it sets besides, and files that do: for the client they mean nothing, for the shim they would.

@@ -1,7 +1,7 @@
 //! What would be changed: computed from the files as they are, shown as a diff, carried out by [`Clients::apply`].
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -16,6 +16,7 @@ use crate::{
     discover::{ConfigFile, Located, Map},
     document,
     document::{Remote, Shape, Span, SyntaxError, remote::VARIABLE},
+    endpoint,
     env::Env,
     error::{FileError, Problem},
     journal::Journal,
@@ -91,7 +92,11 @@ pub enum PlanError {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    Protect { shim: String },
+    Protect {
+        shim: String,
+        /// Firedoor's addresses for entries that stay ones with an address.
+        endpoints: BTreeMap<EntryId, String>,
+    },
     Restore,
 }
 
@@ -126,7 +131,18 @@ pub(crate) enum Secrets<'s> {
 impl Clients {
     /// Plans to put the chosen entries behind `shim`.
     pub fn plan_protect(&self, env: &Env<'_>, chosen: &BTreeSet<EntryId>, shim: &Path) -> Result<Plan, PlanError> {
-        let action = Action::Protect { shim: checked_shim(shim)? };
+        self.plan_protect_at(env, chosen, shim, BTreeMap::new())
+    }
+
+    /// The same; an entry among `endpoints` stays one with an address, and gets this one of Firedoor's in front of its own.
+    pub fn plan_protect_at(
+        &self,
+        env: &Env<'_>,
+        chosen: &BTreeSet<EntryId>,
+        shim: &Path,
+        endpoints: BTreeMap<EntryId, String>,
+    ) -> Result<Plan, PlanError> {
+        let action = Action::Protect { shim: checked_shim(shim)?, endpoints };
         Ok(self.plan(env, chosen, action))
     }
 
@@ -177,8 +193,8 @@ impl Clients {
         let (all, _) = located(file, source)?;
         let (bom, text) = file.text(&source.bytes)?;
         let mut new = match action {
-            Action::Protect { shim } => {
-                let protect = |secrets| self.protected(env, file, text, &all, chosen, shim, secrets);
+            Action::Protect { shim, endpoints } => {
+                let protect = |secrets| self.protected(env, file, text, &all, chosen, shim, endpoints, secrets);
                 match protect(secrets) {
                     // Protecting is worth more than moving.
                     Err(FileError::Irreversible { .. }) => protect(Secrets::Stay("it could not be put back exactly"))?,
@@ -204,7 +220,7 @@ impl Clients {
         if !new.changed.is_empty() && !file.maps.iter().all(holds) {
             return Err(file.irreversible(&new.changed));
         }
-        let shared = new.text.contains(SHIM);
+        let shared = new.text.contains(SHIM) || new.text.contains(endpoint::MARK);
         new.text.insert_str(0, bom);
         let mut bytes = new.text.into_bytes();
         let mut protected = wrapped_ids(file, &bytes)?;
@@ -238,6 +254,7 @@ impl Clients {
         all: &[Located],
         chosen: &BTreeSet<EntryId>,
         shim: &str,
+        endpoints: &BTreeMap<EntryId, String>,
         secrets: Secrets<'_>,
     ) -> Result<Text, FileError> {
         let (mut wraps, mut repairs, mut edits) = (Vec::new(), Vec::new(), Vec::new());
@@ -246,9 +263,33 @@ impl Clients {
         for Located { id, server } in all.iter().filter(|l| chosen.contains(&l.id)) {
             let skip = |reason: String| Skipped { id: id.clone(), reason };
             let state = state(self, id, &server.shape, Some(Path::new(shim)));
+            let mut moved = false;
             match &state {
+                _ if let (Some(address), Shape::Remote(remote)) = (endpoints.get(id), &server.shape) => {
+                    let Some(url) = remote.url.as_ref().filter(|_| self.can_have_endpoint(id, &server.shape).is_ok())
+                    else {
+                        new.skipped.push(skip("it cannot have an address of Firedoor's in front of its own".into()));
+                        continue;
+                    };
+                    let edits = endpoint::wrap(text, url, remote.endpoint.as_deref(), id, address);
+                    match &remote.endpoint {
+                        None => {
+                            wraps.extend(edits);
+                            fresh.insert(id.clone());
+                        }
+                        Some(at) if at.address == *address && at.id == *id => {}
+                        Some(_) => {
+                            repairs.extend(edits);
+                            moved = true;
+                        }
+                    }
+                }
                 State::Misrouted { .. } if behind(&server.shape) => {
                     repairs.extend(match &server.shape {
+                        Shape::Remote(Remote { endpoint: Some(_), .. }) => {
+                            new.skipped.push(skip(reason(&state)));
+                            continue;
+                        }
                         Shape::Stdio(stdio) => repair(stdio, id, shim),
                         Shape::Remote(Remote { parts: Ok(parts), .. }) => remote::repair(parts, id, shim),
                         _ => continue,
@@ -270,7 +311,7 @@ impl Clients {
                 }
             }
             let moves = self.moves(env, text, id, &server.shape, secrets);
-            if moves.edits.is_empty() && state == State::Protected {
+            if moves.edits.is_empty() && state == State::Protected && !moved {
                 new.skipped.push(skip(reason(&state)));
                 continue;
             }
@@ -286,6 +327,37 @@ impl Clients {
         new.text = splice(text, [wraps, repairs, edits].concat());
         self.reversible(env, file, &new, &repaired, &fresh, &with_secrets)?;
         Ok(new)
+    }
+
+    /// The server's address of an entry that can stay one with an address, with Firedoor's in front of it; or why not.
+    pub fn endpoint_for(&self, env: &Env<'_>, id: &EntryId) -> Result<String, String> {
+        let found = self.first(env, id, |_, server| Some(self.can_have_endpoint(id, &server.shape)));
+        found.unwrap_or_else(|| Err("there is no such entry".into()))
+    }
+
+    fn can_have_endpoint(&self, id: &EntryId, shape: &Shape) -> Result<String, String> {
+        let Shape::Remote(remote) = shape else { return Err("it is no entry with an address".into()) };
+        if remote.parts.as_ref().is_ok_and(|parts| parts.behind.is_some()) {
+            return Err("it starts the shim: restore it first".into());
+        }
+        let url = remote.url.as_ref().ok_or("its address is no text")?.value.clone();
+        let rules = self.interpolation(id);
+        if remote.sse {
+            return Err("its client speaks HTTP+SSE to it, which Firedoor's addresses do not".into());
+        }
+        if !(url.starts_with("http://") || url.starts_with("https://"))
+            || rules.refers(&url)
+            || url.contains(['"', '\\'])
+        {
+            return Err("its address is not http, or the client fills something in".into());
+        }
+        if secret::in_url(rules, &url) {
+            return Err("its address looks like a secret in clear".into());
+        }
+        if let Some(sign) = rules.touches(&id.to_string()) {
+            return Err(format!("its name contains {sign:?}, which the client would replace"));
+        }
+        endpoint::objection(id).map_or(Ok(url), |why| Err(why.into()))
     }
 
     fn moves(&self, env: &Env<'_>, text: &str, id: &EntryId, shape: &Shape, secrets: Secrets<'_>) -> Moves {
@@ -357,6 +429,7 @@ fn restored(
         let own = match &server.shape {
             shape if !behind(shape) && !references.is_empty() => Ok(Vec::new()),
             Shape::Stdio(stdio) if let Some(own) = wrapped(stdio) => Ok(unwrap(text, stdio, &own)),
+            Shape::Remote(Remote { endpoint: Some(at), url: Some(url), .. }) => Ok(endpoint::unwrap(text, at, url)),
             Shape::Remote(Remote { parts: Ok(parts), url: Some(url), .. }) => remote::unwrap(text, parts, url),
             _ => Err("it is not protected: nothing to restore".into()),
         };
@@ -394,7 +467,9 @@ fn wrapped_ids(file: &ConfigFile, bytes: &[u8]) -> Result<Vec<EntryId>, FileErro
 fn behind(shape: &Shape) -> bool {
     match shape {
         Shape::Stdio(stdio) => wrapped(stdio).is_some(),
-        Shape::Remote(remote) => remote.parts.as_ref().is_ok_and(|parts| parts.behind.is_some()),
+        Shape::Remote(remote) => {
+            remote.endpoint.is_some() || remote.parts.as_ref().is_ok_and(|parts| parts.behind.is_some())
+        }
         Shape::Odd(_) => false,
     }
 }

@@ -101,6 +101,11 @@ pub(crate) fn in_clear(rules: Interpolation, name: Option<&str>, value: &str) ->
     name.is_some_and(|n| credential_name(n) && !harmless(literal)) || (name.is_some() && random(literal))
 }
 
+/// Whether a value, given to a name or not, is a credential: also one that is a part of an address.
+pub fn looks_like_secret(name: Option<&str>, value: &str) -> bool {
+    in_clear(Interpolation::None, name, value) || in_url(Interpolation::None, value)
+}
+
 /// A password, or a parameter with a credential's name or form.
 pub(crate) fn in_url(rules: Interpolation, url: &str) -> bool {
     let query = url.split_once('?').map(|(_, query)| query).unwrap_or_default();

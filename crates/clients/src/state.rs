@@ -73,6 +73,14 @@ pub(crate) fn state(clients: &Clients, id: &EntryId, shape: &Shape, shim: Option
 }
 
 fn reached(clients: &Clients, id: &EntryId, remote: &Remote, shim: Option<&Path>) -> State {
+    if let Some(at) = &remote.endpoint {
+        return match at.id == *id {
+            true => State::Protected,
+            false => {
+                State::Misrouted { reason: format!("it runs in the name of {}: protect it with --endpoint", at.id) }
+            }
+        };
+    }
     match &remote.parts {
         Ok(parts) if let Some(behind) = &parts.behind => routed(id, &behind.shim.value, &behind.id, shim),
         Ok(_) if let Some(sign) = clients.interpolation(id).touches(&id.to_string()) => named(sign),

@@ -68,6 +68,17 @@ pub fn client_of(shim: Process) -> Client {
     Client { process, described: describe(process.pid) }
 }
 
+/// The client that connected to an endpoint.
+pub fn client_behind(process: Process) -> Client {
+    let chain = process::ancestry(process.pid);
+    let look = |stat: &Stat| {
+        let executable = process::executable(stat.process.pid).unwrap_or_default();
+        (executable, process::arguments(stat.process.pid))
+    };
+    let process = application(&chain, look).map_or(process, |stat| stat.process);
+    Client { process, described: describe(process.pid) }
+}
+
 fn choose(chain: &[Stat], look: impl Fn(&Stat) -> (PathBuf, Vec<String>)) -> Option<&Stat> {
     for (i, stat) in chain.iter().enumerate().skip(1) {
         let (executable, arguments) = look(stat);

@@ -7,7 +7,7 @@ mod history;
 mod observing;
 mod rules;
 mod server;
-mod settings;
+pub(crate) mod settings;
 
 use std::rc::Rc;
 
@@ -28,6 +28,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
     connection::{Incoming, Outgoing},
+    endpoints,
     engine::Engine,
     recorder::to_row,
 };
@@ -43,6 +44,7 @@ pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgo
     while let Ok((request, _)) = incoming.receive::<Request>().await {
         let sent = match request {
             Request::Attend => attend::stream(&engine, &peer, &mut incoming, &outgoing).await,
+            Request::ServeEndpoints => endpoints::serve(&engine, peer.process, &mut incoming, &outgoing).await,
             Request::Log(query) => log(&engine, &query, &mut incoming, &outgoing).await,
             request => match permitted(&engine, &peer, &request, (&mut incoming, &outgoing)).await {
                 Ok(()) => outgoing.send(&answer(&engine, &peer, request).await).await,
@@ -112,6 +114,7 @@ fn weakens(request: &Request, set: Set) -> Option<String> {
         },
         Request::Pause { minutes } => Some(format!("pausing questions for {minutes} min")),
         Request::Ignore { entry } => Some(format!("leaving {entry} unprotected")),
+        Request::AddEndpoint { entry, .. } => Some(format!("giving {entry} an address of its own")),
         Request::Authorize { action } => Some(Untrusted::new(action.as_str()).visible(MAX_ACTION)),
         Request::Answer { choice: Choice::Block, .. }
         | Request::Mode { set: None }
@@ -138,6 +141,10 @@ fn weakens(request: &Request, set: Set) -> Option<String> {
         | Request::Observation { .. }
         | Request::RemoveGrants { .. }
         | Request::Server { .. }
+        | Request::Endpoints
+        | Request::RemoveEndpoint { .. }
+        | Request::ServeEndpoints
+        | Request::EndpointState { .. }
         | Request::Stop { .. } => None,
     }
 }
@@ -182,6 +189,12 @@ async fn answer(engine: &Rc<Engine>, peer: &Peer, request: Request) -> Reply {
         Request::Observation { entry } => observing::show(engine, entry).await,
         Request::Server { entry } => server::show(engine, entry).await,
         Request::Stop { entry } => server::stop(engine, entry).await,
+        Request::Endpoints => Ok(endpoints::list(engine)),
+        Request::AddEndpoint { entry, target } => endpoints::add(engine, entry, target).await,
+        Request::RemoveEndpoint { entry } => endpoints::remove(engine, entry).await,
+        Request::EndpointState { entry, port, problem } => {
+            endpoints::told(engine, peer.process, entry, port, problem).await
+        }
         Request::Mode { set } => settings::mode(engine, set).await,
         Request::Pause { minutes } => engine.begin_pause(minutes).await,
         Request::Resume => engine.end_pause().await,
@@ -194,7 +207,7 @@ async fn answer(engine: &Rc<Engine>, peer: &Peer, request: Request) -> Reply {
             Ok(Reply::Done { text: "allowed".into() })
         }
         // They stream, and are served by `serve`.
-        Request::Log(_) | Request::Attend => Err("this is streamed".into()),
+        Request::Log(_) | Request::Attend | Request::ServeEndpoints => Err("this is streamed".into()),
     };
     outcome.unwrap_or_else(|text| Reply::Failed { text })
 }

@@ -19,6 +19,7 @@ use firedoor_launch::Profiles;
 use firedoor_model::{
     Confidence, Digest, EntryId, Finding, Millis, Mode, Severity,
     audit::{Event, What},
+    endpoint::Endpoint,
     paths::Paths,
     question::Ref,
     rule::{Rule, Use},
@@ -33,6 +34,7 @@ use crate::{
     config::Config,
     confirmations::Confirmations,
     egress::Egress,
+    endpoints::Endpoints,
     logins::Logins,
     managed::Managed,
     pause::Pause,
@@ -107,6 +109,10 @@ pub struct Engine {
     pub wake: Notify,
     /// The engine is to end.
     pub end: Notify,
+    /// It ends, and this is meant.
+    pub ending: watch::Sender<bool>,
+    /// Addresses at which clients reach servers.
+    pub endpoints: Endpoints,
     /// Counts changes of what [`firedoor_ipc::command::Request::Attend`] shows.
     pub changes: watch::Sender<u64>,
     pub since: Millis,
@@ -129,6 +135,7 @@ pub struct Parts {
     pub protect_new: Option<bool>,
     /// Entries that are not offered, and the hash of their command line.
     pub declined: BTreeMap<EntryId, (Digest, Millis)>,
+    pub endpoints: Vec<Endpoint>,
     pub problems: Vec<String>,
 }
 
@@ -163,6 +170,8 @@ impl Engine {
             logins: Logins::default(),
             wake: Notify::new(),
             end: Notify::new(),
+            ending: watch::Sender::new(false),
+            endpoints: Endpoints::new(parts.endpoints),
             changes: watch::Sender::new(0),
             since: now(),
             problems: RefCell::new(parts.problems),
@@ -212,6 +221,7 @@ impl Engine {
     pub fn problems(&self) -> Vec<String> {
         let mut all = self.problems.borrow().clone();
         all.extend(self.recorder.problem());
+        all.extend(self.endpoints.problems());
         all.extend(self.watching.borrow().as_ref().and_then(watching::problem));
         all
     }
@@ -411,6 +421,7 @@ impl Engine {
     /// Tells all shims that this end is meant. From then on they answer the clients: so nothing is read here any more, what
     /// waits for the user is refused, and what is said already is written first.
     pub async fn say_off(&self) {
+        self.ending.send_replace(true);
         let sessions: Vec<_> = self.sessions.borrow().values().cloned().collect();
         for session in &sessions {
             session.stop_reading();
@@ -419,6 +430,7 @@ impl Engine {
         for (reference, held) in held {
             self.refuse_held(&held, &Refusal::Off, &reference);
         }
+        self.endpoints.told_off().await;
         let mut telling = tokio::task::JoinSet::new();
         for session in sessions {
             telling.spawn_local(async move {

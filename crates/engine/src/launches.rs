@@ -27,6 +27,7 @@ use crate::{
     agent::{self, Agent},
     connection::{Incoming, Outgoing},
     egress::{Egress, Target},
+    endpoints,
     engine::Engine,
     logins, secrets,
     session::{
@@ -65,9 +66,18 @@ struct Lasting {
 }
 
 /// Serves one shim from its hello to its end.
-pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgoing: Outgoing) {
+pub async fn serve(
+    engine: Rc<Engine>,
+    peer: Peer,
+    claimed: Option<Process>,
+    mut incoming: Incoming,
+    outgoing: Outgoing,
+) {
     let Ok((first, fds)) = incoming.receive().await else { return };
-    let client = agent::client_of(peer.process);
+    let client = match endpoints::client_of(peer.process, claimed) {
+        Some(client) => agent::client_behind(client),
+        None => agent::client_of(peer.process),
+    };
     engine.authority.watch_client(client.process);
     let agent = engine.agent(&client);
     let resuming = matches!(first, ToEngine::Resume { .. });
@@ -433,8 +443,10 @@ async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, L
     let proxy = ProxyAddress { address: engine.egress.address(), user: "install".into(), token: token.clone() };
     let (paths, profiles, request, now) =
         (engine.paths.clone(), engine.profiles.clone(), request.clone(), engine.now());
+    let own = engine.endpoints.of(&request.entry);
     let work = move || {
-        let declared = declared_env(&request, &paths);
+        let own = own.map(|own| endpoints::declared(&own.target).into_iter().collect());
+        let declared = declared_env(&request, &paths).or(own);
         let context = Context {
             declared_env: declared.as_ref(),
             proxy: Some(proxy),

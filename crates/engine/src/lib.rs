@@ -13,6 +13,7 @@ mod config;
 mod confirmations;
 mod connection;
 mod egress;
+mod endpoints;
 mod engine;
 pub mod errand;
 mod io;
@@ -125,6 +126,7 @@ async fn serve(
     }
     let (rules, mode, log_days) = (opened.store.rules()?, opened.store.mode()?, opened.store.log_days()?);
     let (declined, protect_new) = (opened.store.declined()?, opened.store.protect_new()?);
+    let endpoints = opened.store.endpoints()?;
     // Root's, so that no program of the user's can write it.
     let managed = Managed::load(Path::new(managed::FILE), 0, engine::now())?;
     let mut seed = [0; 32];
@@ -150,6 +152,7 @@ async fn serve(
         log_days,
         protect_new,
         declined,
+        endpoints,
         problems,
     };
     let engine = Engine::new(parts);
@@ -161,6 +164,8 @@ async fn serve(
     tokio::task::spawn_local(watching::run(engine.clone(), protect));
     tokio::task::spawn_local(engine.clone().run_uses());
     ready();
+    let own = engine.clone();
+    tokio::task::spawn_local(async move { endpoints::start(&own).await });
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         tokio::select! {
@@ -210,7 +215,7 @@ async fn greet(engine: Rc<Engine>, socket: UnixStream) {
     // Whether the other side still listens makes no difference here.
     let _ = match (hello.role, hello.protocol == PROTOCOL) {
         (Role::Shim, true) => {
-            launches::serve(engine, peer, incoming, outgoing).await;
+            launches::serve(engine, peer, hello.client, incoming, outgoing).await;
             Ok(())
         }
         (Role::Command, true) => {

@@ -15,6 +15,7 @@ use firedoor_store::SystemKeychain;
 use tokio::sync::Mutex;
 
 use crate::{
+    endpoints,
     engine::Engine,
     errand::{ErrandError, Errands},
 };
@@ -116,6 +117,7 @@ pub async fn header(
     let (paths, now, given, hosts) = (engine.paths.clone(), engine.now(), request.clone(), hosts.to_vec());
     let firedoor = std::env::current_exe().map_err(ErrandError::from)?.with_file_name("firedoor");
     let unkept = engine.logins.unkept.borrow().get(&request.entry).cloned();
+    let own = engine.endpoints.of(&request.entry);
     let work = move || {
         let keychain = SystemKeychain::new(LIMIT);
         if let Some(renewal) = unkept {
@@ -132,7 +134,10 @@ pub async fn header(
         let lookup = |name: &str| given.env.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
         let env = Env::new(paths, &given.cwd, lookup);
         // Whoever can start a shim can name any entry.
-        if !clients.configured(&env, &given.entry).is_some_and(|configured| configured.reaches(&given.url)) {
+        let own = own.as_ref().map(|own| &own.target);
+        if !endpoints::configured(&clients, &env, &given.entry, own)
+            .is_some_and(|configured| configured.reaches(&given.url))
+        {
             return Ok(None);
         }
         let is_refused = refused == Some(Digest::of(bearer(&credentials.access_token).as_bytes()));

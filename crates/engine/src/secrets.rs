@@ -3,10 +3,12 @@
 use std::{ffi::OsString, path::Path, rc::Rc, time::Duration};
 
 use firedoor_clients::{Clients, Configured, Env, SecretError, secret_of};
-use firedoor_model::{EntryId, Keychain, SecretRef, Untrusted, launch::LaunchRequest, quoted, remote::RemoteRequest};
+use firedoor_model::{
+    EntryId, Keychain, SecretRef, Untrusted, endpoint::Target, launch::LaunchRequest, quoted, remote::RemoteRequest,
+};
 use firedoor_store::SystemKeychain;
 
-use crate::engine::Engine;
+use crate::{endpoints, engine::Engine};
 
 /// For the keychain, which may be asking its user for a password. Clients wait about a minute for a server.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -114,6 +116,7 @@ pub async fn fill_in<S: Start>(engine: &Rc<Engine>, request: &mut S) -> Result<(
         return Ok(());
     }
     let (paths, mut given) = (engine.paths.clone(), request.clone());
+    let own = engine.endpoints.of(request.of().0).map(|own| own.target);
     // Files are read, and the keychain may take its time.
     let work = move || {
         let clients = Clients::load().map_err(|e| FillError::Failed(e.to_string()))?;
@@ -121,18 +124,24 @@ pub async fn fill_in<S: Start>(engine: &Rc<Engine>, request: &mut S) -> Result<(
         let (cwd, variables) = (cwd.to_owned(), variables.to_vec());
         let lookup = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
         let env = Env::new(paths, &cwd, lookup);
-        fill(&clients, &env, &SystemKeychain::new(LIMIT), &mut given)?;
+        fill(&clients, &env, own.as_ref(), &SystemKeychain::new(LIMIT), &mut given)?;
         Ok::<_, FillError>(given)
     };
     *request = tokio::task::spawn_blocking(work).await.map_err(|e| FillError::Failed(e.to_string()))??;
     Ok(())
 }
 
-fn fill<S: Start>(clients: &Clients, env: &Env<'_>, keychain: &dyn Keychain, request: &mut S) -> Result<(), FillError> {
+fn fill<S: Start>(
+    clients: &Clients,
+    env: &Env<'_>,
+    own: Option<&Target>,
+    keychain: &dyn Keychain,
+    request: &mut S,
+) -> Result<(), FillError> {
     let shown = |id: &EntryId| Untrusted::new(id.to_string()).visible(200);
     let entry = request.of().0.clone();
     let not_configured = || FillError::NotConfigured { entry: shown(&entry) };
-    let configured = clients.configured(env, &entry).ok_or_else(not_configured)?;
+    let configured = endpoints::configured(clients, env, &entry, own).ok_or_else(not_configured)?;
     // Whoever can start a shim can name any entry. What gets its secrets is what the user configured, nothing else.
     if !request.is(&configured) {
         return Err(not_configured());
@@ -181,7 +190,7 @@ mod tests {
             let (program, entry) = (line.next().unwrap(), entry.parse().unwrap());
             let env_given = vec![("T".into(), value.into())];
             let mut request = LaunchRequest { entry, program, args: line.collect(), cwd: "/".into(), env: env_given };
-            fill(&clients, &env, &keychain, &mut request).map(|()| request.env.remove(0).1)
+            fill(&clients, &env, None, &keychain, &mut request).map(|()| request.env.remove(0).1)
         };
         let (line, other) = (["npx", "-y", "/h/srv"], ["npx", "-y", "/h/srv", "-x"]);
         let said = |result: Result<OsString, FillError>| result.unwrap_err().to_string();
@@ -203,7 +212,7 @@ mod tests {
                 cwd: "/".into(),
                 env: vec![],
             };
-            fill(&clients, &env, &keychain, &mut request).map(|()| request.headers.remove(0).1)
+            fill(&clients, &env, None, &keychain, &mut request).map(|()| request.headers.remove(0).1)
         };
         set_secret(&keychain, &"cursor/user/r/Authorization".parse().unwrap(), "Bearer x").unwrap();
         assert_eq!(remote("https://x/mcp"), Ok("Bearer x".into()));

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use firedoor_model::{
     EntryId, Finding, Millis, Mode, Untrusted, audit,
+    endpoint::{Endpoint, Target},
     launch::{Grant, Launched},
     network::HostGrant,
     notice::Noticed,
@@ -20,8 +21,9 @@ pub use waiting::{Confirmation, Withheld};
 /// Longest pause, in minutes. Whoever wants to be asked about nothing for longer says so with mode Watch.
 pub const MAX_PAUSE: u32 = 60;
 
-/// One command. Each is answered by one [`Reply`], except [`Request::Log`] and [`Request::Attend`], which stream. Before the
-/// answer to one that weakens protection there may be a [`Reply::Waits`].
+/// One command. Each is answered by one [`Reply`], except [`Request::Log`], [`Request::Attend`] and
+/// [`Request::ServeEndpoints`], which stream. Before the answer to one that weakens protection there may be a
+/// [`Reply::Waits`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Request {
@@ -200,6 +202,34 @@ pub enum Request {
         /// The entry, whose servers all end.
         entry: EntryId,
     },
+    /// Addresses at which clients that start no programs reach a server. Answered by [`Reply::Endpoints`].
+    Endpoints,
+    /// Makes such an address, or puts another server behind the one that the entry has. Answered by
+    /// [`Reply::Endpoints`] with this one, once it listens or cannot. Weakens protection: it decides what gets the entry's
+    /// secrets.
+    AddEndpoint {
+        /// Whose server.
+        entry: EntryId,
+        /// The server.
+        target: Target,
+    },
+    /// Removes such an address.
+    RemoveEndpoint {
+        /// Whose.
+        entry: EntryId,
+    },
+    /// From the program that listens there: what to serve, now and after every change. Answered by [`Reply::Serve`] until
+    /// the engine ends, which [`Reply::Done`] says when it is meant to.
+    ServeEndpoints,
+    /// From the program that listens there: what became of one.
+    EndpointState {
+        /// Which.
+        entry: EntryId,
+        /// Where it listens, or was to listen.
+        port: u16,
+        /// Why it does not listen.
+        problem: Option<String>,
+    },
     /// The mode, or a new one. Answered by [`Reply::Mode`].
     Mode {
         /// The new mode. `watch` weakens protection.
@@ -345,6 +375,40 @@ pub enum Reply {
         /// The mode in force.
         mode: Mode,
     },
+    /// See [`Request::Endpoints`].
+    Endpoints {
+        /// By entry.
+        endpoints: Vec<EndpointView>,
+    },
+    /// See [`Request::ServeEndpoints`].
+    Serve {
+        /// All of them.
+        endpoints: Vec<Endpoint>,
+        /// Largest message, in bytes.
+        max_message: usize,
+    },
+}
+
+/// An address at which clients reach a server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EndpointView {
+    /// Whose server.
+    pub entry: EntryId,
+    /// The address; absent until a port was found.
+    pub address: Option<String>,
+    /// What it starts, or where it is.
+    pub server: Untrusted,
+    /// The server's own address, of one that is reached over HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Whether it is given an `Authorization` header of its own.
+    #[serde(default)]
+    pub authorized: bool,
+    /// Whether it listens there now.
+    pub listens: bool,
+    /// Why it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// A rule to add.

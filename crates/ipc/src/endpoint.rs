@@ -248,6 +248,15 @@ pub fn connect_or_start(
     connect(paths)
 }
 
+/// Takes the lock of a file, which only one process has. `None` when another has it.
+pub fn only_one(path: &Path) -> Result<Option<Flock<File>>, EndpointError> {
+    match Flock::lock(open_lock(path)?, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Ok(Some(lock)),
+        Err((_, Errno::EWOULDBLOCK)) => Ok(None),
+        Err((_, e)) => Err(io_error("lock", path)(e.into())),
+    }
+}
+
 /// Waits for the turn to start the engine. Whoever has it may have been stopped with it, so this must end.
 fn turn(path: &Path, limit: Duration) -> Result<Flock<File>, EndpointError> {
     let held = || format!("another process has been starting it for too long: end what holds {}", path.display());

@@ -8,6 +8,7 @@ pub mod command;
 pub mod endpoint;
 pub mod process;
 pub mod shim;
+pub mod tcp;
 pub mod wire;
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ pub struct Hello {
     pub protocol: u32,
     /// What the connection is for.
     pub role: Role,
+    /// A shim that the program behind an endpoint started: the client that connected there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<process::Process>,
 }
 
 /// What a connection is for.

@@ -24,6 +24,7 @@ pub mod audit;
 pub mod client;
 pub mod credentials;
 pub mod digest;
+pub mod endpoint;
 pub mod entry;
 pub mod finding;
 pub mod habit;

@@ -1,6 +1,6 @@
 //! Servers that are reached over HTTP: what an entry says about one, and what the program that speaks to it is told.
 
-use std::{ffi::OsString, path::PathBuf, str::FromStr};
+use std::{ffi::OsString, fmt, path::PathBuf, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,16 @@ impl FromStr for Transport {
             "sse" => Ok(Self::Sse),
             _ => Err(TransportError),
         }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Http => "http",
+            Self::Sse => "sse",
+        })
     }
 }
 

@@ -3,11 +3,12 @@
 //!
 //! It is started and confined like every server: it reaches the host of its entry and nothing else, reads no file of the
 //! user's, and what passes through it is judged by the session. So what parses a stranger's HTTP and TLS holds nothing
-//! but that stranger's own messages.
+//! but that stranger's own messages. Started with `--endpoints` it is something else: see [`endpoint`].
 //!
 //! Architecture invariant: a message's bytes are passed on as they came; only line breaks between tokens become spaces.
 
 mod bridge;
+mod endpoint;
 mod events;
 mod exchange;
 mod flight;
@@ -52,7 +53,11 @@ fn main() -> ExitCode {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
     let outcome = runtime.map_err(|e| format!("the event loop cannot be started: {e}")).and_then(|runtime| {
-        let outcome = LocalSet::new().block_on(&runtime, serve(argument.is_some_and(|a| a == SIGN_IN)));
+        let local = LocalSet::new();
+        let outcome = match argument.as_ref().is_some_and(|a| a == endpoint::ENDPOINTS) {
+            true => local.block_on(&runtime, endpoint::serve()),
+            false => local.block_on(&runtime, serve(argument.is_some_and(|a| a == SIGN_IN))),
+        };
         // A look-up of a name that still runs is not waited for.
         runtime.shutdown_background();
         outcome

@@ -68,6 +68,12 @@ impl Output {
         }
     }
 
+    /// Writes nothing more: the reader sees the end.
+    pub fn close(&self) {
+        self.0.break_off();
+        self.0.work.notify_one();
+    }
+
     /// Waits until the queue is short enough to go on.
     pub async fn room(&self) {
         self.until(HIGH_WATER).await;
@@ -110,9 +116,9 @@ impl Inner {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
-                    self.broken.set(true);
-                    queue.clear();
-                    self.queued.set(0);
+                    drop(queue);
+                    self.break_off();
+                    return true;
                 }
             }
         }
@@ -120,15 +126,27 @@ impl Inner {
         true
     }
 
+    fn break_off(&self) {
+        self.broken.set(true);
+        self.queue.borrow_mut().clear();
+        self.queued.set(0);
+        self.progress.notify_waiters();
+    }
+
     async fn serve(self: Rc<Self>) {
         loop {
             self.work.notified().await;
+            if self.broken.get() {
+                return;
+            }
             while !self.flush() {
                 self.progress.notify_waiters();
-                if self.pipe.writable().await.is_err() {
-                    self.broken.set(true);
-                    self.progress.notify_waiters();
-                    return;
+                let writable = tokio::select! {
+                    writable = self.pipe.writable() => writable.is_ok(),
+                    () = self.work.notified() => true,
+                };
+                if !writable || self.broken.get() {
+                    return self.break_off();
                 }
             }
         }

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     env,
+    os::unix::net::UnixStream,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -11,6 +12,7 @@ use firedoor_ipc::{
     Hello, PROTOCOL, Role,
     blocking::Connection,
     endpoint::{self, EndpointError},
+    process::Process,
     wire::WireError,
 };
 use firedoor_model::paths::Paths;
@@ -30,6 +32,8 @@ pub struct Engines {
     pub paths: Paths,
     /// The program that is one.
     pub firedoor: PathBuf,
+    /// The client, where it is not our parent.
+    pub client: Option<Process>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -43,12 +47,18 @@ pub enum StartError {
 impl Engines {
     /// The running engine, or a new one.
     pub fn start(&self) -> Result<Connection, StartError> {
-        greet(endpoint::connect_or_start(&self.paths, &self.firedoor, |name| env::var_os(name))?)
+        self.greet(endpoint::connect_or_start(&self.paths, &self.firedoor, |name| env::var_os(name))?)
     }
 
     /// The running engine, if there is one.
     pub fn running(&self) -> Option<Connection> {
-        endpoint::connect(&self.paths).ok().and_then(|socket| greet(socket).ok())
+        endpoint::connect(&self.paths).ok().and_then(|socket| self.greet(socket).ok())
+    }
+
+    fn greet(&self, socket: UnixStream) -> Result<Connection, StartError> {
+        let connection = Connection::new(socket);
+        connection.send(&Hello { protocol: PROTOCOL, role: Role::Shim, client: self.client }, &[])?;
+        Ok(connection)
     }
 
     /// An engine in place of one that has just died.
@@ -70,12 +80,6 @@ impl Engines {
         reaper(true)?;
         engine
     }
-}
-
-fn greet(socket: std::os::unix::net::UnixStream) -> Result<Connection, StartError> {
-    let connection = Connection::new(socket);
-    connection.send(&Hello { protocol: PROTOCOL, role: Role::Shim }, &[])?;
-    Ok(connection)
 }
 
 /// Counts engines that died.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use firedoor_ipc::process::Process;
 use firedoor_model::{
     EntryId,
     entry::EntryIdError,
@@ -12,6 +13,8 @@ use firedoor_model::{
 #[derive(Debug, PartialEq, Eq)]
 pub struct Invocation {
     pub entry: EntryId,
+    /// The client that it works for, where that started no program: said by the program that listens at endpoints.
+    pub client: Option<Process>,
     pub server: Server,
 }
 
@@ -52,6 +55,8 @@ pub enum UsageError {
     Entry(#[from] EntryIdError),
     #[error(transparent)]
     Transport(#[from] TransportError),
+    #[error("a client is a process id, a colon and its start time")]
+    Client,
     #[error("the variable {0}, which the entry takes a value from, is not set, or is not UTF-8")]
     Variable(String),
 }
@@ -83,7 +88,7 @@ impl Value {
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, UsageError> {
     let mut args = args.into_iter();
     let (mut entry, mut url, mut transport, mut headers) = (None, None, Transport::default(), Vec::new());
-    let mut no_args = false;
+    let (mut no_args, mut client) = (false, None);
     let program = loop {
         let Some(arg) = args.next() else { break None };
         let mut value = |what| {
@@ -99,6 +104,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, UsageEr
                 let (name, value) = header.split_once('=').ok_or(UsageError::Shape("--header needs NAME=VALUE"))?;
                 headers.push((name.to_owned(), Value::parse(value)));
             }
+            Some("--client") => client = Some(process(&value("--client needs a process")?).ok_or(UsageError::Client)?),
             // What the entry was: for `firedoor restore` alone.
             Some("--was" | "--type") => drop(value("--was and --type need a value")?),
             Some("--no-args") => no_args = true,
@@ -116,7 +122,12 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, UsageEr
         (None, None) => return Err(UsageError::Shape("\"--\" and a program are missing, or --url")),
         _ => return Err(UsageError::Shape("a server is a program or has an address, not both")),
     };
-    Ok(Parsed::Run(Invocation { entry: entry.ok_or(UsageError::Shape("--entry is missing"))?, server }))
+    Ok(Parsed::Run(Invocation { entry: entry.ok_or(UsageError::Shape("--entry is missing"))?, client, server }))
+}
+
+fn process(text: &str) -> Option<Process> {
+    let (pid, start) = text.split_once(':')?;
+    Some(Process { pid: pid.parse().ok()?, start: start.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -137,8 +148,13 @@ mod tests {
     #[test]
     fn invocations() {
         let program = Server::Program { program: "npx".into(), args: vec!["-y".into(), "--".into(), "srv".into()] };
-        let want = Invocation { entry: "cursor/user/fs".parse().unwrap(), server: program };
+        let want = Invocation { entry: "cursor/user/fs".parse().unwrap(), client: None, server: program };
         assert_eq!(check("--entry|cursor/user/fs|--|npx|-y|--|srv"), Ok(Parsed::Run(want)));
+        let client = |line: &str| match check(line) {
+            Ok(Parsed::Run(invocation)) => invocation.client,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(client("--entry|a/b/c|--client|7:99|--|x"), Some(Process { pid: 7, start: 99 }));
         let want = Server::Program { program: "npx".into(), args: vec!["--program".into(), "x".into()] };
         assert_eq!(server("--entry|a/b/c|--program|npx|--program|x"), want);
         let want = Server::Program { program: "x".into(), args: Vec::new() };
@@ -185,6 +201,7 @@ mod tests {
             "--entry|a/b/c|--url|https://a|--transport|ftp",
             "--entry|a/b/c|--url|https://a|--header|X",
             "--entry|a/b/c|--header|X=y|--|x",
+            "--entry|a/b/c|--client|7|--|x",
             "--entry|a/b/c|--transport|sse|--|x",
         ] {
             assert!(check(line).is_err(), "{line}");

@@ -53,14 +53,14 @@ fn start(invocation: Invocation) -> Result<ExitCode, String> {
     let own = env::current_exe().map_err(|e| format!("cannot find Firedoor's own directory: {e}"))?;
     let cwd = env::current_dir().map_err(|e| format!("cannot read the working directory: {e}"))?;
     let signals = session::Signals::block().map_err(|e| format!("cannot take over signals: {e}"))?;
-    let engines = Engines { paths, firedoor: own.with_file_name("firedoor") };
+    let engines = Engines { paths, firedoor: own.with_file_name("firedoor"), client: invocation.client };
     let entry = invocation.entry.clone();
     let request = request(invocation, cwd).map_err(|e| e.to_string())?;
     session::run(&engines, &entry, &request, signals)
 }
 
 /// What the engine is asked for.
-fn request(Invocation { entry, server }: Invocation, cwd: PathBuf) -> Result<ToEngine, UsageError> {
+fn request(Invocation { entry, server, client: _ }: Invocation, cwd: PathBuf) -> Result<ToEngine, UsageError> {
     let env = env::vars_os().collect();
     Ok(match server {
         Server::Program { program, args } => ToEngine::Launch(LaunchRequest { entry, program, args, cwd, env }),

@@ -6,6 +6,7 @@
 
 mod audit;
 mod declined;
+mod endpoints;
 mod error;
 mod files;
 mod grants;

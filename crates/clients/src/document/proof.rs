@@ -6,6 +6,7 @@ use yaml_serde::{Mapping, Value};
 use super::remote::{HEADER, TYPE, URL, WAS};
 use crate::{
     catalog::{Syntax, stem},
+    endpoint,
     form::Form,
     wrap::{SHIM, is_wrapped},
 };
@@ -45,6 +46,13 @@ fn unwrap(value: &mut Value, form: &Form) {
                     // The order does not count when maps are compared.
                     None => map.remove(form.args.as_str()),
                 };
+            }
+            for key in &form.url {
+                if let Some(Value::String(url)) = map.get_mut(key.as_str())
+                    && let Some((_, own)) = endpoint::read(url)
+                {
+                    *url = own;
+                }
             }
             map.values_mut().for_each(|v| unwrap(v, form));
         }

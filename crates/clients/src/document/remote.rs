@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     catalog::stem,
+    endpoint,
     form::Form,
     wrap::{ENTRY, SHIM},
 };
@@ -60,7 +61,13 @@ pub(super) fn direct(layout: Layout, fields: &[Field], form: &Form) -> Remote {
     };
     let url = fields.iter().rfind(|f| form.url.contains(&f.key.value)).and_then(text);
     let env = fields.iter().filter(|f| sets_variables(&f.key.value, form)).flat_map(variables).collect();
-    Remote { url, headers, env, parts: parts(layout, fields, form).map(Box::new) }
+    let (endpoint, url) = match url.as_ref().and_then(|url| Some((endpoint::read(&url.value)?, url.span.clone()))) {
+        Some(((at, own), span)) => (Some(Box::new(at)), Some(Str { span, value: own })),
+        None => (None, url),
+    };
+    let kind = fields.iter().rfind(|f| matches!(f.key.value.as_str(), "type" | "transport")).and_then(text);
+    let sse = kind.is_some_and(|kind| transport(&kind.value) == Some("sse"));
+    Remote { url, endpoint, sse, headers, env, parts: parts(layout, fields, form).map(Box::new) }
 }
 
 /// Whether a key sets variables, or names a file that does.
@@ -248,6 +255,8 @@ pub(super) fn behind(stdio: &Stdio, fields: &[Field], form: &Form) -> Option<Rem
     Some(Remote {
         env: env.chain(file).collect(),
         url: Some(url.clone()),
+        endpoint: None,
+        sse: false,
         headers: headers.iter().filter_map(shown).collect(),
         parts: Ok(Box::new(parts)),
     })

@@ -1,8 +1,11 @@
 //! Remote entries become entries that start the shim, and come back byte for byte.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _};
+use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, process::Command};
 
-use firedoor_clients::verify::{self, Verified};
+use firedoor_clients::{
+    FileResult,
+    verify::{self, Verified},
+};
 
 use crate::home::{Home, one, read};
 
@@ -219,4 +222,110 @@ fn what_an_entry_sets_itself_is_told_from_what_its_client_does() {
         home.write(CURSOR, serde_json::json!({"mcpServers": {"a": {"url": address}}}).to_string());
         assert_eq!(shown().reached.unwrap().place.raw(), want);
     }
+}
+
+/// Protects what can be with an address of Firedoor's.
+fn protect_at(home: &Home, address: &str) -> Vec<FileResult> {
+    let chosen = home.choose(&[]);
+    let addresses: BTreeMap<_, _> = chosen.iter().map(|id| (id.clone(), address.to_owned())).collect();
+    let plan = home.clients.plan_protect_at(&home.env(), &chosen, &home.shim(), addresses).unwrap();
+    home.clients.apply(&home.env(), &plan)
+}
+
+#[test]
+fn an_entry_that_stays_one_with_an_address() {
+    const ADDRESS: &str = "http://127.0.0.1:20417/5qv3abc";
+    for (place, before, after) in [
+        (
+            CLAUDE,
+            r#"{"mcpServers":{"a":{"type":"http","url":"https:\/\/mcp.example/mcp?a=b#c","headers":{"X-Team":"${T}"},"timeout":9}}}"#,
+            r#"{"mcpServers":{"a":{"type":"http","url":"http://127.0.0.1:20417/5qv3abc#firedoor:claude-code/user/a=https:\/\/mcp.example/mcp?a=b#c","headers":{"X-Team":"${T}"},"timeout":9}}}"#,
+        ),
+        (
+            CURSOR,
+            "{\"mcpServers\":{\"a\":{\n  \"url\": \"https://x/mcp\", // c\n  \"headers\": {\"a b\": \"c\"},\n  \"env\": {},\n}}}",
+            "{\"mcpServers\":{\"a\":{\n  \"url\": \"http://127.0.0.1:20417/5qv3abc#firedoor:cursor/user/a=https://x/mcp\", // c\n  \"headers\": {\"a b\": \"c\"},\n  \"env\": {},\n}}}",
+        ),
+        (
+            CODEX,
+            "[mcp_servers.a]\r\nurl = 'https://mcp.example/mcp' # c\r\n",
+            "[mcp_servers.a]\r\nurl = 'http://127.0.0.1:20417/5qv3abc#firedoor:codex/user/a=https://mcp.example/mcp' # c\r\n",
+        ),
+        (
+            CONTINUE,
+            "mcpServers:\n- name: a\n  url: https://mcp.example/mcp # t\n",
+            "mcpServers:\n- name: a\n  url: http://127.0.0.1:20417/5qv3abc#firedoor:continue/user/a=https://mcp.example/mcp # t\n",
+        ),
+        (
+            GOOSE,
+            "extensions:\n  a:\n    type: streamable_http\n    uri: \"https://mcp.example/mcp\"\n",
+            "extensions:\n  a:\n    type: streamable_http\n    uri: \"http://127.0.0.1:20417/5qv3abc#firedoor:goose/user/a=https://mcp.example/mcp\"\n",
+        ),
+    ] {
+        for forget in [false, true] {
+            let home = Home::new();
+            let path = home.write(place, before);
+            one(protect_at(&home, ADDRESS)).unwrap();
+            assert_eq!(read(&path), after);
+            assert_eq!(home.states()["a"], "protected");
+            assert!(
+                protect_at(&home, ADDRESS).is_empty() && home.protect(&[]).is_empty(),
+                "protecting twice is nothing"
+            );
+            // The engine's database was lost: there is another address.
+            one(protect_at(&home, "http://127.0.0.1:20418/other")).unwrap();
+            assert_eq!(read(&path), after.replace(ADDRESS, "http://127.0.0.1:20418/other"));
+            if forget {
+                home.forget();
+            }
+            one(home.restore(&[])).unwrap();
+            assert_eq!(read(&path), before);
+            // And without Firedoor's programs.
+            fs::write(&path, after).unwrap();
+            let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../installers/restore.sh");
+            let done =
+                Command::new("sh").arg(script).arg("--yes").arg(&path).env("HOME", home.at("home")).output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+            assert_eq!(read(&path), before);
+        }
+    }
+}
+
+#[test]
+fn an_entry_with_an_address_that_its_client_wrote_anew_or_copied() {
+    let home = Home::new();
+    let path = home.write(CLAUDE, r#"{"mcpServers":{"a":{"type":"http","url":"https://x/mcp"}}}"#);
+    one(protect_at(&home, "http://127.0.0.1:20417/k")).unwrap();
+    fs::write(&path, read(&path).replace('/', "\\/").replace('=', "\\u003d").replace("\"a\"", "\"b\"")).unwrap();
+    assert!(
+        home.states()["b"].starts_with("misrouted: it runs in the name of claude-code/user/a"),
+        "{:?}",
+        home.states()
+    );
+    assert!(home.protect(&[]).is_empty());
+    one(protect_at(&home, "http://127.0.0.1:20419/l")).unwrap();
+    let want = r#"{"mcpServers":{"b":{"type":"http","url":"http://127.0.0.1:20419/l#firedoor:claude-code/user/b=https://x/mcp"}}}"#;
+    assert_eq!(read(&path), want);
+    one(home.restore(&[])).unwrap();
+    assert_eq!(read(&path), r#"{"mcpServers":{"b":{"type":"http","url":"https://x/mcp"}}}"#);
+}
+
+#[test]
+fn what_gets_no_address_of_firedoors() {
+    let home = Home::new();
+    for (entry, why) in [
+        (r#"{"command":"x"}"#, "no entry with an address"),
+        (r#"{"type":"sse","url":"https://x/mcp"}"#, "HTTP+SSE"),
+        (r#"{"url":"https://x/${T}"}"#, "the client fills something in"),
+        (r#"{"url":"https://x/mcp?api_key=FAKEvalue"}"#, "looks like a secret"),
+        (r#"{"url":"unix:///run/x"}"#, "is not http"),
+    ] {
+        let text = format!("{{\"mcpServers\":{{\"a\":{entry}}}}}");
+        home.write(CURSOR, &text);
+        let refused = home.clients.endpoint_for(&home.env(), &"cursor/user/a".parse().unwrap());
+        assert!(refused.as_ref().is_err_and(|said| said.contains(why)), "{entry}: {refused:?}");
+    }
+    home.write(CURSOR, r#"{"mcpServers":{"a=b":{"url":"https://x/mcp"}}}"#);
+    let refused = home.clients.endpoint_for(&home.env(), &"cursor/user/a=b".parse().unwrap());
+    assert!(refused.is_err_and(|said| said.contains("its name has a sign")));
 }

@@ -185,6 +185,7 @@ fn in_full(engine: &Engine, request: &Request, action: &str) -> String {
             Some(super::settings::words(&all))
         }
         Request::AcceptPins { tool: Some(tool), .. } => Some(tool.visible(120)),
+        Request::AddEndpoint { target, .. } => Some(target.to_string()),
         _ => None,
     };
     more.filter(|more| !more.is_empty()).map_or_else(|| action.to_owned(), |more| format!("{action}: {more}"))

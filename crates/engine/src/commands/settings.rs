@@ -8,14 +8,14 @@ use firedoor_store::{Accepted, EntryGrants, PinKind, PinState};
 
 use crate::engine::Engine;
 
-pub(super) type Outcome = Result<Reply, String>;
+pub(crate) type Outcome = Result<Reply, String>;
 
-pub(super) fn text(e: impl std::fmt::Display) -> String {
+pub(crate) fn text(e: impl std::fmt::Display) -> String {
     e.to_string()
 }
 
 /// Puts a change on record before it takes effect.
-pub(super) async fn note(engine: &Rc<Engine>, entry: Option<&EntryId>, what: String) -> Result<(), String> {
+pub(crate) async fn note(engine: &Rc<Engine>, entry: Option<&EntryId>, what: String) -> Result<(), String> {
     let event = firedoor_model::audit::Event { entry: entry.cloned(), ..engine.event(What::Command { text: what }) };
     engine.recorder.commit(event).await.map_err(|e| format!("nothing was changed, because it cannot be recorded: {e}"))
 }

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use firedoor_model::{
     Digest, EntryId, Mode, Untrusted,
+    endpoint::{Endpoint, MAX_ENDPOINTS, Served, Target},
     launch::{Access, Grant},
     question::Choice,
     rule::{Draft, Match, Origin},
@@ -16,6 +17,33 @@ fn entry(text: &str) -> EntryId {
 
 fn draft(matches: Match) -> Draft {
     Draft { effect: Choice::Block, matches, origin: Origin::User, created: Millis(5), expires: None }
+}
+
+fn endpoint(id: &str, cwd: &str) -> Endpoint {
+    let server = Served::Program { program: "srv".into(), args: Vec::new(), env: Vec::new() };
+    Endpoint { entry: entry(id), port: 0, key: format!("key of {id}"), target: Target { server, cwd: cwd.into() } }
+}
+
+#[test]
+fn an_endpoint_keeps_its_address() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    store.put_endpoint(&endpoint("a/b/c", "/one")).unwrap();
+    store.set_endpoint_port(&entry("a/b/c"), 20_001).unwrap();
+    store.set_endpoint_port(&entry("a/b/c"), 20_002).unwrap();
+    let again = Endpoint { key: "another".into(), ..endpoint("a/b/c", "/two") };
+    store.put_endpoint(&again).unwrap();
+    drop(store);
+    let mut store = open(&path);
+    let want = Endpoint { port: 20_001, ..endpoint("a/b/c", "/two") };
+    assert!(store.endpoints().unwrap() == [want]);
+    assert!(store.remove_endpoint(&entry("a/b/c")).unwrap());
+    assert!(!store.remove_endpoint(&entry("a/b/c")).unwrap());
+    for number in 0..MAX_ENDPOINTS {
+        store.put_endpoint(&endpoint(&format!("a/b/{number}"), "/")).unwrap();
+    }
+    assert!(matches!(store.put_endpoint(&endpoint("a/b/c", "/")), Err(StoreError::Refused { .. })));
+    store.put_endpoint(&endpoint("a/b/7", "/other")).unwrap();
 }
 
 #[test]
@@ -72,6 +100,8 @@ fn unreadable_rows_are_named_and_never_skipped() {
         ("UPDATE grant_socket SET path = CAST('relative' AS BLOB)", "grant_socket"),
         ("UPDATE grant_socket SET entry = 'secret-word'", "grant_socket"),
         ("UPDATE setting SET value = 'secret-word'", "setting"),
+        ("UPDATE endpoint SET entry = 'secret-word'", "endpoint"),
+        (r#"UPDATE endpoint SET target = '{"secret-word":1}'"#, "endpoint"),
     ] {
         let (_dir, path) = scratch();
         let mut store = open(&path);
@@ -90,10 +120,11 @@ fn unreadable_rows_are_named_and_never_skipped() {
         store.decline(&entry("a/b/c"), digest, Millis(1)).unwrap();
         let session = firedoor_model::Habit::default();
         store.learn_habits(&entry("a/b/c"), &[("t".into(), session)], Millis(1)).unwrap();
+        store.put_endpoint(&endpoint("a/b/c", "/")).unwrap();
         tamper(&path, &format!("PRAGMA ignore_check_constraints = ON; {sql}"));
         let error = [store.rules().err(), store.pins(None).err(), store.all_grants().err(), store.mode().err()]
             .into_iter()
-            .chain([store.declined().err(), store.habits(&entry("a/b/c")).err()])
+            .chain([store.declined().err(), store.habits(&entry("a/b/c")).err(), store.endpoints().err()])
             .flatten()
             .next()
             .unwrap_or_else(|| panic!("{sql} went unnoticed"));
