@@ -20,7 +20,8 @@ from conformance import install, serving  # noqa: E402
 from scratch import Missing, Scratch, as_ordinary_user, find_programs, run  # noqa: E402
 
 RUST = "firedoor-matrix-rust"
-# What every complete look has. A server that keeps no session over HTTP cannot speak first in the era that has them.
+# What every complete look has. A server that keeps no session over HTTP cannot speak first in the era that has them, nor hear
+# of a cancellation; Firedoor closes the request that was given up, which it does hear.
 COMPLETE = {"at_once": 1000, "large": [20 << 20, True]}
 
 
@@ -76,6 +77,8 @@ def compare(scratch, client, server, era, name, transport):
     """The keys that differ, and what is there that must be."""
     with targets(scratch, server, name, transport) as (direct, through):
         seen, again = look(scratch, client, era, *direct), look(scratch, client, era, *through)
+    if seen["given_up"] == 0 and transport == "http" and era == "legacy":
+        again["given_up"] = 0
     different = [key for key in sorted(seen.keys() | again.keys()) if seen.get(key) != again.get(key)]
     for key in different:
         print(f"    {key}: direct {json.dumps(seen.get(key))[:400]}, through Firedoor {json.dumps(again.get(key))[:400]}")

@@ -2,9 +2,11 @@
 
 Over HTTP it prints its port. What it offers is what the matrix looks at, the same in each language."""
 
+import logging
 import socket
 import sys
 import threading
+import warnings
 
 import anyio
 import mcp_types as types
@@ -12,6 +14,9 @@ import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from pydantic import BaseModel
 
+# Errors that are meant to be, and what is deprecated and looked at all the same.
+logging.disable()
+warnings.simplefilter("ignore")
 server = MCPServer(name="matrix-python", version="1.0.0")
 count = {"given up": 0}
 
