@@ -27,7 +27,7 @@ export const settings = {
   protectText: "Firedoor watches the files in which apps keep their servers, and says when one is new, changed, or no longer protected.",
   protectNew: "Protect new servers without asking",
   protectNewText:
-    "In your own files only, not in those of projects. Each has to answer through Firedoor first; one that does not is put back, and you are asked.",
+    "In your own files only, not in those of projects. Each is then started through Firedoor, confined, to see that it answers; one that does not stays protected, and Activity says so.",
   start: "Start",
   login: "Start with my login",
   loginText: "In the tray, without a window. Without it Firedoor starts with the first protected server.",
