@@ -30,6 +30,9 @@ pub enum LinkError {
     /// The engine says no, and why.
     #[error("{0}")]
     Refused(String),
+    /// Another process holds the place of the desktop that confirms.
+    #[error("another process than this app is to confirm it: {0}")]
+    Elsewhere(String),
     /// The engine speaks otherwise.
     #[error("the engine gave an unexpected answer: it is of another version, restart it")]
     Unexpected,
@@ -65,6 +68,7 @@ impl Link {
     pub fn settle(paths: &Paths, request: &Request) -> Result<String, LinkError> {
         match Self::ask(paths, request)? {
             Reply::Done { text } => Ok(text),
+            Reply::Waits { text } => Err(LinkError::Elsewhere(text)),
             _ => Err(LinkError::Unexpected),
         }
     }

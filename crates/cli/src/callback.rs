@@ -111,9 +111,9 @@ impl Callback {
         }
     }
 
-    /// Takes whoever has come, if it is one of the user's programs.
+    /// Takes whoever has come, if it is one of the user's programs; a few at a time, so that strangers hold nobody up.
     fn accept(&mut self) -> Result<(), Failure> {
-        loop {
+        for _ in 0..MAX_OPEN {
             match self.listener.accept() {
                 Ok((stream, peer)) => {
                     let full = self.open.len() >= MAX_OPEN;
@@ -127,6 +127,7 @@ impl Callback {
                 Err(e) => return Err(e.into()),
             }
         }
+        Ok(())
     }
 
     /// Reads what there is. What is not waited for is answered so.

@@ -26,6 +26,8 @@ use firedoor_model::{
 use firedoor_store::{EntryGrants, Query};
 use tokio::sync::broadcast::error::RecvError;
 
+use confirm::Shown;
+
 use crate::{
     connection::{Incoming, Outgoing},
     endpoints,
@@ -47,7 +49,7 @@ pub async fn serve(engine: Rc<Engine>, peer: Peer, mut incoming: Incoming, outgo
             Request::ServeEndpoints => endpoints::serve(&engine, peer.process, &mut incoming, &outgoing).await,
             Request::Log(query) => log(&engine, &query, &mut incoming, &outgoing).await,
             request => match permitted(&engine, &peer, &request, (&mut incoming, &outgoing)).await {
-                Ok(()) => outgoing.send(&answer(&engine, &peer, request).await).await,
+                Ok(shown) => outgoing.send(&answer(&engine, &peer, request, shown).await).await,
                 Err(Some(refused)) => outgoing.send(&refused).await,
                 Err(None) => return,
             },
@@ -65,9 +67,9 @@ async fn permitted(
     peer: &Peer,
     request: &Request,
     ends: (&mut Incoming, &Outgoing),
-) -> Result<(), Option<Reply>> {
+) -> Result<Shown, Option<Reply>> {
     let set = Set { mode: engine.mode.get(), log_days: engine.log_days.get(), protect_new: engine.protect_new.get() };
-    let Some(action) = weakens(request, set) else { return Ok(()) };
+    let Some(action) = weakens(request, set) else { return Ok(None) };
     let Some(reason) = engine.authority.objection(peer) else {
         return confirm::confirmed(engine, peer, request, &action, ends).await;
     };
@@ -100,11 +102,13 @@ fn weakens(request: &Request, set: Set) -> Option<String> {
         Request::RestoreRule { id } => Some(format!("putting rule {id} back")),
         Request::RuleFromRow { seq, effect: Choice::Allow } => Some(format!("marking row {seq} as wrong")),
         Request::AcceptSuggestion { .. } => Some("adding a suggested rule".into()),
-        Request::Settings { log_days: Some(days), .. } if *days < set.log_days => {
-            Some(format!("keeping the log for {days} days"))
-        }
-        Request::Settings { protect_new: Some(false), .. } if set.protect_new => {
-            Some("protecting new servers only when asked".into())
+        Request::Settings { log_days, protect_new } => {
+            let days =
+                log_days.filter(|days| *days < set.log_days).map(|days| format!("keeping the log for {days} days"));
+            let asked = (*protect_new == Some(false) && set.protect_new)
+                .then(|| "protecting new servers only when asked".to_owned());
+            let both: Vec<String> = days.into_iter().chain(asked).collect();
+            (!both.is_empty()).then(|| both.join(", and "))
         }
         Request::AcceptPins { entry, .. } => Some(format!("accepting changed definitions of {entry}")),
         Request::AddGrants { entry, .. } => Some(format!("granting more to {entry}")),
@@ -134,7 +138,6 @@ fn weakens(request: &Request, set: Set) -> Option<String> {
         | Request::Suggestions
         | Request::Page(_)
         | Request::Counts { .. }
-        | Request::Settings { .. }
         | Request::Pins { .. }
         | Request::Grants { .. }
         | Request::Observe { .. }
@@ -149,7 +152,7 @@ fn weakens(request: &Request, set: Set) -> Option<String> {
     }
 }
 
-async fn answer(engine: &Rc<Engine>, peer: &Peer, request: Request) -> Reply {
+async fn answer(engine: &Rc<Engine>, peer: &Peer, request: Request, shown: Shown) -> Reply {
     let outcome = match request {
         Request::Status => {
             let mut status = status(engine);
@@ -174,7 +177,7 @@ async fn answer(engine: &Rc<Engine>, peer: &Peer, request: Request) -> Reply {
         Request::Counts { since, step } => history::counts(engine, since, step).await,
         Request::Settings { log_days, protect_new } => history::settings(engine, log_days, protect_new).await,
         Request::Pins { entry } => settings::pins(engine, entry).await,
-        Request::AcceptPins { entry, tool, seen } => settings::accept_pins(engine, entry, tool, seen).await,
+        Request::AcceptPins { entry, tool, seen } => settings::accept_pins(engine, entry, tool, seen, shown).await,
         Request::KeepWithheld { entry, seen } => settings::keep_withheld(engine, entry, seen).await,
         Request::Grants { entry } => settings::grants(engine, entry).await,
         Request::AddGrants { entry, grants, env, hosts, sockets } => {

@@ -15,6 +15,8 @@ const MOST: usize = 8;
 pub struct Confirmations {
     /// With the number of its place: one that connects anew is there twice for a moment.
     desktop: Option<(Process, u64)>,
+    /// The last one that left its place.
+    left: Option<Process>,
     open: BTreeMap<u64, Open>,
 }
 
@@ -40,6 +42,11 @@ impl Confirmations {
         self.desktop.map(|(process, _)| process)
     }
 
+    /// The desktop that confirmed last, where none does now.
+    pub fn left(&self) -> Option<Process> {
+        self.left.filter(|_| self.desktop.is_none())
+    }
+
     /// A desktop has come. The first one stays it: whoever comes later, to confirm its own commands perhaps, gets no place.
     /// `place` is a new number.
     pub fn attend(&mut self, desktop: Process, place: u64) -> Option<u64> {
@@ -52,8 +59,11 @@ impl Confirmations {
 
     /// The desktop has left its place. Whoever waits hears that nobody confirms any more.
     pub fn leave(&mut self, place: u64) {
-        if self.desktop.is_some_and(|(_, its)| its == place) {
+        if let Some((process, its)) = self.desktop
+            && its == place
+        {
             self.desktop = None;
+            self.left = Some(process);
             self.open.clear();
         }
     }
@@ -135,7 +145,8 @@ mod tests {
         assert!(waiting.desktop() == Some(desktop) && hear.try_recv() == Err(oneshot::error::TryRecvError::Empty));
         waiting.leave(2);
         assert_eq!(hear.try_recv(), Err(oneshot::error::TryRecvError::Closed));
-        assert!(waiting.attend(other, 3).is_some() && waiting.all().is_empty());
+        assert_eq!(waiting.left(), Some(desktop));
+        assert!(waiting.attend(other, 3).is_some() && waiting.all().is_empty() && waiting.left().is_none());
     }
 
     #[test]

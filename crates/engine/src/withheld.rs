@@ -10,6 +10,14 @@ use crate::engine::Engine;
 
 /// Most that are shown; the rest is in `firedoor pins list`.
 const MOST: usize = 500;
+/// Most bytes of one of them, and of all together, as they are sent to a desktop. What is larger is still kept from agents.
+const LARGE: usize = 64 << 10;
+const ALL: usize = 1 << 20;
+
+/// Bytes that something takes on the wire.
+fn size(withheld: &command::Withheld) -> usize {
+    serde_json::to_vec(withheld).map_or(usize::MAX, |bytes| bytes.len())
+}
 
 /// What a change is, when nothing else was found in it.
 fn changed(first: bool) -> Finding {
@@ -36,6 +44,7 @@ impl Engine {
             Err(e) => return self.problem(format!("what changed of {entry} cannot be shown: {e}")),
         };
         let mut open = self.withheld.borrow_mut();
+        let mut all = open.values().map(size).fold(0, usize::saturating_add);
         for pin in pins.into_iter().filter(|pin| pin.key.kind == kind) {
             let PinState::Changed { to, since } = pin.state else { continue };
             let Some(findings) = found.get(&pin.key.name) else { continue };
@@ -43,7 +52,9 @@ impl Engine {
                 open.remove(&pin.key);
                 continue;
             }
-            let before = open.remove(&pin.key).filter(|before| before.seen == to.whole).map(|before| before.findings);
+            let known = open.remove(&pin.key);
+            all -= known.as_ref().map_or(0, size);
+            let before = known.filter(|before| before.seen == to.whole).map(|before| before.findings);
             if open.len() >= MOST {
                 continue;
             }
@@ -52,7 +63,7 @@ impl Engine {
             if findings.is_empty() {
                 findings.push(changed(pin.accepted.fields.is_empty()));
             }
-            let withheld = command::Withheld {
+            let mut withheld = command::Withheld {
                 entry: pin.key.entry.clone(),
                 kind: pin.key.kind.word().to_owned(),
                 name: pin.key.name.clone(),
@@ -60,6 +71,14 @@ impl Engine {
                 since,
                 findings,
             };
+            if size(&withheld) > LARGE {
+                withheld.findings = vec![changed(pin.accepted.fields.is_empty())];
+            }
+            let more = size(&withheld);
+            if more > LARGE || all.saturating_add(more) > ALL {
+                continue;
+            }
+            all += more;
             open.insert(pin.key, withheld);
         }
         drop(open);

@@ -34,11 +34,14 @@ async fn changes(
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<(), WireError> {
-    // What an agent has started confirms nothing.
-    let may = engine.authority.objection(peer).is_none();
     let mut changes = engine.changes.subscribe();
     loop {
         changes.mark_unchanged();
+        // What an agent has started confirms nothing; who is an agent may become known later.
+        let may = engine.authority.objection(peer).is_none();
+        if !may && let Some(place) = place.take() {
+            engine.confirmations.borrow_mut().leave(place);
+        }
         if may && place.is_none() {
             *place = engine.confirmations.borrow_mut().attend(peer.process, engine.next_id());
         }
@@ -46,7 +49,15 @@ async fn changes(
         outgoing.send(&Reply::Questions { questions }).await?;
         let confirmations = if place.is_some() { engine.confirmations.borrow().all() } else { Vec::new() };
         outgoing.send(&Reply::Confirmations { confirmations }).await?;
-        outgoing.send(&Reply::Status(status(engine))).await?;
+        let mut status = status(engine);
+        let other = engine.confirmations.borrow().desktop().filter(|_| place.is_none());
+        if let Some(other) = other {
+            status.problems.push(format!(
+                "process {} confirms commands, not this app: end it if you do not know it, and start this app again",
+                other.pid
+            ));
+        }
+        outgoing.send(&Reply::Status(status)).await?;
         tokio::select! {
             changed = changes.changed() => if changed.is_err() {
                 return Err(WireError::Closed);
@@ -58,6 +69,9 @@ async fn changes(
 
 /// The desktop's word about a command that waits for it.
 pub fn confirm(engine: &Engine, peer: &Peer, id: u64, allow: bool) -> Outcome {
+    if let Some(reason) = engine.authority.objection(peer) {
+        return Err(format!("this process confirms nothing: {reason}"));
+    }
     if !engine.confirmations.borrow_mut().say(peer.process, id, allow) {
         return Err("this command does not wait for a word of this process any more".into());
     }

@@ -7,11 +7,11 @@ use firedoor_ipc::{
     process::{self, Peer},
 };
 use firedoor_model::{
-    Untrusted,
+    Digest, Untrusted,
     audit::What,
     question::{Choice, Ref},
 };
-use firedoor_store::EntryGrants;
+use firedoor_store::{EntryGrants, PinKey};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -40,6 +40,9 @@ enum Heard {
     Withdrawn,
 }
 
+/// Definitions that a person was shown when asked whether to accept them.
+pub type Shown = Option<Vec<(PinKey, Digest)>>;
+
 /// Waits for the desktop's word on a request that weakens protection. `Ok` when it may be carried out; else what to say
 /// instead, and nothing when nobody is there to hear it. Everything that is no clear yes is a no.
 pub async fn confirmed(
@@ -48,10 +51,12 @@ pub async fn confirmed(
     request: &Request,
     action: &str,
     (incoming, outgoing): (&mut Incoming, &Outgoing),
-) -> Result<(), Option<Reply>> {
-    let desktop = engine.confirmations.borrow().desktop();
-    let Some(desktop) = desktop.filter(|desktop| !is_its_own(peer, *desktop)) else { return Ok(()) };
-    let full = in_full(engine, request, action);
+) -> Result<Shown, Option<Reply>> {
+    let (desktop, left) = (engine.confirmations.borrow().desktop(), engine.confirmations.borrow().left());
+    // One that still runs connects anew: until then it is not as if there were none.
+    let left = left.filter(|left| process::stat(left.pid).is_ok_and(|stat| stat.process == *left));
+    let Some(desktop) = desktop.or(left).filter(|desktop| !is_its_own(peer, *desktop)) else { return Ok(None) };
+    let (full, definitions) = in_full(engine, request, action).await;
     let by = asked_by(peer);
     let refused = async |why: &str, remedy: &str| {
         let first = by.first().cloned().unwrap_or_else(|| Untrusted::new(""));
@@ -59,10 +64,13 @@ pub async fn confirmed(
         engine.commit(engine.event(what)).await;
         Err(Some(Reply::Refused { text: format!("{action} was not confirmed, so nothing was changed: {why}{remedy}") }))
     };
+    if full.chars().count() > ACTION {
+        return refused("it is too long to be shown whole", "; do it in smaller parts").await;
+    }
     let asked = engine.now();
     let shown = Confirmation {
         id: engine.next_id(),
-        action: Untrusted::new(full.chars().take(ACTION).collect::<String>()),
+        action: Untrusted::new(full.clone()),
         command: command_line(peer),
         asked_by: by.clone(),
         asked,
@@ -92,7 +100,7 @@ pub async fn confirmed(
             let text = format!("confirmed on the desktop: {full}; asked for by {by}");
             // Written first: what cannot be put on record does not count.
             match engine.recorder.commit(engine.event(What::Command { text })).await {
-                Ok(()) => Ok(()),
+                Ok(()) => Ok(definitions),
                 Err(e) => Err(Some(Reply::Failed {
                     text: format!("nothing was changed, because it cannot be recorded: {e}"),
                 })),
@@ -154,21 +162,29 @@ fn asked_by(peer: &Peer) -> Vec<Untrusted> {
 
 fn command_line(peer: &Peer) -> Untrusted {
     let words = process::arguments(peer.process.pid);
-    Untrusted::new(words.join(" ").chars().take(LINE).collect::<String>())
+    Untrusted::new(words.join(" ").chars().take(LINE + 1).collect::<String>())
 }
 
 /// What would be done, with what a person needs to know to say yes.
-fn in_full(engine: &Engine, request: &Request, action: &str) -> String {
+async fn in_full(engine: &Rc<Engine>, request: &Request, action: &str) -> (String, Shown) {
+    let mut shown = None;
     let rule =
         |id: i64, among: &[firedoor_model::rule::Rule]| among.iter().find(|r| r.id == id).map(ToString::to_string);
     let more = match request {
-        Request::Answer { id, choice: Choice::Allow, duration, .. } => {
+        Request::Answer { id, choice: Choice::Allow, duration, scope, also } => {
             let desk = engine.desk.borrow();
-            desk.question(&Ref(id.0.to_ascii_uppercase())).map(|(q, _)| {
-                let (tool, entry) = (q.tool.visible(120), Untrusted::new(q.entry.to_string()).visible(200));
-                let for_long = serde_json::to_value(duration).ok().and_then(|d| d.as_str().map(str::to_owned));
-                format!("{tool} of {entry}, for {}", for_long.unwrap_or_default())
-            })
+            let call = |id: &Ref| {
+                desk.question(&Ref(id.0.to_ascii_uppercase())).map_or_else(
+                    || format!("{id}, which is not asked about any more"),
+                    |(q, _)| format!("{} of {}", q.tool.visible(120), Untrusted::new(q.entry.to_string()).visible(200)),
+                )
+            };
+            let calls = std::iter::once(id).chain(also).map(call).collect::<Vec<_>>().join("; ");
+            let word = |value: serde_json::Result<serde_json::Value>| {
+                value.ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+            };
+            let (long, scope) = (word(serde_json::to_value(duration)), word(serde_json::to_value(scope)));
+            Some(format!("{calls}; for {long}, scope {scope}"))
         }
         Request::AddRules { rules } => {
             let sentences = rules
@@ -184,11 +200,20 @@ fn in_full(engine: &Engine, request: &Request, action: &str) -> String {
             let all = EntryGrants { grants, env, hosts: hosts.clone(), sockets: sockets.clone() };
             Some(super::settings::words(&all))
         }
-        Request::AcceptPins { tool: Some(tool), .. } => Some(tool.visible(120)),
         Request::AddEndpoint { target, .. } => Some(target.to_string()),
+        Request::AcceptPins { entry, tool, .. } => {
+            let pins = super::settings::acceptable(engine, entry, tool.as_ref()).await.unwrap_or_default();
+            let names = pins.iter().map(|(key, _)| key.name.visible(120)).collect::<Vec<_>>().join(", ");
+            shown = Some(pins);
+            Some(names)
+        }
+        Request::AcceptSuggestion { id } => super::rules::suggestion(engine, *id).await,
+        Request::RuleFromRow { seq, effect: Choice::Allow } => super::rules::row(engine, *seq).await,
         _ => None,
     };
-    more.filter(|more| !more.is_empty()).map_or_else(|| action.to_owned(), |more| format!("{action}: {more}"))
+    let full =
+        more.filter(|more| !more.is_empty()).map_or_else(|| action.to_owned(), |more| format!("{action}: {more}"));
+    (full, shown)
 }
 
 #[cfg(test)]

@@ -174,6 +174,21 @@ pub async fn suggestions(engine: &Rc<Engine>) -> Outcome {
     Ok(Reply::Suggestions { suggestions, questions })
 }
 
+/// What accepting a suggestion would add, in words.
+pub(super) async fn suggestion(engine: &Rc<Engine>, id: Digest) -> Option<String> {
+    let (suggestions, _) = suggested(engine).await.ok()?;
+    suggestions.into_iter().find(|s| s.id == id).map(|s| s.rule.to_string())
+}
+
+/// What a row of the log is about, in words.
+pub(super) async fn row(engine: &Rc<Engine>, seq: u64) -> Option<String> {
+    let event = engine.recorder.with(move |store| store.event(seq)).await.ok()??.event;
+    let (Some(entry), What::Judged { subject, findings, .. }) = (event.entry, event.what) else { return None };
+    let what = findings.iter().map(|f| f.detector.to_string()).collect::<Vec<_>>().join(", ");
+    let tool = subject.map(|tool| tool.visible(120)).unwrap_or_default();
+    Some(format!("{what} in {tool} of {}", Untrusted::new(entry.to_string()).visible(200)))
+}
+
 pub async fn accept(engine: &Rc<Engine>, id: Digest) -> Outcome {
     let (suggestions, _) = suggested(engine).await?;
     let meant = suggestions.into_iter().find(|s| s.id == id);

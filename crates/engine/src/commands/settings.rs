@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use firedoor_ipc::command::{self, Reply};
-use firedoor_model::{Digest, EntryId, Mode, Untrusted, audit::What};
-use firedoor_store::{Accepted, EntryGrants, PinKind, PinState};
+use firedoor_model::{Digest, EntryId, Mode, Untrusted, audit::What, launch::Access};
+use firedoor_store::{Accepted, EntryGrants, PinKey, PinKind, PinState};
 
+use super::confirm::Shown;
 use crate::engine::Engine;
 
 pub(crate) type Outcome = Result<Reply, String>;
@@ -47,27 +48,36 @@ pub async fn pins(engine: &Rc<Engine>, entry: Option<EntryId>) -> Outcome {
     Ok(Reply::Pins { pins: pins.into_iter().map(view).collect() })
 }
 
+/// The definitions that wait to be accepted, of one tool or of all.
+pub(super) async fn acceptable(
+    engine: &Rc<Engine>,
+    entry: &EntryId,
+    tool: Option<&Untrusted>,
+) -> Result<Vec<(PinKey, Digest)>, String> {
+    let of = entry.clone();
+    let pins = engine.recorder.with(move |store| store.pins(Some(&of))).await.map_err(text)?;
+    let wanted = pins.into_iter().filter(|pin| tool.is_none_or(|t| *t == pin.key.name));
+    let changed = wanted.filter_map(|pin| match pin.state {
+        PinState::Changed { to, .. } => Some((pin.key, to.whole)),
+        PinState::Pinned => None,
+    });
+    Ok(changed.collect())
+}
+
+/// `shown`: what a person was shown when asked, and nothing else is accepted.
 pub async fn accept_pins(
     engine: &Rc<Engine>,
     entry: EntryId,
     tool: Option<Untrusted>,
     seen: Option<Digest>,
+    shown: Shown,
 ) -> Outcome {
-    let of = entry.clone();
-    let pins = engine.recorder.with(move |store| store.pins(Some(&of))).await.map_err(text)?;
-    let wanted = |name: &Untrusted| tool.as_ref().is_none_or(|t| t == name);
-    let changed: Vec<_> = pins
-        .into_iter()
-        .filter(|pin| wanted(&pin.key.name))
-        .filter_map(|pin| match pin.state {
-            PinState::Changed { to, .. } => Some((pin.key, to.whole)),
-            PinState::Pinned => None,
-        })
-        .collect();
+    let mut changed = acceptable(engine, &entry, tool.as_ref()).await?;
     if changed.is_empty() {
         return Err(format!("nothing of {entry} waits to be accepted: see `firedoor pins list`"));
     }
-    let changed: Vec<_> = changed.into_iter().filter(|(_, whole)| seen.is_none_or(|seen| *whole == seen)).collect();
+    changed
+        .retain(|pin| seen.is_none_or(|seen| pin.1 == seen) && shown.as_ref().is_none_or(|shown| shown.contains(pin)));
     if changed.is_empty() {
         return Err("the definition changed again since it was shown: look at it once more".into());
     }
@@ -139,7 +149,13 @@ pub async fn remove_grants(engine: &Rc<Engine>, entry: EntryId, less: EntryGrant
 }
 
 pub(super) fn words(of: &EntryGrants) -> String {
-    let paths = of.grants.iter().map(|g| &g.path).chain(&of.sockets).map(|p| p.display().to_string());
+    let access = |access: Access| match access {
+        Access::Write | Access::Edit => " (to write)",
+        Access::Read => " (to read)",
+        Access::List => " (names only)",
+    };
+    let files = of.grants.iter().map(|g| format!("{}{}", g.path.display(), access(g.access)));
+    let paths = files.chain(of.sockets.iter().map(|p| p.display().to_string()));
     let hosts = of.hosts.iter().map(ToString::to_string);
     paths.chain(hosts).chain(of.env.iter().map(|name| format!("${name}"))).collect::<Vec<_>>().join(", ")
 }

@@ -105,7 +105,11 @@ const DOTS: [char; 4] = ['.', '\u{3002}', '\u{ff0e}', '\u{ff61}'];
 fn looks_like_host(word: &str) -> bool {
     let name = word.split(':').next().unwrap_or_default().trim_end_matches(DOTS);
     if name.contains('%') {
-        return Host::parse(name).is_ok_and(|host| host.to_string().contains(['.', ':']));
+        // Some programs undo it before they read an address, some after.
+        let low = name.to_ascii_lowercase();
+        return Host::parse(name).is_ok_and(|host| host.to_string().contains(['.', ':']))
+            || ["%2e", "%3a", "%40", "%2f%2f"].iter().any(|sign| low.contains(sign))
+            || name.split('%').next().is_some_and(looks_like_host);
     }
     let Some((before, last)) = name.rsplit_once(DOTS).filter(|(before, _)| !before.is_empty()) else {
         // The whole of an IPv4 address as one number (inet_aton(3)); smaller ones name no machine.
@@ -115,6 +119,10 @@ fn looks_like_host(word: &str) -> bool {
     };
     // A sentence ends in U+3002 as well, in languages that put no space behind it.
     let sentence = !name.contains('.') && !before.is_ascii() && !last.is_ascii();
+    if !last.is_ascii() && !sentence {
+        // Look-ups leave some signs out and write others as several letters (UTS 46).
+        return Host::parse(name).is_ok();
+    }
     let letters = last.chars().nth(1).is_some() && last.chars().next().is_some_and(char::is_alphabetic);
     (letters && !sentence) || (before.split('.').count() >= 3 && Host::parse(name).is_ok())
 }
@@ -123,14 +131,25 @@ fn looks_like_host(word: &str) -> bool {
 pub fn mentioned<'a>(arguments: &str, of: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     for leaf in Leaves::of(arguments) {
-        let text = &*leaf.text;
-        // A name without a dot is a host only where something says so.
-        let said = text.match_indices("//").chain(text.match_indices('@'));
-        let said = said.filter_map(|(at, sign)| words(text.get(at + sign.len()..)?).next());
-        let dotted = words(text).filter(|word| word.contains(DOTS) || word.contains([':', '%']));
-        found.extend(dotted.chain(said).flat_map(spellings).filter_map(|it| of.get(it.as_str()).copied()));
+        let decoded = leaf.text.contains('%').then(|| undone(&leaf.text));
+        for text in [Some(&*leaf.text), decoded.as_deref()].into_iter().flatten() {
+            found.extend(mentioned_in(text, of));
+        }
     }
     found
+}
+
+/// A text with its percent signs undone.
+fn undone(text: &str) -> String {
+    url::form_urlencoded::parse(text.as_bytes()).map(|(name, value)| format!("{name} {value} ")).collect()
+}
+
+fn mentioned_in<'a>(text: &str, of: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+    // A name without a dot is a host only where something says so.
+    let said = text.match_indices("//").chain(text.match_indices('@'));
+    let said = said.filter_map(|(at, sign)| words(text.get(at + sign.len()..)?).next());
+    let dotted = words(text).filter(|word| word.contains(DOTS) || word.contains([':', '%']));
+    dotted.chain(said).flat_map(spellings).filter_map(|it| of.get(it.as_str()).copied()).collect()
 }
 
 /// How a word would stand in a rule: as a host, and as a host with a port where one follows.
@@ -210,6 +229,12 @@ mod tests {
             "2001:db8::1",
             "evil\u{3002}example",
             "b\u{fc}cher.example",
+            "evil.\u{ad}example",
+            "evil.\u{200b}example",
+            "evil.\u{2121}",
+            "https%3A%2F%2Fevil.example%2Fup",
+            "evil.example%2Fup",
+            "x%40evil",
             r"a\u0000b",
             "https://b.example/",
             "https://good.example:8443/",
@@ -286,6 +311,8 @@ mod tests {
             (r#"{"a":"the nas over there"}"#, vec![]),
             (r#"{"a":"http://[2001:DB8:0::1]/ http://0xc6.0x33.100.7/"}"#, vec!["198.51.100.7", "[2001:db8::1]"]),
             (r#"{"a":"notevil.example evil.example.org"}"#, vec![]),
+            (r#"{"a":"https%3A%2F%2Fevil.example%2F"}"#, vec!["evil.example"]),
+            (r#"{"a":"evil.­ example, evil.­example"}"#, vec!["evil.example"]),
         ] {
             assert_eq!(mentioned(arguments, &of), want.into_iter().collect(), "{arguments}");
         }
