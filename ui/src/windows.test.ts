@@ -2,7 +2,7 @@
 import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeMain, FakePrompt, appeared, changed, command, question } from "./backend/fake";
-import type { ChangedView, RowView } from "./bindings";
+import type { ChangedView, RowView, ServersView } from "./bindings";
 import Activity from "./main/Activity.svelte";
 import Main from "./main/Main.svelte";
 import Prompt from "./prompt/Prompt.svelte";
@@ -212,9 +212,64 @@ test("a changed tool is shown by field, and kept, stopped or accepted as it was 
   expect(backend.calls).toEqual(["a block once call", "b block once call stop", "c allow once call"]);
 });
 
-test("what was changed back is said, and several definitions are one question", async () => {
+/** The definition of the fake's question about a changed tool. */
+function definition() {
   const [one] = (changed().matter as { definitions: ChangedView["definitions"] }).definitions;
-  if (!one?.pin.change) throw new Error("the fake has no change");
+  const change = one?.pin.change;
+  if (!change) throw new Error("the fake has no change");
+  return { ...one, pin: { ...one.pin, change } };
+}
+
+test("two tools whose names look the same are both shown under their own question", async () => {
+  const one = definition();
+  const field = (after: string) => ({ name: "description", before: "", after });
+  const twin = (after: string) => ({ ...one, pin: { ...one.pin, change: { seen: "d", back: false, fields: [field(after), field(`${after} again`)] } } });
+  await ask(new FakePrompt(question({ nonce: "a" }), changed({ nonce: "b", definitions: [twin("first"), twin("second")] })));
+  await settle(ARM_MS);
+  $("#block").click();
+  await settle(ARM_MS + 1);
+  expect([...document.querySelectorAll(".diff .add")].map((d) => d.textContent)).toEqual(["first", "first again", "second", "second again"]);
+  expect($("#facts").textContent).not.toContain("<b>more</b>");
+  expect($("#allow").textContent).toBe("Accept 2 changes");
+  expect(armed()).toBe(true);
+});
+
+test("two servers and two files whose names look the same are both shown", async () => {
+  const { servers, files } = appeared().matter as ServersView;
+  await ask(new FakePrompt(appeared({ servers: [...servers, ...servers], files: [...files, ...files] })));
+  expect(document.querySelectorAll(".args .k")).toHaveLength(2);
+  $(".line2 button").click();
+  flushSync();
+  expect(document.querySelectorAll(".diff")).toHaveLength(2);
+  await settle(ARM_MS);
+  expect(armed()).toBe(true);
+});
+
+test("what cannot be shown cannot be allowed, and the next question is as any other", async () => {
+  const one = definition();
+  const broken = { ...one, pin: { ...one.pin, change: { seen: "d", back: false, fields: [null as never] } } };
+  const unshown = (nonce: string) => changed({ nonce, definitions: [broken] });
+  const backend = new FakePrompt(question({ nonce: "a" }), unshown("b"), unshown("c"), question({ nonce: "d" }));
+  await ask(backend);
+  await settle(ARM_MS);
+  $("#block").click();
+  await settle(ARM_MS + 1);
+  expect($("#facts").textContent).toContain("could not be shown");
+  expect($("#facts").textContent).not.toContain("more");
+  expect(armed()).toBe(false);
+  $("#allow").click();
+  await settle(1);
+  $("#block").click();
+  await settle(ARM_MS + 1);
+  window.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+  await settle(ARM_MS + 1);
+  expect($("#facts").textContent).toContain("<b>more</b>");
+  expect(armed()).toBe(true);
+  expect(backend.calls).toEqual(["a block once call", "b block once call", "c later"]);
+});
+
+test("what was changed back is said, and several definitions are one question", async () => {
+  const one = definition();
   const back = { ...one, pin: { ...one.pin, name: "b", change: { ...one.pin.change, back: true, fields: [] } } };
   await ask(new FakePrompt(changed({ definitions: [one, back] })));
   expect($("#facts").textContent).toContain("2 definitions of");

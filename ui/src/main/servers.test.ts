@@ -69,6 +69,19 @@ test("a change is accepted as it was shown, or stays blocked", async () => {
   expect(backend.done).toEqual(["accept cursor/user/files d1"]);
 });
 
+test("tools whose names look the same are kept and accepted each by itself", async () => {
+  const backend = new FakeMain();
+  const twin = (seen: string, after: string) => ({ kind: "tool", name: "same", first_seen: 0, change: { seen, back: false, fields: [{ name: "x", before: "", after }, { name: "x", before: "", after }] } });
+  const steady = { kind: "tool", name: "same", first_seen: 0, change: null };
+  backend.view = serverView({ pins: [twin("d1", "first"), twin("d2", "second"), steady, steady] });
+  await show(backend);
+  expect([...document.querySelectorAll(".changed .add")].map((d) => d.textContent)).toEqual(["first", "first", "second", "second"]);
+  await press("Keep blocked");
+  expect([...document.querySelectorAll(".changed .add")].map((d) => d.textContent)).toEqual(["second", "second"]);
+  await press("Accept change");
+  expect(backend.done).toEqual(["accept cursor/user/files d2"]);
+});
+
 test("what the engine refuses is said, and what was typed stays", async () => {
   const backend = new FakeMain();
   await show(backend);

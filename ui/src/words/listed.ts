@@ -50,3 +50,13 @@ export function level(session: SessionView): string {
   const [word = "", rest] = session.level.split(": ", 2);
   return rest === undefined ? session.level : word.charAt(0).toUpperCase() + word.slice(1);
 }
+
+/** A key for each text: the same text again, as hidden characters or a server can make it, gets another one. */
+export function distinct(texts: string[]): string[] {
+  const seen = new Map<string, number>();
+  return texts.map((text) => {
+    const n = seen.get(text) ?? 0;
+    seen.set(text, n + 1);
+    return `${n} ${text}`;
+  });
+}

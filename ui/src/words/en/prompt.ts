@@ -35,6 +35,7 @@ export const prompt = {
   allowOnce: "Allow once",
   esc: "Esc",
   later: "later",
+  unseen: "What this is about could not be shown, so it cannot be allowed here. It can be blocked or left for later.",
   soon: "Buttons work in a moment",
   thisCall: "this call",
   these: (n: number): string => `these ${n} calls`,
