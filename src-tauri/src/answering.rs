@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use firedoor_clients::Clients;
 use firedoor_ipc::command::{Offer, Reply, Request, Withheld};
 use firedoor_model::{EntryId, question::Question};
 
@@ -13,7 +14,7 @@ use crate::{
     ticket::Nonce,
     view::{
         AnswerView, AskedView, ChangedView, ChoiceView, CommandView, DurationView, MatterView, QuestionView,
-        ServersView, WholeArgumentsView,
+        ServersView, WholeArgumentsView, server,
     },
     waiting::{Matter, Waiting},
 };
@@ -45,10 +46,28 @@ pub struct Answered {
 }
 
 impl Known {
-    /// The question to show, if something waits.
+    /// The question to show, if something waits. What cannot be shown is put off and said, so that it keeps nothing else from
+    /// being asked.
     pub fn asked(&self) -> Result<Option<AskedView>, AnswerError> {
-        let waiting = lock(&self.heard).waiting.clone();
-        let Some(shown) = lock(&self.asking).show(&waiting, Instant::now())? else { return Ok(None) };
+        loop {
+            let waiting = lock(&self.heard).waiting.clone();
+            let Some(shown) = lock(&self.asking).show(&waiting, Instant::now())? else { return Ok(None) };
+            let (number, unseen) = (shown.nonce.to_text(), unseen(&shown.matter, &self.clients));
+            let why = match self.view(shown) {
+                Ok(Some(asked)) => return Ok(Some(asked)),
+                Ok(None) => Stale::Changed.to_string(),
+                Err(e) => e.to_string(),
+            };
+            let problem = format!("{unseen} could not be shown and was put off: {why}");
+            // Otherwise another thread has put it off meanwhile.
+            if lock(&self.asking).give_up(&number, &problem).is_ok() {
+                crate::app::complain(&problem);
+            }
+        }
+    }
+
+    /// The question as the window shows it; `None` where it is not the one that waits any more.
+    fn view(&self, shown: Shown<'_>) -> Result<Option<AskedView>, AnswerError> {
         if let (true, Matter::Calls(calls)) = (shown.fresh, &shown.matter) {
             let ids = calls.iter().map(|call| call.id.clone()).collect();
             if let Err(e) = Link::settle(&self.paths, &Request::Shown { ids }) {
@@ -62,9 +81,10 @@ impl Known {
         // How long calls are held changes under the same number.
         let known = known.filter(|_| !matches!(matter, Matter::Calls(_)));
         let matter = match known {
-            Some(known) => known.matter,
-            None => self.matter(&matter, nonce)?.ok_or(Stale::Changed)?,
+            Some(known) => Some(known.matter),
+            None => self.matter(&matter, nonce)?,
         };
+        let Some(matter) = matter else { return Ok(None) };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let asked = AskedView { nonce: number, place: count(place), of: count(of), matter };
         *lock(&self.on_screen) = Some(asked.clone());
@@ -162,6 +182,17 @@ impl Known {
     }
 }
 
+/// What a question is about that nobody sees, for people.
+fn unseen(matter: &Matter<'_>, clients: &Clients) -> String {
+    let (what, entry) = match matter {
+        Matter::Calls(calls) => ("A question about a call of", calls.first().map(|call| &call.entry)),
+        Matter::Command(_) => ("A question about a command", None),
+        Matter::Changed(all) => ("A question about changed definitions of", all.first().map(|of| &of.entry)),
+        Matter::Servers(offers) => ("A question about protecting", offers.first().map(|offer| &offer.entry)),
+    };
+    entry.map_or_else(|| what.to_owned(), |entry| format!("{what} {}", server(clients, entry)))
+}
+
 #[cfg(test)]
 mod tests {
     use std::{fs, time::Duration};
@@ -218,8 +249,38 @@ mod tests {
         let looked = Instant::now() + Duration::from_secs(1);
         let answered = known.answer(&asked.nonce, answer("allow"), looked);
         assert!(matches!(answered, Err(AnswerError::Link(_))));
-        // What changed cannot be shown, so it is not asked about.
-        lock(&known.heard).waiting = Waiting { withheld: vec![samples::changed("fs", "a")], ..Waiting::default() };
-        assert!(matches!(known.asked(), Err(AnswerError::Link(_))));
+    }
+
+    #[test]
+    fn what_cannot_be_shown_keeps_nothing_else_from_being_asked() {
+        let (_root, known) = appeared();
+        // There is no engine that would say what has changed.
+        lock(&known.heard).waiting.withheld = vec![samples::changed("fs", "a")];
+        let problems = || lock(&known.asking).given_up().map(str::to_owned).collect::<Vec<_>>();
+        let asked = known.asked().unwrap().unwrap();
+        assert!(matches!(asked.matter, MatterView::Servers(_)) && (asked.place, asked.of) == (1, 1));
+        assert!(
+            problems().len() == 1 && problems()[0].contains("changed definitions of Cursor › fs could not be shown")
+        );
+        assert_eq!(known.asked().unwrap().unwrap().nonce, asked.nonce);
+        // It is tried again when the user wants to see what was put off, and nobody is told of what is over.
+        lock(&known.asking).recall();
+        assert!(problems().is_empty());
+        assert_eq!(known.asked().unwrap().unwrap().nonce, asked.nonce);
+        lock(&known.heard).waiting.offers.clear();
+        assert!(known.asked().unwrap().is_none() && problems().len() == 1);
+        lock(&known.asking).update(&Waiting::default());
+        assert!(problems().is_empty());
+    }
+
+    #[test]
+    fn a_server_whose_protection_cannot_be_planned_keeps_nothing_else_from_being_asked() {
+        let (root, mut known) = appeared();
+        known.shim = "not/absolute".into();
+        lock(&known.heard).waiting.offers.push(samples::appeared("y", &root.path().join("other").to_string_lossy()));
+        assert!(known.asked().unwrap().is_none());
+        assert_eq!(lock(&known.asking).given_up().count(), 2);
+        lock(&known.heard).waiting.confirmations = vec![samples::command(1)];
+        assert!(matches!(known.asked().unwrap().unwrap().matter, MatterView::Command(_)));
     }
 }

@@ -1,7 +1,7 @@
 //! Which question is on screen, and which answer counts. Pure: time comes in.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -22,6 +22,8 @@ pub struct Asking {
     ticket: Option<Ticket>,
     later: BTreeSet<Id>,
     announced: BTreeSet<Id>,
+    /// What could not be shown, by the first of what it was about.
+    given_up: BTreeMap<Id, String>,
 }
 
 /// What an answer must match.
@@ -69,6 +71,7 @@ impl Asking {
         let open = waiting.ids();
         self.later.retain(|id| open.contains(id));
         self.announced.retain(|id| open.contains(id));
+        self.given_up.retain(|id, _| open.contains(id));
         let fresh = open.difference(&self.announced).cloned().collect();
         self.announced = open;
         fresh
@@ -138,6 +141,18 @@ impl Asking {
         Ok(ticket.ids)
     }
 
+    /// Puts the question off because it cannot be shown, and keeps why for as long as it is open and not recalled.
+    pub fn give_up(&mut self, nonce: &str, why: &str) -> Result<(), Stale> {
+        let ids = self.put_off(nonce)?;
+        self.given_up.extend(ids.into_iter().next().map(|id| (id, why.to_owned())));
+        Ok(())
+    }
+
+    /// What could not be shown, and why.
+    pub fn given_up(&self) -> impl Iterator<Item = &str> {
+        self.given_up.values().map(String::as_str)
+    }
+
     /// The user closed the window: everything is put off, and no number counts any more. Says what was on screen.
     pub fn close(&mut self, waiting: &Waiting) -> Vec<Id> {
         self.later.extend(waiting.ids());
@@ -147,6 +162,7 @@ impl Asking {
     /// The user wants to see what was put off.
     pub fn recall(&mut self) {
         self.later.clear();
+        self.given_up.clear();
     }
 }
 

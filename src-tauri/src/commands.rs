@@ -32,7 +32,12 @@ fn told(e: impl std::error::Error) -> String {
 /// The question to show; the window ends when there is none.
 #[tauri::command(async)]
 pub fn question(app: AppHandle, known: State<'_, Known>) -> Told<Option<AskedView>> {
+    let given_up = || lock(&known.asking).given_up().map(str::to_owned).collect::<Vec<_>>();
+    let before = given_up();
     let asked = known.asked().map_err(told)?;
+    if given_up() != before {
+        windows::problems(&app);
+    }
     if asked.is_none() {
         windows::close_prompt(&app);
     }
@@ -90,7 +95,8 @@ pub fn wanted_view(wanted: State<'_, windows::Wanted>) -> Option<windows::View> 
 #[tauri::command(async)]
 pub fn overview(known: State<'_, Known>) -> OverviewView {
     let block = lock(&known.activity).last_block().cloned();
-    OverviewView::new(&lock(&known.heard), block, &known.clients)
+    let unseen: Vec<String> = lock(&known.asking).given_up().map(str::to_owned).collect();
+    OverviewView::new(&lock(&known.heard), &unseen, block, &known.clients)
 }
 
 /// What is configured on this machine.

@@ -54,6 +54,11 @@ fn app_name(clients: &Clients, entry: &EntryId) -> String {
     known.map_or_else(|| name(entry.client()), |(_, name)| name.to_owned())
 }
 
+/// A server, after its client.
+pub fn server(clients: &Clients, entry: &EntryId) -> String {
+    format!("{} › {}", app_name(clients, entry), name(entry.server()))
+}
+
 /// An entry's id, as the window names it.
 pub fn shown_entry(entry: &EntryId) -> String {
     sentence(&entry.to_string())

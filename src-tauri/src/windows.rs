@@ -180,6 +180,11 @@ pub fn changed(app: &AppHandle) {
     tell(app, PROMPT);
 }
 
+/// The main window looks again: something could not be shown.
+pub fn problems(app: &AppHandle) {
+    tell(app, MAIN);
+}
+
 fn tell(app: &AppHandle, label: &str) {
     // A window that is closing right now need not know.
     let _ = app.emit_to(label, CHANGED, ());

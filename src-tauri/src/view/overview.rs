@@ -5,7 +5,7 @@ use firedoor_ipc::command::{Offer, Session, Status, Withheld};
 use firedoor_model::{EntryId, notice::Noticed, question::Question};
 use serde::Serialize;
 
-use super::{FindingView, RowView, app_name, finding::SeverityView, name, sentence, shown_entry};
+use super::{FindingView, RowView, app_name, finding::SeverityView, name, sentence, server, shown_entry};
 use crate::known::{Engine, Heard};
 
 /// The state in one piece.
@@ -150,10 +150,14 @@ impl SummaryView {
 }
 
 impl OverviewView {
-    /// For showing.
-    pub fn new(heard: &Heard, last_block: Option<RowView>, clients: &Clients) -> Self {
+    /// For showing, with the questions that could not be shown.
+    pub fn new(heard: &Heard, unseen: &[String], last_block: Option<RowView>, clients: &Clients) -> Self {
+        let mut engine = EngineView::new(&heard.engine, clients);
+        if let EngineView::Up { problems, .. } = &mut engine {
+            problems.extend(unseen.iter().map(|why| sentence(why)));
+        }
         Self {
-            engine: EngineView::new(&heard.engine, clients),
+            engine,
             questions: heard.waiting.questions.iter().map(|q| SummaryView::new(q, clients)).collect(),
             withheld: heard.waiting.withheld.iter().map(|w| WithheldView::new(w, clients)).collect(),
             offers: match &heard.engine {
@@ -176,7 +180,7 @@ impl EngineView {
                 own: *pid == std::process::id(),
                 mode: mode.to_string(),
                 paused_until: paused_until.map(|at| at.0),
-                quieted: quieted.iter().map(|e| format!("{} › {}", app_name(clients, e), name(e.server()))).collect(),
+                quieted: quieted.iter().map(|e| server(clients, e)).collect(),
                 sessions: sessions.iter().map(|s| SessionView::new(s, clients)).collect(),
                 problems: problems.iter().map(|p| sentence(p)).collect(),
             },
