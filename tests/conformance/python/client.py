@@ -7,6 +7,7 @@ import sys
 import anyio
 import mcp_types as types
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 AT_ONCE = 1000
 LARGE = 20 << 20
@@ -115,4 +116,7 @@ if __name__ == "__main__":
     era, where, *command = sys.argv[1:]
     if where == "--":
         where = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
+    else:
+        # By itself this client takes no event above 1 MiB.
+        where = streamable_http_client(where, max_sse_event_size=2 * LARGE)
     print(json.dumps(anyio.run(look, era, where)))

@@ -8,10 +8,7 @@ use rmcp::{
     ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, RoleClient,
     model::*,
     service::{NotificationContext, PeerRequestOptions, RequestContext, RunningService, ServiceError},
-    transport::{
-        IntoTransport, StreamableHttpClientTransport, async_rw::AsyncRwTransport,
-        streamable_http_client::StreamableHttpClientTransportConfig,
-    },
+    transport::{IntoTransport, StreamableHttpClientTransport, async_rw::AsyncRwTransport},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -20,7 +17,8 @@ use tokio::{process::Command, sync::Notify};
 use crate::Failure;
 
 const AT_ONCE: usize = 1000;
-const LARGE: usize = 20 << 20;
+/// Over HTTP this client takes no body above 16 MiB.
+const LARGE: usize = 15 << 20;
 
 #[derive(Clone, Default)]
 struct Looker {
@@ -36,14 +34,11 @@ pub async fn stdio(modern: bool, command: &str, args: &[String]) -> Result<(), F
     let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err("no pipes".into());
     };
-    // By itself this client takes no message above 16 MiB.
-    look(modern, AsyncRwTransport::new(stdout, stdin).with_max_line_length(2 * LARGE)).await
+    look(modern, AsyncRwTransport::new(stdout, stdin)).await
 }
 
 pub async fn http(modern: bool, url: &str) -> Result<(), Failure> {
-    let mut config = StreamableHttpClientTransportConfig::with_uri(url);
-    config.max_sse_event_size = 2 * LARGE;
-    look(modern, StreamableHttpClientTransport::from_config(config)).await
+    look(modern, StreamableHttpClientTransport::from_uri(url)).await
 }
 
 impl ClientHandler for Looker {
