@@ -193,6 +193,8 @@ impl ServerHandler for Matrix {
             "given_up" => said(self.given_up.load(Ordering::SeqCst).to_string()),
             "change" => {
                 if modern(&context) {
+                    // The SDK acknowledges a subscription before it calls `listen`.
+                    tokio::time::sleep(Duration::from_millis(100)).await;
                     let _ = self.changed.send(());
                 } else {
                     let _ = context.peer.notify_tool_list_changed().await;
