@@ -55,7 +55,7 @@ function call(): QuestionView {
 export function command({ nonce, place, of, ...over }: Partial<CommandView> & Head = {}): AskedView {
   const now = Date.now();
   const asked: CommandView = {
-    action: "granting more to cursor/user/github: /home/u/src",
+    action: "granting more to cursor/user/github: /home/u/src (to write)",
     command: "firedoor grants add cursor/user/github --rw /home/u/src",
     asked_by: ["firedoor (5120)", "zsh (4711)", "gnome-terminal- (4600)"],
     asked: now,
