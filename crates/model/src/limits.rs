@@ -34,8 +34,8 @@ pub struct Rates {
     pub connections: Option<Count>,
     /// Bytes of names below one wildcard that were never looked up before, per hour.
     pub new_names: Option<Count>,
-    /// Bytes that may be sent to one host and port over TCP, per hour. They can be counted only where they pass: with this,
-    /// connections to hosts go through the guardian.
+    /// Bytes that may be sent to one host and port, per hour. They can be counted only where they pass: with this, connections
+    /// to hosts go through the guardian, and datagrams are sent only with their destination beside them.
     pub sent_to_one: Option<Size>,
 }
 

@@ -212,6 +212,55 @@ fn floods_are_ended() {
 }
 
 #[test]
+fn datagrams_to_a_granted_host_are_counted_where_that_is_wished() {
+    let echo = echo();
+    let script = format!(
+        r#"
+import errno, socket
+def attempt(what, *given):
+    try: print(what(*given))
+    except OSError as e: print(errno.errorcode[e.errno])
+def send(to, most):
+    one, sent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0
+    try:
+        while sent < most:
+            one.sendto(b"x" * 50_000, (to, {echo}))
+            one.recv(100)
+            sent += 1
+        return sent
+    except OSError as e: return f"{{sent}} {{errno.errorcode[e.errno]}}"
+def connect(to):
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect((to, {echo}))
+    return "connected"
+name, number = socket.gethostbyname("{NAME}"), "127.0.0.1"
+"#
+    );
+    for user in users() {
+        // What was granted by its number is not counted.
+        for (body, want, reason) in [
+            (
+                "attempt(send, number, 30)\nattempt(send, name, 100)",
+                "30\n20 EACCES\n",
+                "more than 1MiB sent to one host",
+            ),
+            ("attempt(connect, number)\nattempt(connect, name)", "connected\nEACCES\n", "a connected datagram socket"),
+        ] {
+            let mut setup = Setup::new(user);
+            program(&mut setup, &[PYTHON, "-I", "-c", &format!("{script}{body}")]);
+            setup.step.confinement.network =
+                hosts(&[NAME, "127.0.0.1"].map(|host| format!("{host}:{echo}/udp")), false);
+            setup.step.confinement.limits.rates.sent_to_one = Some("1MiB".parse().unwrap());
+            setup.own_everything();
+            let (output, errors) = setup.run(&["attempts"]);
+            assert_eq!(output, want, "{user:?}: {errors}");
+            let attempts: Vec<Attempt> = errors.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
+            let told = |a: &Attempt| a.target.raw() == format!("{NAME}:{echo} (UDP)") && a.reason.contains(reason);
+            assert!(attempts.iter().any(told), "{reason}: {errors}");
+        }
+    }
+}
+
+#[test]
 fn real_programs_reach_allowed_hosts_and_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let tls = Tls::start(dir.path());

@@ -142,7 +142,7 @@ impl Judge {
 
     fn connect_udp(&mut self, caller: &Caller<'_>, socket: &Socket, to: SocketAddr) -> nix::Result<Outcome> {
         if to.port() != DNS {
-            let real = self.listed()?.counted(to, Port::Udp(to.port()));
+            let real = self.listed()?.connected_udp(to);
             let real = self.udp_verdict(caller, to, real)?;
             return socket.connect(&address::encode(real, socket.domain)).map(|()| Outcome::Done(0));
         }
@@ -153,9 +153,9 @@ impl Judge {
         Ok(Outcome::Done(0))
     }
 
-    /// The real address of a datagram.
-    pub(super) fn udp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<SocketAddr> {
-        let real = self.listed()?.real(to, Port::Udp(to.port()));
+    /// The real address of a datagram of so many bytes.
+    pub(super) fn udp(&mut self, caller: &Caller<'_>, to: SocketAddr, bytes: usize) -> nix::Result<SocketAddr> {
+        let real = self.listed()?.datagram(to, bytes);
         self.udp_verdict(caller, to, real)
     }
 
@@ -173,8 +173,8 @@ impl Judge {
             Err(refusal) => refusal,
         };
         // C libraries connect UDP sockets to what they have looked up only to see which way it would go; that is no attempt.
-        let too_many = matches!(refusal, Refusal::ConnectionsToOne(_) | Refusal::Connections(_) | Refusal::TooMany);
-        let asked = self.listed()?.names.meant_by(to.ip()).is_some() && !too_many;
+        let granted = !matches!(refusal, Refusal::NotGranted | Refusal::NotPublic(_));
+        let asked = self.listed()?.names.meant_by(to.ip()).is_some() && !granted;
         if asked || matches!(to.port(), 0 | u16::MAX) {
             return Err(Errno::ENETUNREACH);
         }

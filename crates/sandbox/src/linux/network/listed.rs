@@ -92,11 +92,36 @@ impl Listed {
     /// Where a connection goes that is allowed and has to pass where its bytes are counted.
     pub(super) fn metered(&mut self, to: SocketAddr) -> Option<HostGrant> {
         let port = Port::Tcp(to.port());
-        if !self.caps.counts_bytes() || self.policy.is_literal(address::destination(to).ip(), port) {
-            return None;
-        }
-        let allowed = self.real(to, port).1.is_ok();
+        let allowed = self.counts_bytes(to, port) && self.real(to, port).1.is_ok();
         if allowed { self.remote(to) } else { None }
+    }
+
+    /// Whether what is sent there counts. Who grants an address by its number means something of their own.
+    fn counts_bytes(&self, to: SocketAddr, port: Port) -> bool {
+        self.caps.counts_bytes() && !self.policy.is_literal(address::destination(to).ip(), port)
+    }
+
+    /// The same as [`Self::real`] for a datagram of so many bytes, which count.
+    pub(super) fn datagram(&mut self, to: SocketAddr, bytes: usize) -> (String, Result<SocketAddr, Refusal>) {
+        let port = Port::Udp(to.port());
+        let (target, verdict) = self.real(to, port);
+        let counts = self.counts_bytes(to, port);
+        let verdict = verdict.and_then(|real| {
+            if counts {
+                self.caps.sent(Instant::now(), &format!("{target}/udp"), bytes).map(|()| real)
+            } else {
+                Ok(real)
+            }
+        });
+        (target, verdict)
+    }
+
+    /// The same for a socket that is to be connected for datagrams. What it sends then, nobody sees.
+    pub(super) fn connected_udp(&mut self, to: SocketAddr) -> (String, Result<SocketAddr, Refusal>) {
+        let port = Port::Udp(to.port());
+        let counts = self.counts_bytes(to, port);
+        let (target, verdict) = self.counted(to, port);
+        (target, verdict.and_then(|real| if counts { Err(Refusal::Uncounted) } else { Ok(real) }))
     }
 
     /// The same for a connection, which counts.

@@ -33,6 +33,8 @@ pub(crate) enum Refusal {
     Connections(u32),
     /// More bytes than these sent to one host in an hour.
     SentToOne(Size),
+    /// What is sent has to be counted, and this socket would send past who counts.
+    Uncounted,
     /// More hosts than are counted.
     TooMany,
 }
@@ -61,6 +63,9 @@ impl fmt::Display for Refusal {
             Self::SentToOne(most) => {
                 write!(f, "more than {most} sent to one host in an hour (limits.rates.sent_to_one)")
             }
+            Self::Uncounted => f.write_str(
+                "what is sent there is counted (limits.rates.sent_to_one), which a connected datagram socket is not: only datagrams that name their destination are sent",
+            ),
             Self::TooMany => f.write_str("more hosts in a short time than can be counted"),
         }
     }

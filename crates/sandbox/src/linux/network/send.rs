@@ -179,7 +179,7 @@ impl Judge {
 
     /// A message that may be sent.
     fn judged(&mut self, caller: &Caller<'_>, socket: Socket, parts: Parts) -> nix::Result<Outgoing> {
-        let (address, target) = self.destination(caller, &socket, &parts.name)?;
+        let (address, target) = self.destination(caller, &socket, &parts.name, parts.data.len())?;
         let unix = matches!(socket.kind, Kind::UnixConnection | Kind::UnixDatagram);
         match socket.kind {
             _ if unix || parts.control.is_empty() => {}
@@ -219,12 +219,13 @@ impl Judge {
         })
     }
 
-    /// Where a message goes, in the kernel's form; empty for a connected socket's peer.
+    /// Where a message of so many bytes goes, in the kernel's form; empty for a connected socket's peer.
     fn destination(
         &mut self,
         caller: &Caller<'_>,
         socket: &Socket,
         name: &[u8],
+        bytes: usize,
     ) -> nix::Result<(Vec<u8>, Option<super::unix::Resolved>)> {
         // The kernel ignores a name given to a connected TCP socket.
         if name.is_empty() || socket.kind == Kind::Tcp {
@@ -247,7 +248,7 @@ impl Judge {
                 self.listed()?.admit(caller, socket, to)?;
                 Ok((address::encode(stub, socket.domain), None))
             }
-            (Kind::Udp, Address::Inet(to)) => Ok((address::encode(self.udp(caller, to)?, socket.domain), None)),
+            (Kind::Udp, Address::Inet(to)) => Ok((address::encode(self.udp(caller, to, bytes)?, socket.domain), None)),
             (Kind::Netlink, Address::Netlink { port: 0, groups: 0 }) => Ok((address::netlink(0, 0), None)),
             _ => Err(Errno::EACCES),
         }
