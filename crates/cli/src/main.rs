@@ -11,6 +11,7 @@ mod engine;
 mod errand;
 mod failure;
 mod inspect;
+mod invocation;
 mod keychain;
 mod log;
 mod login;
@@ -28,15 +29,13 @@ mod toolscan;
 
 use std::process::ExitCode;
 
-use arguments::{Arguments, Command};
-use clap::Parser;
+use arguments::Command;
 use failure::Failure;
 use keychain::keychain;
 
 fn main() -> ExitCode {
     // Usage errors end here, with exit code 2.
-    let arguments = Arguments::parse();
-    let outcome = match arguments.command {
+    let outcome = match invocation::read().command {
         Command::Scan(options) => scan::run(options),
         Command::Protect(options) => changes::protect(&options),
         Command::Restore(options) => changes::restore(&options),

@@ -130,14 +130,26 @@ pub(crate) fn send<T: Serialize>(fd: impl AsFd, message: &T) -> io::Result<()> {
 
 /// Receives one message; `None` when the peer is gone.
 pub(crate) fn receive<T: DeserializeOwned>(fd: impl AsFd) -> io::Result<Option<T>> {
-    let mut bytes = vec![0; MAX_MESSAGE];
-    loop {
-        match socket::recv(fd.as_fd().as_raw_fd(), &mut bytes, MsgFlags::empty()) {
-            Ok(0) | Err(Errno::ECONNRESET) => return Ok(None),
-            Ok(n) => return Ok(Some(serde_json::from_slice(bytes.get(..n).unwrap_or_default())?)),
-            Err(Errno::EINTR) => {}
-            Err(e) => return Err(e.into()),
+    let receive = |bytes: &mut [u8], flags| {
+        loop {
+            match socket::recv(fd.as_fd().as_raw_fd(), bytes, flags) {
+                Err(Errno::EINTR) => {}
+                other => return other,
+            }
         }
+    };
+    // Its length first: most are short, and each page of a buffer that a freshly forked process touches is a fault.
+    let length = match receive(&mut [], MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC) {
+        Ok(0) | Err(Errno::ECONNRESET) => return Ok(None),
+        Ok(n) if n > MAX_MESSAGE => return Err(io::ErrorKind::FileTooLarge.into()),
+        Ok(n) => n,
+        Err(e) => return Err(e.into()),
+    };
+    let mut bytes = vec![0; length];
+    match receive(&mut bytes, MsgFlags::empty()) {
+        Ok(0) | Err(Errno::ECONNRESET) => Ok(None),
+        Ok(n) => Ok(Some(serde_json::from_slice(bytes.get(..n).unwrap_or_default())?)),
+        Err(e) => Err(e.into()),
     }
 }
 

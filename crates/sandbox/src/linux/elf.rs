@@ -9,7 +9,9 @@ use std::{
 
 use nix::libc;
 
-/// How much of a program is read: its headers, and the name of its loader, stand at the start.
+/// How much of a program is read first: its headers, and the name of its loader, stand at the start.
+const START: u64 = 4 << 10;
+/// How much is read where that was not all of them.
 const MAX_START: u64 = 64 << 10;
 /// Scripts whose interpreters are scripts; the kernel follows four (`BINPRM_MAX_RECURSION`, fs/exec.c).
 const MAX_SCRIPTS: usize = 4;
@@ -31,7 +33,7 @@ pub(crate) enum Start {
 pub(crate) fn may_use_musl(program: &Path) -> bool {
     let mut path = program.to_path_buf();
     for _ in 0..=MAX_SCRIPTS {
-        match start(&path).as_deref().and_then(parse) {
+        match [START, MAX_START].iter().find_map(|most| parse(&start(&path, *most)?)) {
             Some(Start::Script(interpreter)) => path = interpreter,
             Some(Start::Program(loader)) => {
                 return loader.is_none_or(|l| l.file_name().is_some_and(|n| n.as_bytes().starts_with(b"ld-musl")));
@@ -42,14 +44,14 @@ pub(crate) fn may_use_musl(program: &Path) -> bool {
     false
 }
 
-/// Reading from a device or a FIFO could do harm.
-fn start(program: &Path) -> Option<Vec<u8>> {
+/// At most so many bytes. Reading from a device or a FIFO could do harm.
+fn start(program: &Path, most: u64) -> Option<Vec<u8>> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(program).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }
     let mut bytes = Vec::new();
-    file.take(MAX_START).read_to_end(&mut bytes).ok()?;
+    file.take(most).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
@@ -137,11 +139,14 @@ mod tests {
         };
         let musl = file("musl", &program(&[(PT_INTERP, 120, 26)], b"/lib/ld-musl-x86_64.so.1\0\0"));
         let glibc = file("glibc", &program(&[(PT_INTERP, 120, 28)], b"/lib64/ld-linux-x86-64.so.2\0"));
+        let far = [&[0; 8000], b"/lib/ld-musl-x86_64.so.1\0\0".as_slice()].concat();
+        let far = file("far", &program(&[(PT_INTERP, 8120, 26)], &far));
         let script = |name: &str, to: &Path| file(name, format!("#!{}\n", to.display()).as_bytes());
         let looping = script("loop", &dir.path().join("loop"));
         for (path, want) in [
             (&musl, true),
             (&glibc, false),
+            (&far, true),
             (&script("a", &musl), true),
             (&script("b", &glibc), false),
             (&looping, false),

@@ -6,37 +6,29 @@
 //!
 //! Architecture invariant: it never waits for anything but its descriptors, so a hang-up is always noticed.
 
-use std::{
-    fs::OpenOptions,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd},
-};
+mod start;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
 use firedoor_model::{limits::Limits, network::Attempt};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::{
-        prctl,
-        resource::{Resource, getrlimit, setrlimit},
-        signal::{SigSet, SigmaskHow, Signal, sigprocmask},
-        signalfd::{SfdFlags, SignalFd},
-    },
-    unistd::{self, ForkResult, Pid},
+    sys::{signal::Signal, signalfd::SignalFd},
+    unistd::Pid,
 };
 
 use crate::linux::{
     control::{self, Failure, News, Order, Place, Progress},
     machine::Machine,
     network::{Duty, Supervisor, attempts},
-    quota::{Found, Keeper, group::Group},
+    quota::{Found, Keeper},
     reap,
-    server::{Plan, Stdio, become_server},
+    server::{Plan, Stdio},
     sys,
 };
 use crate::{error::Stage, exit::Exit, level::Quota, notice::Notice};
-
-/// Its name in process lists.
-const NAME: &std::ffi::CStr = c"firedoor-guard";
+use start::{Started, io_errno, set_up, start};
 
 /// Descriptors that it may have open.
 pub(crate) const DESCRIPTORS: usize = 960;
@@ -77,112 +69,6 @@ pub(crate) fn become_guardian(
         reap::kill_everything(|_, _| {});
     }
     sys::exit_now(0)
-}
-
-fn set_up(stdio: &Stdio, control: &OwnedFd, attempts: &OwnedFd, duty: Option<&Duty>) -> nix::Result<SignalFd> {
-    // Somebody may have stopped us when the caller dies: then we go on, and see that it has (prctl(2), PR_SET_PDEATHSIG).
-    prctl::set_pdeathsig(Signal::SIGCONT)?;
-    // Blocked before anything else: from here on no signal but SIGKILL ends us without our tree.
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?;
-    // A caller that ignores SIGCHLD would make the kernel reap for us, and statuses would be lost.
-    sys::default_signals();
-    unistd::setsid()?;
-    prctl::set_child_subreaper(true)?;
-    prctl::set_name(NAME)?;
-    fill_stdio()?;
-    // 0 and 1 are replaced once the server has its own; until then they keep others off their numbers.
-    let mut kept: Vec<RawFd> =
-        [&stdio.stdin, &stdio.stdout, &stdio.stderr, control, attempts].map(AsRawFd::as_raw_fd).to_vec();
-    kept.extend([0, 1, 2]);
-    kept.extend(duty.and_then(|d| d.observer.as_ref()).map(|o| o.descriptor().as_raw_fd()));
-    close_all_but(&mut kept)?;
-    let mut watched = SigSet::empty();
-    for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
-        watched.add(signal);
-    }
-    SignalFd::with_flags(&watched, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-}
-
-/// Closes every descriptor but these.
-fn close_all_but(kept: &mut [RawFd]) -> nix::Result<()> {
-    kept.sort_unstable();
-    let mut next = 0;
-    for fd in kept.iter().map(|fd| fd.unsigned_abs()) {
-        if fd > next {
-            sys::close_range(next, fd - 1)?;
-        }
-        next = next.max(fd + 1);
-    }
-    sys::close_range(next, u32::MAX)
-}
-
-/// The server's process, which reports on its way.
-struct Started {
-    server: Pid,
-    progress: OwnedFd,
-    /// Made for it, where one could be made.
-    group: Option<Group>,
-}
-
-/// Forks the server, and lets go of its descriptors.
-fn start(plan: &Plan<'_>, stdio: Stdio) -> Result<Started, Failure> {
-    let failed = |stage| move |e: Errno| Failure { at: Place::Stage(stage), errno: e as i32 };
-    let (ours, theirs) = control::pair().map_err(failed(Stage::Guardian))?;
-    let guardian = Pid::this();
-    // Where none can be made, the guardian counts.
-    let group =
-        (plan.machine.groups && Keeper::wants_group(plan.limits)).then(|| Group::make(plan.limits).ok()).flatten();
-    let entrance = group.as_ref().and_then(|g| g.entrance().ok());
-    match sys::fork().map_err(failed(Stage::Fork))? {
-        ForkResult::Child => {
-            drop(ours);
-            become_server(plan, stdio, guardian, theirs, entrance)
-        }
-        ForkResult::Parent { child } => {
-            drop((stdio, theirs));
-            // Ours may be the client's, or have been closed above. Standard error stays for our own last words.
-            occupy_stdio().map_err(failed(Stage::Guardian))?;
-            limit_descriptors().map_err(failed(Stage::Guardian))?;
-            // What is done in the server's stead must not be more than the server could do, which has none either.
-            sys::drop_capabilities().map_err(failed(Stage::Capabilities))?;
-            Ok(Started { server: child, progress: ours, group })
-        }
-    }
-}
-
-/// Descriptors that the server passes on count for the whole user, against the limit of whoever sends them, which is us
-/// (`too_many_unix_fds` in net/core/scm.c). Below the usual limit of 1024, they keep no other program from passing its own.
-fn limit_descriptors() -> nix::Result<()> {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    let most = u64::try_from(DESCRIPTORS).unwrap_or(soft);
-    setrlimit(Resource::RLIMIT_NOFILE, most.min(hard), hard)
-}
-
-fn io_errno(e: &std::io::Error) -> Errno {
-    Errno::from_raw(e.raw_os_error().unwrap_or(0))
-}
-
-fn null() -> nix::Result<OwnedFd> {
-    let null = OpenOptions::new().read(true).write(true).open("/dev/null");
-    null.map(OwnedFd::from).map_err(|e| io_errno(&e))
-}
-
-/// Opens `/dev/null` on whichever of 0, 1 and 2 is closed.
-fn fill_stdio() -> nix::Result<()> {
-    loop {
-        let fd = null()?;
-        if fd.as_raw_fd() > 2 {
-            return Ok(());
-        }
-        let _ = fd.into_raw_fd();
-    }
-}
-
-fn occupy_stdio() -> nix::Result<()> {
-    fill_stdio()?;
-    let null = null()?;
-    unistd::dup2_stdin(&null)?;
-    unistd::dup2_stdout(&null)
 }
 
 /// What to do next.
