@@ -101,7 +101,8 @@ pub(crate) struct Location {
     /// The file's name in that directory, where it is another one than in the base.
     pub variable_file: Option<PathBuf>,
     pub syntax: Syntax,
-    /// Keys from the root to the map of servers; `*` matches every key and names the project.
+    /// Keys from the root to the map of servers; `*` matches every key and names the project. In a list a key is what stands
+    /// at `name` of an element; in the file of a marketplace `*` is the plugin.
     pub servers: Vec<String>,
     /// How an entry is written.
     #[serde(default)]
@@ -264,9 +265,14 @@ impl Location {
             .collect()
     }
 
-    /// Whether its files lie in plugins.
+    /// The directory that its files' names are relative to.
+    pub fn base(&self, env: &Env<'_>) -> Option<Base> {
+        self.places.on(env.system).map(|(base, _)| base)
+    }
+
+    /// Whether its files lie in plugins, or in marketplaces of them.
     pub fn in_plugins(&self, env: &Env<'_>) -> bool {
-        self.places.on(env.system).is_some_and(|(base, _)| base == Base::Plugin)
+        matches!(self.base(env), Some(Base::Plugin | Base::Marketplace))
     }
 
     /// Whether a file of this name can be of this location, outside of projects.
@@ -325,12 +331,14 @@ mod tests {
                     assert!(file.is_relative(), "{}", client.id);
                     // What is written to a file is remembered for one client, to find it where a variable was.
                     let owner = files.insert((system, base, file), &client.id);
-                    let one = base == Base::Plugin || owner.is_none_or(|owner| *owner == client.id);
+                    let one = matches!(base, Base::Plugin | Base::Marketplace)
+                        || owner.is_none_or(|owner| *owner == client.id);
                     assert!(one || location.variable.is_none(), "{file:?}");
                     // The administrator's files are not edited.
                     assert_ne!(base, Base::System, "{}", client.id);
                 }
-                assert!(!location.form.bare || location.syntax == Syntax::Json, "{}", client.id);
+                let json = !matches!(location.syntax, Syntax::Toml | Syntax::Yaml);
+                assert!(json || !location.form.bare && !location.form.parts, "{}", client.id);
                 assert!(location.max_bytes <= crate::source::MAX_BYTES, "{}", client.id);
                 // A scope is a word, and one file has each only once: entries are told apart by it.
                 assert!(location.scope.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", location.scope);

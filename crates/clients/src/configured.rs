@@ -30,7 +30,7 @@ pub struct Configured {
 impl Clients {
     /// The entry with this id, if it stays one with an address.
     fn at_endpoint(&self, env: &Env<'_>, id: &EntryId) -> Option<Configured> {
-        self.first(env, id, |_, server| match server.shape {
+        self.first(env, id, |_, located| match located.server.shape {
             Shape::Remote(remote) if remote.endpoint.is_some() => {
                 let secrets = moved::references(remote.values()).into_iter().collect();
                 let url = Some(remote.url?.value);

@@ -10,9 +10,10 @@ use firedoor_model::EntryId;
 use crate::{
     catalog::Clients,
     discover::{ConfigFile, Located},
-    document::{Server, Shape, Stdio},
+    document::{Shape, Stdio},
     env::Env,
     interpolate::Variables,
+    plugins::Plugin,
     scan::located,
     source::{Source, read_regular, resolve, text_of},
 };
@@ -34,6 +35,8 @@ pub(crate) struct Found {
     pub file: ConfigFile,
     /// The project it belongs to, if it belongs to one.
     pub project: Option<String>,
+    /// The plugin that it belongs to.
+    pub plugin: Option<Plugin>,
     pub stdio: Stdio,
     /// The address, when it starts the shim for a server that is reached over HTTP.
     pub url: Option<String>,
@@ -64,7 +67,7 @@ impl Clients {
 
     /// The address of an entry that reaches a server over HTTP, protected or not.
     pub fn address(&self, env: &Env<'_>, id: &EntryId) -> Option<Address> {
-        self.first(env, id, |_, server| match server.shape {
+        self.first(env, id, |_, located| match located.server.shape {
             Shape::Remote(remote) => {
                 Some(Address { authorized: remote.has_header("authorization"), url: remote.url?.value })
             }
@@ -74,14 +77,14 @@ impl Clients {
 
     /// The entry with this id, read from its file.
     pub(crate) fn find(&self, env: &Env<'_>, id: &EntryId) -> Option<Found> {
-        self.first(env, id, |file, server| {
+        self.first(env, id, |file, Located { server, plugin, .. }| {
             let (stdio, url) = match server.shape {
                 Shape::Stdio(stdio) => (*stdio, None),
                 Shape::Remote(remote) => (remote.parts.ok()?.behind?.start, Some(remote.url?.value)),
                 Shape::Odd(_) => return None,
             };
             let project = server.project.or_else(|| file.project.clone());
-            Some(Found { file, project, stdio, url })
+            Some(Found { file, project, plugin, stdio, url })
         })
     }
 
@@ -90,13 +93,12 @@ impl Clients {
         &self,
         env: &Env<'_>,
         id: &EntryId,
-        give: impl Fn(ConfigFile, Server) -> Option<T>,
+        give: impl Fn(ConfigFile, Located) -> Option<T>,
     ) -> Option<T> {
         let read = |file: ConfigFile| {
             let source = Source::read(&file.path, file.max_bytes).ok()??;
             let (all, _) = located(&file, &source).ok()?;
-            let Located { server, .. } = all.into_iter().find(|l| l.id == *id)?;
-            give(file, server)
+            give(file, all.into_iter().find(|l| l.id == *id)?)
         };
         // Elsewhere only what was protected while a variable of the client pointed there.
         let elsewhere = || self.files(env).into_iter().flatten();
@@ -109,7 +111,7 @@ pub(crate) fn env_file(clients: &Clients, env: &Env<'_>, found: &Found) -> Optio
     let name = found.stdio.env_file.as_deref()?;
     let client = clients.client(&found.file.client)?;
     let variables = Variables::new(client.interpolation, env, found.project.as_deref());
-    let name = variables.in_plugin(&client.in_plugins, found.file.plugin.as_ref()).expand(name).ok()?;
+    let name = variables.in_plugin(&client.in_plugins, found.plugin.as_ref()).expand(name).ok()?;
     let path = match Path::new(&name) {
         path if path.is_absolute() => path.to_owned(),
         path => found.project.as_deref().map(PathBuf::from)?.join(path),

@@ -15,7 +15,7 @@ use crate::{
     form::Form,
     journal::{Journal, Record},
     place::{Base, Project, expand},
-    plugins::Plugin,
+    plugins::{Marketplace, Plugin},
     source::{Source, text_of},
 };
 
@@ -35,35 +35,47 @@ pub(crate) struct ConfigFile {
     pub shared: bool,
     /// Every map or list of servers.
     pub maps: Vec<Map>,
-    /// What stands behind the scope's colon, unless that is a key of the file.
-    pub of: Option<String>,
-    /// The project that a project file belongs to; of a plugin's file the plugin, if that is a directory of the user's own.
+    /// The project that a project file belongs to; of a plugin's or marketplace's file its directory, if that is the
+    /// user's own.
     pub project: Option<String>,
-    /// The plugin that it belongs to.
-    pub plugin: Option<Plugin>,
+    /// See [`crate::plugins::Plugins::kept`].
+    pub kept: Option<String>,
 }
 
 /// Where in a file servers stand.
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
     pub scope: String,
+    /// What stands behind the scope's colon, unless that is a key of the file.
+    pub of: Option<String>,
     /// Keys from the root.
     pub path: Vec<String>,
     /// How each is written.
     pub form: Form,
+    /// The plugin that they belong to.
+    pub plugin: Option<Plugin>,
 }
 
 /// One server of a file, with the id it has there.
 pub(crate) struct Located {
     pub id: EntryId,
     pub server: Server,
+    /// The plugin that it belongs to.
+    pub plugin: Option<Plugin>,
+    /// See [`crate::plugins::Plugins::kept`].
+    pub kept: Option<String>,
 }
 
 impl ConfigFile {
     /// The file's scope, as shown: its widest.
     pub fn scope(&self) -> String {
         let Some(map) = self.maps.first() else { return String::new() };
-        scope(&map.scope, self.of.as_deref())
+        scope(&map.scope, map.of.as_deref())
+    }
+
+    /// Whether a plugin brings it.
+    pub fn of_plugin(&self) -> bool {
+        self.maps.iter().any(|map| map.plugin.is_some())
     }
 
     /// A byte order mark, if there is one, and the text behind it.
@@ -82,9 +94,11 @@ impl ConfigFile {
         let mut unnamed = 0;
         for map in &self.maps {
             for server in document::servers(text, self.syntax, &map.path, &map.form).map_err(|e| self.error(e))? {
-                let scope = scope(&map.scope, server.project.as_deref().or(self.of.as_deref()));
+                let scope = scope(&map.scope, server.project.as_deref().or(map.of.as_deref()));
                 match EntryId::new(&self.client, &scope, &server.name.value) {
-                    Ok(id) => all.push(Located { id, server }),
+                    Ok(id) => {
+                        all.push(Located { id, server, plugin: map.plugin.clone(), kept: self.kept.clone() });
+                    }
                     Err(_) => unnamed += 1,
                 }
             }
@@ -118,10 +132,9 @@ impl ConfigFile {
             max_bytes: first.max_bytes,
             lock_suffix: first.lock_suffix.clone(),
             shared: locations.iter().all(|l| l.shared),
-            maps: locations.iter().map(|l| Map::of(l)).collect(),
-            of,
+            maps: locations.iter().map(|l| Map::of(l, of.clone())).collect(),
             project: None,
-            plugin: None,
+            kept: None,
         })
     }
 }
@@ -146,16 +159,42 @@ fn plugin_files(client: &Client, env: &Env<'_>, plugin: &Plugin) -> Vec<ConfigFi
         let own = located.iter().any(|(known, _)| *known == file);
         // Two files of a plugin may have a server of the same name.
         let of = if own { plugin.name.clone() } else { format!("{}/{}", plugin.name, file.display()) };
-        let found = ConfigFile::new(client, &[location], plugin.dir.join(&file), Some(of)).filter(|_| !again)?;
-        let project = plugin.own.then(|| plugin.dir.to_str().map(str::to_owned)).flatten();
-        Some(ConfigFile { project, plugin: Some(plugin.clone()), ..found })
+        let mut found = ConfigFile::new(client, &[location], plugin.dir.join(&file), Some(of)).filter(|_| !again)?;
+        found.maps.iter_mut().for_each(|map| map.plugin = Some(plugin.clone()));
+        found.project = plugin.own.then(|| plugin.dir.to_str().map(str::to_owned)).flatten();
+        Some(found)
     };
     located.iter().cloned().chain(named.collect::<Vec<_>>()).filter_map(file).collect()
 }
 
+/// The file of one marketplace, as far as it says what servers these plugins have.
+fn marketplace_file(client: &Client, env: &Env<'_>, market: &Marketplace, plugins: &[Plugin]) -> Option<ConfigFile> {
+    let mut located = client.locations.iter().filter(|location| location.base(env) == Some(Base::Marketplace));
+    let location = located.next()?;
+    let of = plugins.iter().filter(|plugin| !client.says_itself(plugin));
+    let maps: Vec<Map> = of.filter_map(|plugin| Map::of_plugin(location, market, plugin)).collect();
+    let found = ConfigFile::new(client, &[location], market.file.clone(), None).filter(|_| !maps.is_empty())?;
+    let project = market.directory().and_then(Path::to_str).map(str::to_owned);
+    Some(ConfigFile { maps, project, kept: market.kept.clone(), ..found })
+}
+
 impl Map {
-    fn of(location: &Location) -> Self {
-        Self { scope: location.scope.clone(), path: location.servers.clone(), form: location.form.clone() }
+    fn of(location: &Location, of: Option<String>) -> Self {
+        let Location { scope, servers, form, .. } = location;
+        Self { scope: scope.clone(), of, path: servers.clone(), form: form.clone(), plugin: None }
+    }
+
+    /// What a marketplace's file says about one plugin.
+    fn of_plugin(location: &Location, market: &Marketplace, plugin: &Plugin) -> Option<Self> {
+        let name = market.own_name(&plugin.name)?;
+        Some(Self { plugin: Some(plugin.clone()), ..Self::named(location, &plugin.name, name) })
+    }
+
+    /// The same; `name` is what the marketplace itself calls the plugin.
+    fn named(location: &Location, plugin: &str, name: &str) -> Self {
+        let mut map = Self::of(location, Some(plugin.to_owned()));
+        map.path.iter_mut().filter(|key| *key == "*").for_each(|key| name.clone_into(key));
+        map
     }
 }
 
@@ -166,7 +205,10 @@ fn scope(label: &str, of: Option<&str>) -> String {
 /// Files outside of projects.
 fn home_files(client: &Client, env: &Env<'_>) -> Vec<ConfigFile> {
     let mut files = own_files(client, env);
-    files.extend(client.home_plugins(env).iter().flat_map(|plugin| plugin_files(client, env, plugin)));
+    let plugins = client.home_plugins(env);
+    files.extend(plugins.iter().flat_map(|plugin| plugin_files(client, env, plugin)));
+    let markets = client.marketplaces(env);
+    files.extend(markets.iter().filter_map(|market| marketplace_file(client, env, market, &plugins)));
     files
 }
 
@@ -254,7 +296,16 @@ impl Clients {
             let mut files = home_files(client, env);
             // A file that was protected while a variable pointed elsewhere is still found.
             for record in journal.records().iter().filter(|r| r.client == client.id) {
-                files.extend(moved_file(client, env, record, &files));
+                let Some(moved) = moved_file(client, env, record, &files) else { continue };
+                match files.iter_mut().find(|file| file.path == moved.path) {
+                    // A marketplace's file still has the servers of other plugins.
+                    Some(file) => {
+                        let more = |map: &Map| file.maps.iter().all(|own| own.path != map.path);
+                        let more: Vec<Map> = moved.maps.into_iter().filter(more).collect();
+                        file.maps.extend(more);
+                    }
+                    None => files.push(moved),
+                }
             }
             let mut seen = BTreeSet::new();
             files.retain(|file| seen.insert(real(file)));
@@ -269,10 +320,14 @@ impl Clients {
             let projects = projects.iter().flat_map(|project| project_files(client, env, project));
             files.extend(projects.filter(|file| seen.insert(real(file))));
         }
-        // Several clients read the same plugins; each file is shown for one.
+        // Several clients read the same plugins; each place in their files is shown for one.
         let mut seen = BTreeSet::new();
+        for file in all.iter_mut().flatten().filter(|file| file.of_plugin()) {
+            let path = real(file);
+            file.maps.retain(|map| seen.insert((path.clone(), map.path.clone())));
+        }
         for files in &mut all {
-            files.retain(|file| file.plugin.is_none() || seen.insert(real(file)));
+            files.retain(|file| !file.maps.is_empty());
         }
         all
     }
@@ -342,11 +397,22 @@ fn moved_file(client: &Client, env: &Env<'_>, record: &Record, known: &[ConfigFi
     let scope = record.entries.first().and_then(|id| id.scope().split_once(':'));
     let plugin = scope.and_then(|(label, own)| Some((may_be().find(|l| l.in_plugins(env) && l.scope == label)?, own)));
     if let Some((location, own)) = plugin {
-        // An older copy of a plugin that is still there is nobody's.
-        let current = known.iter().any(|file| file.of.as_deref() == Some(own));
-        let file =
-            ConfigFile::new(client, &[location], record.path.clone(), Some(own.to_owned())).filter(|_| !current)?;
-        return Some(ConfigFile { project: record.project.clone(), ..file });
+        let current = |own: &str| {
+            let mut maps = known.iter().flat_map(|file| &file.maps);
+            maps.any(|map| map.scope == location.scope && map.of.as_deref() == Some(own))
+        };
+        let mut file = ConfigFile::new(client, &[location], record.path.clone(), Some(own.to_owned()))?;
+        if location.base(env) == Some(Base::Marketplace) {
+            // One file has servers of several plugins.
+            let plugins = record.entries.iter().filter_map(|id| Some(id.scope().split_once(':')?.1));
+            let gone: BTreeSet<&str> = plugins.filter(|own| !current(own)).collect();
+            let maps = gone.iter().filter_map(|own| Some(Map::named(location, own, own.rsplit_once('@')?.0)));
+            file.maps = maps.collect();
+        } else if current(own) {
+            // An older copy of a plugin that is still there is nobody's.
+            return None;
+        }
+        return Some(ConfigFile { project: record.project.clone(), ..file }).filter(|file| !file.maps.is_empty());
     }
     let of: Vec<&Location> = may_be().filter(|l| record.project.is_none() && !l.in_plugins(env)).collect();
     let first = of.first()?;

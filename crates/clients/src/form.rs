@@ -10,6 +10,8 @@ pub(crate) struct Form {
     pub name: Option<String>,
     /// A file without the map of servers may be one itself, from its top. Only in JSON.
     pub bare: bool,
+    /// In the map's place there may be a list of maps, and of names of files. Only in JSON.
+    pub parts: bool,
     /// The key of an entry under which everything stands that starts or reaches the server.
     pub inside: Option<String>,
     pub command: String,
@@ -34,6 +36,7 @@ impl Default for Form {
         Self {
             name: None,
             bare: false,
+            parts: false,
             inside: None,
             command: "command".into(),
             args: "args".into(),

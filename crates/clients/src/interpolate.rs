@@ -224,7 +224,7 @@ mod tests {
             separators: names(&["/"]),
             ..PluginRules::default()
         };
-        let plugin = Plugin { dir: "/p".into(), name: "p".into(), own: false };
+        let plugin = Plugin { dir: "/p".into(), name: "p".into(), own: false, named: Vec::new() };
         let variables = Variables::new(Interpolation::ShellDefault, &env, None);
         let text = "${CLAUDE_PLUGIN_ROOT}${/}srv";
         assert_eq!(variables.expand(text).map_err(|e| e.0), Err("CLAUDE_PLUGIN_ROOT".into()));

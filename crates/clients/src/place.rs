@@ -28,6 +28,8 @@ pub(crate) enum Base {
     Project,
     /// The directory of a plugin: see [`crate::plugins::Plugins`].
     Plugin,
+    /// The directory of a marketplace of plugins: see [`crate::plugins::Marketplace`].
+    Marketplace,
     /// The root directory, on Windows `%ProgramData%`: the administrator's files.
     System,
     /// `%ProgramW6432%`, where Windows keeps programs; elsewhere nothing.
@@ -83,14 +85,14 @@ impl Places {
 }
 
 impl Base {
-    /// The directory, but for projects and plugins.
+    /// The directory, but for projects, plugins and marketplaces.
     pub fn dir(self, env: &Env<'_>) -> Option<PathBuf> {
         let home = || env.paths.home.clone();
         // XDG Base Directory Specification: what is not absolute does not count.
         let named = |name| env.var(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let dot = || named("XDG_CONFIG_HOME").unwrap_or_else(|| home().join(".config"));
         match (self, env.system) {
-            (Self::Project | Self::Plugin, _) => None,
+            (Self::Project | Self::Plugin | Self::Marketplace, _) => None,
             (Self::Home, _) => Some(home()),
             (Self::DotConfig, _) | (Self::Config | Self::LocalData, System::Linux) => Some(dot()),
             (Self::Config | Self::LocalData, System::Macos) => Some(home().join("Library/Application Support")),

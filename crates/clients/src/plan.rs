@@ -260,9 +260,10 @@ impl Clients {
         let (mut wraps, mut repairs, mut edits) = (Vec::new(), Vec::new(), Vec::new());
         let (mut fresh, mut with_secrets) = (BTreeSet::new(), BTreeSet::new());
         let mut new = Text::default();
-        for Located { id, server } in all.iter().filter(|l| chosen.contains(&l.id)) {
+        for entry in all.iter().filter(|l| chosen.contains(&l.id)) {
+            let Located { id, server, .. } = entry;
             let skip = |reason: String| Skipped { id: id.clone(), reason };
-            let state = state(self, id, &server.shape, Some(Path::new(shim)));
+            let state = state(self, entry, Some(Path::new(shim)));
             let mut moved = false;
             match &state {
                 _ if let (Some(address), Shape::Remote(remote)) = (endpoints.get(id), &server.shape) => {
@@ -331,7 +332,7 @@ impl Clients {
 
     /// The server's address of an entry that can stay one with an address, with Firedoor's in front of it; or why not.
     pub fn endpoint_for(&self, env: &Env<'_>, id: &EntryId) -> Result<String, String> {
-        let found = self.first(env, id, |_, server| Some(self.can_have_endpoint(id, &server.shape)));
+        let found = self.first(env, id, |_, l| Some(self.can_have_endpoint(id, &l.server.shape)));
         found.unwrap_or_else(|| Err("there is no such entry".into()))
     }
 
@@ -424,7 +425,7 @@ fn restored(
     known: &dyn Fn(&SecretRef) -> Result<Kept, String>,
 ) -> Text {
     let (mut edits, mut new) = (Vec::new(), Text::default());
-    for Located { id, server } in all.iter().filter(|l| chosen.contains(&l.id)) {
+    for Located { id, server, .. } in all.iter().filter(|l| chosen.contains(&l.id)) {
         let references = moved::references(server.shape.values());
         let own = match &server.shape {
             shape if !behind(shape) && !references.is_empty() => Ok(Vec::new()),

@@ -1,6 +1,10 @@
 //! Plugins and extensions: directories with files in them that name servers. A client finds them by their place, or in
 //! a list of its own.
 
+mod marketplace;
+
+pub(crate) use marketplace::Marketplace;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -40,9 +44,15 @@ pub(crate) struct Plugins {
     pub listed: Vec<String>,
     /// A key of such a file and the text that stands there; otherwise the file does not count.
     pub only: Option<[String; 2]>,
+    /// Keys of such a file to a map whose keys are directories of the user's own.
+    #[serde(default)]
+    pub keys: Vec<String>,
     /// What `listed` leads to is a marketplace, from whose own directory its plugins are run.
     #[serde(default)]
     pub marketplace: bool,
+    /// It is a copy that the client fetches anew by itself, from which nothing is run. What its file says about servers is
+    /// shown and left alone, for this reason.
+    pub kept: Option<String>,
     /// Keys of such a file to the map whose keys name the marketplaces' plugins that are used; otherwise those that other
     /// lists name.
     pub among: Option<Vec<String>>,
@@ -74,6 +84,9 @@ pub(crate) struct PluginRules {
     pub manifests: Vec<PathBuf>,
     /// The file in a marketplace that lists its plugins.
     pub marketplace_file: Option<PathBuf>,
+    /// Files in a plugin beside which the marketplace's word on its servers does not count.
+    #[serde(default)]
+    pub own_word: Vec<PathBuf>,
 }
 
 /// One plugin of a client.
@@ -84,6 +97,8 @@ pub(crate) struct Plugin {
     pub name: String,
     /// It is run from a directory of the user's own, not from a copy that the client keeps.
     pub own: bool,
+    /// Files in it with servers that its marketplace names.
+    pub named: Vec<PathBuf>,
 }
 
 impl Plugins {
@@ -109,7 +124,7 @@ impl Plugins {
         }
         let plugin = |(dir, name): (PathBuf, Option<String>)| {
             let name = name.or_else(|| dir.to_str().map(str::to_owned))?;
-            Some(Plugin { dir, name, own: false })
+            Some(Plugin { dir, name, own: false, named: Vec::new() })
         };
         found.into_iter().filter_map(plugin).collect()
     }
@@ -124,9 +139,20 @@ impl Plugins {
                 continue;
             }
             let among = self.among.as_ref().map(|keys| document::keys(&text, Syntax::Jsonc, keys).unwrap_or_default());
-            for (key, dir) in texts(&text, &self.listed) {
-                let Some(name) = key.or_else(|| star.clone()) else { continue };
-                all.push(Listed { name, dir: PathBuf::from(dir), among: among.clone() });
+            let named = if self.keys.is_empty() { texts(&text, &self.listed) } else { Vec::new() };
+            for (key, place) in named {
+                let Some(dir) = directory_of(&place) else { continue };
+                // An element of an array has no name of its own.
+                let key = key.filter(|key| !number(key)).or_else(|| star.clone());
+                let Some(name) = key.or_else(|| dir.to_str().map(str::to_owned)) else { continue };
+                all.push(Listed { name, dir, among: among.clone() });
+            }
+            if !self.keys.is_empty() {
+                for key in document::keys(&text, Syntax::Jsonc, &self.keys).unwrap_or_default() {
+                    let dir =
+                        key.strip_prefix("~/").map_or_else(|| PathBuf::from(&key), |rest| env.paths.home.join(rest));
+                    all.push(Listed { name: key, dir, among: None });
+                }
             }
         }
         all.retain(|listed| listed.dir.is_absolute());
@@ -147,22 +173,17 @@ impl Client {
     pub fn home_plugins(&self, env: &Env<'_>) -> Vec<Plugin> {
         let mut all: Vec<Plugin> = Vec::new();
         for place in &self.plugins {
-            if place.listed.is_empty() {
+            if place.listed.is_empty() && place.keys.is_empty() {
                 all.extend(place.placed(place.found(env)));
             } else if !place.marketplace {
                 // A link leads to a directory of the user's own.
-                let own = place.only.is_some();
+                let own = place.only.is_some() || !place.keys.is_empty();
                 let listed = place.in_lists(env).into_iter();
-                all.extend(listed.map(|Listed { name, dir, .. }| Plugin { dir, name, own }));
+                all.extend(listed.map(|Listed { name, dir, .. }| Plugin { dir, name, own, named: Vec::new() }));
             }
         }
-        let listed: Vec<String> = all.iter().map(|p| p.name.clone()).collect();
-        for Listed { name, dir, among } in self.marketplaces(env) {
-            let used = among.as_ref().unwrap_or(&listed);
-            for plugin in self.in_marketplace(&dir, &name).into_iter().filter(|p| used.contains(&p.name)) {
-                all.retain(|p| p.name != plugin.name);
-                all.push(plugin);
-            }
+        for marketplace in self.marketplaces(env) {
+            marketplace.add_to(self, &mut all);
         }
         apart(all)
     }
@@ -188,32 +209,11 @@ impl Client {
         apart(all)
     }
 
-    fn marketplaces(&self, env: &Env<'_>) -> Vec<Listed> {
-        self.plugins.iter().filter(|place| place.marketplace).flat_map(|place| place.in_lists(env)).collect()
-    }
-
-    /// The plugins that a marketplace has in its own directory.
-    fn in_marketplace(&self, place: &Path, marketplace: &str) -> Vec<Plugin> {
-        let Some(file) = &self.in_plugins.marketplace_file else { return Vec::new() };
-        let root = directory(place);
-        let Some(text) = read(&root.join(file)) else { return Vec::new() };
-        let keys = |key: &str| ["plugins", "*", key].map(str::to_owned);
-        let names = texts(&text, &keys("name"));
-        let sources: BTreeMap<_, _> = texts(&text, &keys("source")).into_iter().collect();
-        let plugin = |(at, name): (Option<String>, String)| {
-            let dir = root.join(inside(Path::new(sources.get(&at)?))?);
-            dir.is_dir().then(|| Plugin { dir, name: format!("{name}@{marketplace}"), own: true })
-        };
-        names.into_iter().filter_map(plugin).collect()
-    }
-
     /// Directory and relative name of everything outside of projects that decides what plugins there are, or that holds
     /// servers in one.
     pub fn plugin_places(&self, env: &Env<'_>) -> Vec<(PathBuf, PathBuf)> {
         let mut all: Vec<_> = self.plugins.iter().filter_map(|place| place.home_place(env)).collect();
-        let file = self.in_plugins.marketplace_file.iter();
-        let marketplaces = self.marketplaces(env).into_iter().map(|listed| directory(&listed.dir).to_owned());
-        all.extend(marketplaces.flat_map(|dir| file.clone().map(move |file| (dir.clone(), file.clone()))));
+        all.extend(self.marketplaces(env).iter().filter_map(Marketplace::place));
         for plugin in self.home_plugins(env) {
             let named = self.named_files(&plugin);
             let held = self.plugin_files(env).chain(named.iter().map(PathBuf::as_path));
@@ -240,7 +240,7 @@ impl Client {
 
     /// The files that a plugin's manifests name, relative to its directory: plain files with servers, and packed ones.
     pub fn named_files(&self, plugin: &Plugin) -> Vec<PathBuf> {
-        let mut all = BTreeSet::new();
+        let mut all: BTreeSet<PathBuf> = plugin.named.iter().cloned().collect();
         for manifest in &self.in_plugins.manifests {
             let Some(text) = read(&plugin.dir.join(manifest)) else { continue };
             for keys in [&["mcpServers"][..], &["mcpServers", "*"][..]] {
@@ -254,9 +254,19 @@ impl Client {
     }
 }
 
-/// What is named may be a file in it.
-fn directory(place: &Path) -> &Path {
-    if place.is_dir() { place } else { place.parent().unwrap_or(place) }
+/// A directory that a list names by its path, or as a `file:` address (RFC 8089).
+fn directory_of(place: &str) -> Option<PathBuf> {
+    let Some(path) = place.strip_prefix("file://") else { return Some(PathBuf::from(place)) };
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        let hex = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        bytes.push(if byte == b'%' { (hex(rest.next()?)? << 4) | hex(rest.next()?)? } else { byte });
+    }
+    let path = String::from_utf8(bytes).ok()?;
+    // On Windows "/c:/dir" is "c:/dir".
+    let drive = path.strip_prefix('/').filter(|path| cfg!(windows) && path.as_bytes().get(1) == Some(&b':'));
+    Some(PathBuf::from(drive.unwrap_or(&path)))
 }
 
 fn number(key: &str) -> bool {

@@ -210,7 +210,7 @@ impl Clients {
             env_names: Vec::new(),
             reached: None,
             secrets: moved::references(located.server.shape.values()),
-            state: state(self, &located.id, &located.server.shape, shim),
+            state: state(self, located, shim),
             warnings: Vec::new(),
         };
         let stdio = match &located.server.shape {

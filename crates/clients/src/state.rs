@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::{
     catalog::{Clients, Directory},
+    discover::Located,
     document::{Remote, Shape, Stdio, Str},
     moved, secret,
     wrap::{SHIM, wrapped},
@@ -55,7 +56,14 @@ fn not_yet(reason: impl Into<String>) -> State {
 }
 
 /// Judges one entry.
-pub(crate) fn state(clients: &Clients, id: &EntryId, shape: &Shape, shim: Option<&Path>) -> State {
+pub(crate) fn state(clients: &Clients, entry: &Located, shim: Option<&Path>) -> State {
+    match (formed(clients, &entry.id, &entry.server.shape, shim), &entry.kept) {
+        (State::Unprotected, Some(why)) => not_yet(format!("not yet protected: {why}")),
+        (state, _) => state,
+    }
+}
+
+fn formed(clients: &Clients, id: &EntryId, shape: &Shape, shim: Option<&Path>) -> State {
     let stdio = match shape {
         Shape::Odd(why) => return not_yet(format!("not yet protected: {why}")),
         Shape::Remote(remote) => return reached(clients, id, remote, shim),

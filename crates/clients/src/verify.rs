@@ -178,7 +178,7 @@ impl Clients {
             self.find(env, id).ok_or_else(|| unverifiable("there is no such entry that starts a program".into()))?;
         let client = self.client(id.client()).ok_or_else(|| unverifiable("the client is not known".into()))?;
         let project = found.project.as_deref();
-        let (rules, plugin) = (&client.in_plugins, found.file.plugin.as_ref());
+        let (rules, plugin) = (&client.in_plugins, found.plugin.as_ref());
         let fill = Variables::new(client.interpolation, env, project).in_plugin(rules, plugin);
         let expand = |text: &str| fill.expand(text).map_err(|e| unverifiable(e.to_string()));
         let secret = |text: &str| match SecretRef::read(text) {

@@ -32,6 +32,9 @@ pub(super) fn servers(text: &str, syntax: Syntax, path: &[String], form: &Form) 
                 let numbered = all.elements.iter().enumerate();
                 numbered.map(|(at, value)| (name_of(value, key, at), value)).collect()
             }
+            (Value::Array(parts), None) if form.parts => {
+                last_of_all(parts.elements.iter().filter_map(Value::as_object))
+            }
             _ => Vec::new(),
         };
         if named.len() > MAX_SERVERS {
@@ -239,7 +242,15 @@ fn descend<'v>(
     each: &mut impl FnMut(Option<&str>, &'v Value<'v>) -> Result<(), SyntaxError>,
 ) -> Result<(), SyntaxError> {
     let Some((key, rest)) = path.split_first() else { return each(project, value) };
-    let Some(object) = value.as_object() else { return Ok(()) };
+    let object = match value {
+        Value::Object(object) => object,
+        // Of two with the same name the first counts, as for Claude Code.
+        Value::Array(all) => {
+            let named = all.elements.iter().find(|one| key != "*" && name_of(one, "name", 0).value == *key);
+            return named.map_or(Ok(()), |one| descend(one, rest, project, each));
+        }
+        _ => return Ok(()),
+    };
     for (name, value) in last_of_each(object) {
         if key == "*" {
             descend(value, rest, Some(&name.value), each)?;
@@ -252,11 +263,14 @@ fn descend<'v>(
 
 /// The members that count: of equal names the last.
 fn last_of_each<'v>(object: &'v Object<'v>) -> Vec<(Str, &'v Value<'v>)> {
+    last_of_all(std::iter::once(object))
+}
+
+fn last_of_all<'v>(objects: impl DoubleEndedIterator<Item = &'v Object<'v>>) -> Vec<(Str, &'v Value<'v>)> {
     let mut seen = HashSet::new();
-    let mut all: Vec<_> = object
-        .properties
-        .iter()
+    let mut all: Vec<_> = objects
         .rev()
+        .flat_map(|object| object.properties.iter().rev())
         .filter(|p| seen.insert(p.name.as_str()))
         .map(|p| {
             let range = p.name.range();

@@ -87,7 +87,7 @@ impl Clients {
         seen.projects = seen.file.projects(text);
         let own = journal.of(&source.target);
         // A plugin that was renewed has new files: what protected it stands in the old ones.
-        let renewed = seen.file.plugin.as_ref().map(|_| journal.records());
+        let renewed = seen.file.of_plugin().then(|| journal.records());
         let records = own.map(std::slice::from_ref).or(renewed).unwrap_or_default();
         seen.written = own.and_then(|record| record.at);
         let entry = |l: &crate::discover::Located| {

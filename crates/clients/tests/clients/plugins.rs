@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use firedoor_clients::State;
 use firedoor_model::EntryId;
 
 use crate::home::{Home, one, read};
@@ -133,6 +134,166 @@ fn a_marketplace_of_ones_own_is_run_where_it_lies() {
     assert_eq!(home.ids(), ["claude-code/plugin:p@m/s"]);
     one(home.restore(&[])).unwrap();
     assert_eq!(read(&path), BARE);
+}
+
+/// What Claude Code 2.1.197 reads where plugins have servers in several places, each written down as it was tried.
+#[test]
+fn what_a_marketplace_says_about_servers() {
+    let home = Home::new();
+    let market = home.at("market");
+    let named =
+        |name: &str, servers: &str| format!(r#"{{"name":"{name}","source":"./{name}","mcpServers":{servers}}}"#);
+    let entry =
+        |server: &str| format!(r#"{{"{server}":{{"command":"node","args":["${{CLAUDE_PLUGIN_ROOT}}/s.mjs"]}}}}"#);
+    let plugins = [
+        named("inline", &entry("i")),
+        named("parts", &format!(r#"["./more.json", {}, {}]"#, entry("p"), r#"{"p":{"command":"later"}}"#)),
+        named("file", r#""./more.json""#),
+        named("own", &entry("not-read")),
+        named("beside", &entry("b")),
+        named("idle", &entry("not-used")),
+        format!(r#"{{"name":"root","source":"./","mcpServers":{}}}"#, entry("r")),
+        named("inline", &entry("not-the-first")),
+    ];
+    let text = format!("{{\"name\": \"m\",\n  \"plugins\": [\n    {}\n  ]}}\n", plugins.join(",\n    "));
+    home.write("market/.claude-plugin/marketplace.json", &text);
+    let manifest = format!(r#"{{"name":"own","mcpServers":["./more.json",{}]}}"#, entry("m"));
+    home.write("market/own/.claude-plugin/plugin.json", &manifest);
+    home.write("market/beside/.mcp.json", BARE);
+    for dir in ["parts", "file", "own"] {
+        home.write(&format!("market/{dir}/more.json"), WRAPPED);
+    }
+    for dir in ["inline", "idle"] {
+        home.write(&format!("market/{dir}/keep"), "");
+    }
+    let used = ["inline", "parts", "file", "own", "beside", "root"];
+    let used: Vec<(String, &str)> = used.iter().map(|name| (format!("{name}@m"), "market")).collect();
+    home.installed(&used.iter().map(|(name, dir)| (name.as_str(), *dir)).collect::<Vec<_>>());
+    let known = |source: &str, path: &Path| {
+        let place = format!(r#"{{"source":{{"source":{source:?},"path":{path:?}}},"installLocation":{market:?}}}"#);
+        home.write("home/.claude/plugins/known_marketplaces.json", format!(r#"{{"m":{place}}}"#));
+    };
+    let want = [
+        "claude-code/plugin-manifest:own@m/m",
+        "claude-code/plugin:beside@m/s",
+        "claude-code/plugin:file@m%2Fmore.json/s",
+        "claude-code/plugin:own@m%2Fmore.json/s",
+        "claude-code/plugin:parts@m%2Fmore.json/s",
+        "claude-code/marketplace:beside@m/b",
+        "claude-code/marketplace:inline@m/i",
+        "claude-code/marketplace:parts@m/p",
+        "claude-code/marketplace:root@m/r",
+    ];
+    let sorted = || {
+        let mut ids = home.ids();
+        ids.sort();
+        ids
+    };
+    let mut want: Vec<String> = want.iter().map(|id| (*id).to_owned()).collect();
+    want.sort();
+    for (source, path) in [("directory", market.clone()), ("file", market.join(".claude-plugin/marketplace.json"))] {
+        known(source, &path);
+        assert_eq!(sorted(), want, "{source}");
+    }
+    for entry in home.entries() {
+        assert!(home.clients.declared_env(&home.env(), &entry.id).is_some(), "{} is found by its id", entry.id);
+    }
+    // Its variable is that of its own plugin.
+    let id = EntryId::new("claude-code", "marketplace:inline@m", "i").unwrap();
+    let direct = home.clients.invocations(&home.env(), &id, &BTreeMap::new()).unwrap().direct.unwrap();
+    assert_eq!(direct.args, [home.at("market/inline/s.mjs").display().to_string()]);
+
+    let path = home.at("market/.claude-plugin/marketplace.json");
+    for result in home.protect(&[]) {
+        result.result.unwrap();
+    }
+    assert!(home.entries().iter().all(|e| e.state == State::Protected), "{:?}", home.states());
+    let edited = read(&path);
+    assert!(edited.contains("not-the-first\":{\"command\":\"node\""), "of two plugins with one name the first is used");
+    // One plugin is removed by the client; what was protected of it is still given back.
+    home.installed(&[("parts@m", "market/parts"), ("inline@m", "market/inline")]);
+    assert_eq!(sorted().iter().filter(|id| id.starts_with("claude-code/marketplace")).count(), 4);
+    for result in home.restore(&["claude-code/marketplace:root@m/r"]) {
+        result.result.unwrap();
+    }
+    let later = read(&path).replace("\"name\": \"m\",", "\"name\": \"m\", \"owner\": {},");
+    home.write("market/.claude-plugin/marketplace.json", &later);
+    for result in home.restore(&[]) {
+        result.result.unwrap();
+    }
+    assert_eq!(read(&path), text.replace("\"name\": \"m\",", "\"name\": \"m\", \"owner\": {},"));
+}
+
+#[test]
+fn a_copy_that_the_client_keeps_of_a_marketplace_is_left_alone() {
+    let home = Home::new();
+    let kept = "home/.claude/plugins/marketplaces/m";
+    let text = r#"{"plugins":[{"name":"p","source":"./p","mcpServers":{"s":{"command":"x"}}}]}"#;
+    home.write(&format!("{kept}/.claude-plugin/marketplace.json"), text);
+    home.write("home/.claude/plugins/cache/m/p/1/keep", "");
+    home.installed(&[("p@m", "home/.claude/plugins/cache/m/p/1")]);
+    let place =
+        format!(r#"{{"source":{{"source":"git","url":"https://x/m.git"}},"installLocation":{:?}}}"#, home.at(kept));
+    home.write("home/.claude/plugins/known_marketplaces.json", format!(r#"{{"m":{place}}}"#));
+    let entries = home.entries();
+    assert_eq!(entries.iter().map(|e| e.id.to_string()).collect::<Vec<_>>(), ["claude-code/marketplace:p@m/s"]);
+    let State::NotYet { reason } = &entries[0].state else { panic!("{:?}", entries[0].state) };
+    // Why, and what to do instead.
+    assert!(
+        reason.contains("every update replaces") && reason.contains("plugin marketplace add DIRECTORY"),
+        "{reason}"
+    );
+    assert_eq!(entries[0].command.as_ref().map(|c| c.raw()), Some("x"), "it is shown");
+    assert!(home.protect(&[]).is_empty());
+    assert_eq!(read(&home.at(&format!("{kept}/.claude-plugin/marketplace.json"))), text);
+    // Nothing that is used has servers there.
+    home.installed(&[]);
+    assert_eq!(home.ids(), [""; 0]);
+}
+
+#[test]
+fn plugins_of_editors() {
+    let home = Home::new();
+    let address =
+        format!("file://{}", home.at("home/.vscode/agent-plugins/github.com/a/b c").display()).replace(' ', "%20");
+    home.write(
+        "home/.vscode/agent-plugins/installed.json",
+        format!(r#"{{"version":1,"installed":[{{"pluginUri":"{address}","marketplace":"a/b"}},{{"pluginUri":"https://x/y"}}]}}"#),
+    );
+    home.write("home/.vscode/agent-plugins/github.com/a/b c/mcp.json", WRAPPED);
+    home.write(
+        "home/.config/Code/User/settings.json",
+        format!(
+            "{{ // c\n \"chat.pluginLocations\": {{ {:?}: true, \"~/mine\": true, \"relative\": true, }},\n}}",
+            home.at("own")
+        ),
+    );
+    home.write("own/plugin.json", r#"{"name":"own","mcpServers":["more.json"]}"#);
+    home.write("own/more.json", BARE);
+    let placed = r#"{"mcpServers":{"p":{"command":"node","args":["${PLUGIN_ROOT}/s.mjs"]}}}"#;
+    home.write("home/mine/.plugin/plugin.json", placed);
+    home.write("relative/mcp.json", WRAPPED);
+    let want = [
+        "vscode/plugin-standard:%2Fhome%2F.vscode%2Fagent-plugins%2Fgithub.com%2Fa%2Fb%20c/s",
+        "vscode/plugin:%2Fown%2Fmore.json/s",
+        "vscode/plugin-open-manifest:~%2Fmine/p",
+    ];
+    assert_eq!(home.ids(), want);
+    let id: EntryId = want[2].parse().unwrap();
+    let direct = home.clients.invocations(&home.env(), &id, &BTreeMap::new()).unwrap().direct.unwrap();
+    assert_eq!(direct.args, [home.at("home/mine/s.mjs").display().to_string()]);
+    assert_eq!(direct.env[std::ffi::OsStr::new("PLUGIN_ROOT")], home.at("home/mine"));
+    for result in home.protect(&[]) {
+        result.result.unwrap();
+    }
+    assert!(home.states().values().all(|s| s == "protected"), "{:?}", home.states());
+    for result in home.restore(&[]) {
+        result.result.unwrap();
+    }
+    assert_eq!(
+        (read(&home.at("home/mine/.plugin/plugin.json")), read(&home.at("own/more.json"))),
+        (placed.into(), BARE.into())
+    );
 }
 
 #[test]
