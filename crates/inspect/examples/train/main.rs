@@ -2,6 +2,10 @@
 //! were held out.
 //!
 //! `cargo run --release -p firedoor-inspect --example train -- CORPORA OUT [DIRECTORY OF ORDINARY TEXTS…]`
+//! `cargo run --release -p firedoor-inspect --example train -- judge CORPORA OUT [DIRECTORY OF ORDINARY TEXTS…]`
+//!
+//! The models that did not see a source are kept beside OUT; `judge` makes no weights, but lets those models judge what they
+//! did not see again, with the phrases and thresholds of today.
 //!
 //! Records are split by their `group`: about a fifth of each source's groups is never trained on. Thresholds come from
 //! three folds within the rest. Whole sources are left out in turn, to see what a source that nobody knew would look like.
@@ -63,9 +67,11 @@ struct Window {
 }
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let judge = args.first().is_some_and(|first| first == "judge");
+    args.drain(..usize::from(judge));
     let [corpora, out, ordinary @ ..] = args.as_slice() else {
-        println!("usage: train CORPORA OUT [DIRECTORY…]");
+        println!("usage: train [judge] CORPORA OUT [DIRECTORY…]");
         return;
     };
     let mut bags = Vec::new();
@@ -132,10 +138,13 @@ fn main() {
     }
     println!("ordinary texts: {texts}");
     let held: Vec<bool> = held_out(&bags);
+    let train: Vec<usize> = (0..bags.len()).filter(|i| !held[*i]).collect();
+    if judge {
+        return leave_out(&bags, &train, Path::new(out), &|path, _| fs::read(path).unwrap());
+    }
     let chosen = bags.iter().zip(&held).filter(|(b, held)| **held && !b.line.is_empty());
     let chosen: BTreeSet<(&str, u64)> = chosen.map(|(b, _)| (b.source.as_str(), hash(&b.group))).collect();
     chosen.iter().for_each(|(source, group)| println!("held\t{source}\t{group:x}"));
-    let train: Vec<usize> = (0..bags.len()).filter(|i| !held[*i]).collect();
     let mut scores = vec![[f32::NEG_INFINITY; 4]; bags.len()];
     for fold in 0..3u8 {
         let part = |i: &usize| hash(&format!("fold/{}", bags[*i].group)) % 3 == u64::from(fold);
@@ -150,7 +159,11 @@ fn main() {
         scores[i] = score(&model, &bags[i]);
     }
     report(&bags, &held, &scores);
-    leave_out(&bags, &train);
+    leave_out(&bags, &train, Path::new(out), &|path, rest| {
+        let file = learn(&bags, rest).file();
+        fs::write(path, &file).unwrap();
+        file
+    });
     fs::write(out, model.file()).unwrap();
     println!("weights {} {out}", Digest::of(&model.file()));
 }
@@ -273,8 +286,10 @@ fn family(source: &str) -> &str {
 }
 
 /// Leaves each family of sources out in turn and lets the whole detector, with phrases and thresholds as they are, judge
-/// its attacks; honest texts are judged by the models that did not see their third.
-fn leave_out(bags: &[Bag], train: &[usize]) {
+/// its attacks; honest texts are judged by the models that did not see their third. `weights` gives those that are made of the
+/// chosen texts, or were, and kept in the file of this name.
+fn leave_out(bags: &[Bag], train: &[usize], out: &Path, weights: &dyn Fn(&Path, &[usize]) -> Vec<u8>) {
+    let kept = |name: &str| PathBuf::from(format!("{}.{name}", out.display()));
     let caught = |inspector: &Inspector, bag: &Bag| {
         inspect_record(inspector, &bag.line).is_ok_and(|r| {
             r.findings.iter().any(|f| {
@@ -288,7 +303,7 @@ fn leave_out(bags: &[Bag], train: &[usize]) {
     for left in families {
         let rest: Vec<usize> =
             train.iter().copied().filter(|i| !bags[*i].malicious || family(&bags[*i].source) != left).collect();
-        let inspector = Inspector::with_weights(&learn(bags, &rest).file()).unwrap();
+        let inspector = Inspector::with_weights(&weights(&kept(&format!("without-{left}")), &rest)).unwrap();
         let mut table: BTreeMap<(&str, bool), (usize, usize)> = BTreeMap::new();
         for bag in bags.iter().filter(|b| b.malicious && !b.line.is_empty() && family(&b.source) == left) {
             let row = table.entry((&bag.source, bag.definition)).or_default();
@@ -303,7 +318,7 @@ fn leave_out(bags: &[Bag], train: &[usize]) {
     for fold in 0..3u64 {
         let part = |i: &usize| hash(&format!("fold/{}", bags[*i].group)) % 3 == fold;
         let rest: Vec<usize> = train.iter().copied().filter(|i| !part(i)).collect();
-        let inspector = Inspector::with_weights(&learn(bags, &rest).file()).unwrap();
+        let inspector = Inspector::with_weights(&weights(&kept(&format!("fold-{fold}")), &rest)).unwrap();
         let honest = train.iter().filter(|i| part(i) && !bags[**i].malicious && !bags[**i].line.is_empty());
         for bag in honest.map(|i| &bags[*i]) {
             let row = wrong.entry(&bag.source).or_default();
