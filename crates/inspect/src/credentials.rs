@@ -50,6 +50,14 @@ struct Row {
     named: bool,
 }
 
+impl Row {
+    /// Whether capitals count in its keywords. A regex without regard to case says so; of all others the keyword is a part
+    /// as it stands.
+    fn exact(&self) -> bool {
+        !self.regex.contains("(?i")
+    }
+}
+
 /// How a format checks itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 enum Checksum {
@@ -165,9 +173,7 @@ impl Credentials {
         let mut keywords = Vec::new();
         let mut owner = Vec::new();
         for (i, row) in rows.iter().enumerate() {
-            // A regex without regard to case says so; of all others the keyword is a part as it stands.
-            let exact = !row.regex.contains("(?i");
-            keywords.extend(row.keywords.iter().map(|k| (k, exact)));
+            keywords.extend(row.keywords.iter().map(|k| (k, row.exact())));
             owner.extend(row.keywords.iter().map(|_| i));
         }
         let matcher = Keywords::with_case(keywords);
@@ -175,6 +181,11 @@ impl Credentials {
         let mut published = file.published;
         published.sort();
         Ok(Self { rules, matcher, owner, published })
+    }
+
+    /// The words that credentials are found by, and whether capitals count in them.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.rules.iter().flat_map(|rule| rule.row.keywords.iter().map(|word| (word.as_str(), rule.row.exact())))
     }
 
     /// The credentials in `text`, by place; of overlapping ones the format that is listed first. At most [`MAX_HITS`],

@@ -11,6 +11,8 @@ pub mod model;
 pub(crate) mod phrases;
 mod signs;
 
+use std::borrow::Cow;
+
 use firedoor_model::{
     Confidence, Evidence, Finding, Severity,
     finding::Role,
@@ -20,10 +22,12 @@ use firedoor_model::{
 use crate::{Inspector, TableError, view};
 use layers::Concealment;
 use model::Model;
-use phrases::{Phrase, Phrases, Place};
+use phrases::{Phrase, Phrases, Place, Seen};
 
 /// Shortest string that can hold an instruction.
 const MIN_LEAF: usize = 12;
+/// Strings up to this length are normalised in place where they need little.
+const SHORT: usize = 512;
 /// A member's name is read when it is as long as a sentence.
 const MIN_KEY: usize = 24;
 /// Bytes of text around a phrase that it is judged with.
@@ -64,13 +68,23 @@ impl Injections {
         Ok(Self { model, phrases: Phrases::load(table, private)? })
     }
 
-    /// The gravest instruction in a text, and whether the text says that it is private. `budget` bounds what is decoded for
-    /// the whole message.
-    pub(crate) fn look(&self, text: &str, place: Place, budget: &mut usize) -> (Option<Sight>, bool) {
+    /// The words without which no phrase stands in a text.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        self.phrases.words()
+    }
+
+    /// The gravest instruction in a text, and whether the text says that it is private. `words` says whether one of
+    /// [`Injections::words`] may stand in it as it is. `budget` bounds what is decoded for the whole message.
+    pub(crate) fn look(&self, text: &str, place: Place, words: bool, budget: &mut usize) -> (Option<Sight>, bool) {
         let thresholds = self.phrases.thresholds;
         let visible = if place == Place::Definitions { thresholds.definition } else { thresholds.result };
-        let normal = view::normalised(text);
-        let seen = self.phrases.find(&normal, place);
+        let mut room = [0; SHORT];
+        let (normal, words) = match view::plain(text, &mut room) {
+            Some(normal) => (Cow::Borrowed(normal), words),
+            // Words may stand there that were written in another way.
+            None => (Cow::Owned(view::normalised(text)), true),
+        };
+        let seen = if words { self.phrases.find(&normal, place) } else { Seen::default() };
         let (signs, private) = (seen.signs, seen.private);
         let mut gravest = self.weigh(&normal, &seen.phrases, visible, Concealment::None);
         if let Some(sight) = &mut gravest {
@@ -245,7 +259,7 @@ impl Inspector {
         let mut budget = text.len().saturating_mul(4).saturating_add(64 * 1024);
         let mut out: Vec<Finding> = self
             .injections
-            .look(&text, Place::Definitions, &mut budget)
+            .look(&text, Place::Definitions, true, &mut budget)
             .0
             .into_iter()
             .map(|mut sight| {

@@ -30,6 +30,9 @@ struct Word {
     exact: bool,
     /// Where it begins, from the place of the text that is looked at.
     start: isize,
+    /// The place of a byte of it, from the same place, and that byte, folded: of those by which it is not known already the
+    /// one that ordinary text has least. Most places that pass a table are told by it.
+    telling: (isize, u8),
 }
 
 /// Words that are looked for together.
@@ -42,12 +45,17 @@ pub(crate) struct Keywords {
 
 /// Words by the bytes of the text that they are known by.
 struct Table<const PLACES: usize> {
-    /// Not zero where a word may be met: a bit for the three lowest bits of a byte beside those that it is known by.
+    /// Not zero where a word may be met. The bits are those of the table's own and no other's.
     filter: Box<[u8]>,
     /// The first word of each place.
     first: Box<[u32]>,
     words: Box<[Word]>,
 }
+
+/// The bits of the tables' filters. Words of up to four bytes have one of four, by the lowest bits of a byte beside those that
+/// they are known by.
+const LONG: u8 = 1;
+const SHORT: u8 = 0xF0;
 
 impl std::fmt::Debug for Keywords {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -106,19 +114,26 @@ impl Keywords {
         let (mut long, mut short) = (Vec::new(), Vec::new());
         for (number, (word, exact)) in words.into_iter().enumerate() {
             let bytes = word.as_ref().as_bytes();
-            let make = |start: isize| Word { bytes: bytes.into(), number, exact, start };
+            // Known by so many bytes from `known` on.
+            let make = |start: isize, known: isize, many: isize| Word {
+                bytes: bytes.into(),
+                number,
+                exact,
+                start,
+                telling: telling(bytes, start, known..known + many),
+            };
             if let Some(at) = rarest(bytes) {
                 for at in [at, at + 1] {
                     let four = bytes.get(at..).and_then(|b| b.first_chunk::<4>()).copied().unwrap_or_default();
-                    long.push((slot(u32::from_le_bytes(four) | FOLDED), u8::MAX, make(-(at as isize))));
+                    long.push((slot(u32::from_le_bytes(four) | FOLDED), LONG, make(-(at as isize), 0, 4)));
                 }
             } else {
                 for (two, start) in pairs(bytes) {
                     // The byte before the two or the one after them belongs to the word, if it is long enough.
                     let beside = [-start, 3 - start].into_iter().find_map(|at| bytes.get(usize::try_from(at).ok()?));
-                    let bits = beside.map_or(u8::MAX, |b| bit(u32::from(*b)));
+                    let bits = beside.map_or(SHORT, |b| bit(u32::from(*b)));
                     for [a, b] in spellings(two, exact) {
-                        short.push((usize::from(u16::from_le_bytes([a, b])), bits, make(start)));
+                        short.push((usize::from(u16::from_le_bytes([a, b])), bits, make(start, 1, 2)));
                     }
                 }
             }
@@ -130,47 +145,55 @@ impl Keywords {
     /// come in order.
     pub(crate) fn each(&self, text: &[u8], mut visit: impl FnMut(Met) -> bool) {
         let (Some(long), Some(short)) = (self.long.filter(), self.short.filter()) else { return };
-        let may = |four: u32| {
-            let beside = bit(four) | bit(four >> 24);
-            Table::at(long, slot(four | FOLDED)) | Table::at(short, pair(four)) & beside != 0
-        };
+        let pass = |raw: u32, folded: u32| Table::at(long, slot(folded)) | Table::at(short, pair(raw));
+        let mut one = |at: isize, four: u32, bits: u8| bits == 0 || self.place(text, at, four, bits, &mut visit);
         // The place before the first, for words of one and two bytes.
-        let first = four(text, -2);
-        if text.is_empty() || may(first) && !self.look(text, -2, first, &mut visit) {
+        let byte = |at: usize| text.get(at).copied().unwrap_or_default();
+        let first = u32::from_le_bytes([0, 0, byte(0), byte(1)]);
+        if text.is_empty() || !one(-2, first, pass(first, first | FOLDED)) {
             return;
         }
         // Three places at once: eight bytes of text hold the four bytes of each.
         let mut at = 0;
-        while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-            let raw = u64::from_le_bytes(*eight);
-            let folded = raw | u64::from(FOLDED) << 32 | u64::from(FOLDED);
-            let place = |shift: u32| {
-                Table::at(long, slot((folded >> shift) as u32)) | Table::at(short, pair((raw >> shift) as u32))
-            };
-            let met = [place(0), place(16), place(32)];
-            if met != [0; 3] {
-                for (more, _) in [0, 2, 4].into_iter().zip(met).filter(|(_, met)| *met != 0) {
-                    let four = (raw >> (8 * more)) as u32;
-                    if may(four) && !self.look(text, (at + more) as isize, four, &mut visit) {
-                        return;
-                    }
+        while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk()) {
+            let eight = u64::from_le_bytes(*eight);
+            let folded = eight | u64::from(FOLDED) << 32 | u64::from(FOLDED);
+            let place = |shift: u32| pass((eight >> shift) as u32, (folded >> shift) as u32);
+            let (first, second, third) = (place(0), place(16), place(32));
+            if first | second | third != 0 {
+                let here = at as isize;
+                let go_on = one(here, eight as u32, first)
+                    && one(here + 2, (eight >> 16) as u32, second)
+                    && one(here + 4, (eight >> 32) as u32, third);
+                if !go_on {
+                    return;
                 }
             }
             at += 6;
         }
+        // At most seven bytes are left, and nothing follows.
         while at < text.len() {
-            let last = four(text, at as isize);
-            if may(last) && !self.look(text, at as isize, last, &mut visit) {
+            let four = u32::from_le_bytes([byte(at), byte(at + 1), byte(at + 2), byte(at + 3)]);
+            if !one(at as isize, four, pass(four, four | FOLDED)) {
                 return;
             }
             at += 2;
         }
     }
 
-    /// Visits the words at one place of the text, which has these four bytes.
-    fn look(&self, text: &[u8], at: isize, four: u32, visit: &mut impl FnMut(Met) -> bool) -> bool {
-        self.long.words(slot(four | FOLDED)).iter().all(|word| word.visit(text, at, visit))
-            && self.short.words(pair(four)).iter().all(|word| word.visit(text, at, visit))
+    /// Visits the words at one place of the text, which has these four bytes and these bits of the filters.
+    #[inline(never)]
+    fn place(&self, text: &[u8], at: isize, four: u32, bits: u8, visit: &mut impl FnMut(Met) -> bool) -> bool {
+        let long = if bits & LONG != 0 { self.long.words(slot(four | FOLDED)) } else { &[] };
+        let short = if bits & (bit(four) | bit(four >> 24)) != 0 { self.short.words(pair(four)) } else { &[] };
+        for words in [long, short] {
+            for word in words {
+                if word.tells(text, at) && !word.visit(text, at, visit) {
+                    return false;
+                }
+            }
+        }
+        true
     }
 }
 
@@ -181,7 +204,16 @@ pub(crate) fn fast_edges(regex: &str) -> String {
 }
 
 impl Word {
+    /// Whether the byte that tells stands where it must for this place.
+    #[inline]
+    fn tells(&self, text: &[u8], at: isize) -> bool {
+        let (place, byte) = self.telling;
+        // A place before the text is one far behind it.
+        text.get((at + place) as usize).is_some_and(|b| b | FOLDED as u8 == byte)
+    }
+
     /// Visits the word if it stands where it must for this place.
+    #[inline(never)]
     fn visit(&self, text: &[u8], at: isize, visit: &mut impl FnMut(Met) -> bool) -> bool {
         let Ok(start) = usize::try_from(at + self.start) else { return true };
         let end = start + self.bytes.len();
@@ -192,10 +224,13 @@ impl Word {
     }
 }
 
-/// Four bytes at a place that may stand just before the text or near its end.
-fn four(text: &[u8], at: isize) -> u32 {
-    let byte = |more: isize| usize::try_from(at + more).ok().and_then(|at| text.get(at)).copied().unwrap_or_default();
-    u32::from_le_bytes([byte(0), byte(1), byte(2), byte(3)])
+/// See [`Word::telling`]: of a word that begins at `start`, where the bytes at `known` are.
+fn telling(word: &[u8], start: isize, known: std::ops::Range<isize>) -> (isize, u8) {
+    let bytes = || (start..).zip(word).map(|(at, b)| (at, *b));
+    let rare = |(_, b): &(isize, u8)| commonness(b.to_ascii_lowercase());
+    let other = bytes().filter(|(at, _)| !known.contains(at)).min_by_key(rare);
+    let (at, byte) = other.or_else(|| bytes().next()).unwrap_or_default();
+    (at, byte | FOLDED as u8)
 }
 
 /// The second and the third of four bytes.
@@ -204,10 +239,10 @@ fn pair(four: u32) -> usize {
     usize::from((four >> 8) as u16)
 }
 
-/// The bit of the filter for the lowest of these bytes: the same for small letters and capitals.
+/// The bit of [`SHORT`] for the lowest of these bytes: the same for small letters and capitals.
 #[inline]
 fn bit(bytes: u32) -> u8 {
-    1 << (bytes & 7)
+    0x10 << (bytes & 3)
 }
 
 /// Multiplicative hashing (Knuth, TAOCP 6.4).
@@ -218,7 +253,7 @@ fn slot(key: u32) -> usize {
 
 /// Where the five bytes stand that ordinary text has least; `None` for words that are shorter.
 fn rarest(word: &[u8]) -> Option<usize> {
-    let common = |w: &[u8]| w.iter().map(|b| commonness(b.to_ascii_lowercase())).sum::<u32>();
+    let common = |w: &[u8]| w.iter().zip(w.iter().skip(1)).map(|(a, b)| commonness_of_two(*a, *b)).sum::<u32>();
     word.windows(5).take(MAX_OFFSET).enumerate().min_by_key(|(_, w)| common(w)).map(|(at, _)| at)
 }
 
@@ -230,7 +265,7 @@ fn pairs(word: &[u8]) -> Vec<([Option<u8>; 2], isize)> {
         [a, b] => vec![([None, Some(a)], 2), ([Some(a), Some(b)], 1)],
         [a, b, c] => vec![([Some(b), Some(c)], 0), ([Some(a), Some(b)], 1)],
         [a, b, c, d] => {
-            let (first, last) = (commonness(a) + commonness(b), commonness(c) + commonness(d));
+            let (first, last) = (commonness_of_two(a, b), commonness_of_two(c, d));
             let odd = if first <= last { ([Some(a), Some(b)], 1) } else { ([Some(c), Some(d)], -1) };
             vec![([Some(b), Some(c)], 0), odd]
         }
@@ -246,6 +281,22 @@ fn spellings(two: [Option<u8>; 2], exact: bool) -> Vec<[u8; 2]> {
         Some(b) => vec![b.to_ascii_lowercase(), b.to_ascii_uppercase()],
     });
     first.into_iter().flat_map(|a| second.iter().map(move |b| [a, *b])).collect()
+}
+
+/// What stands most often side by side in English.
+#[rustfmt::skip]
+const COMMON: [&[u8; 2]; 56] = [
+    b"e ", b" t", b"th", b"he", b"s ", b" a", b"in", b"er", b"an", b"d ", b"re", b"t ", b"on", b" s", b"n ", b" o", b" i", b"en",
+    b"at", b"or", b"es", b"is", b"it", b"nd", b"y ", b" w", b"te", b"ti", b"ed", b"r ", b"st", b"al", b" c", b"ar", b"nt", b" b",
+    b"ng", b"o ", b" f", b" p", b" m", b"to", b"se", b"ha", b"ve", b"ou", b"of", b"as", b"le", b"me", b" d", b" h", b"io", b"ea",
+    b"de", b"co",
+];
+
+/// How common two bytes are side by side, roughly as a logarithm.
+fn commonness_of_two(a: u8, b: u8) -> u32 {
+    let two = [a.to_ascii_lowercase(), b.to_ascii_lowercase()];
+    let seldom = if COMMON.contains(&&two) { 0 } else { 12 };
+    (commonness(two[0]) + commonness(two[1]) + 12).saturating_sub(seldom)
 }
 
 /// How common a byte is in English, code and JSON, roughly as a logarithm.

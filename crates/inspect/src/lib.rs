@@ -4,6 +4,7 @@
 //! rewritten. Everything is bounded and linear in the size of the message, and regexes never backtrack. No finding holds
 //! text of a message outside its masked evidence.
 
+mod ahead;
 mod beside;
 mod canonical;
 mod capabilities;
@@ -32,6 +33,9 @@ mod trifecta;
 mod usage;
 mod view;
 
+use std::borrow::Cow;
+
+use ahead::{Ahead, Words};
 use firedoor_model::{
     Confidence, EntryId, Evidence, Finding, Habit, Millis, Severity, Untrusted,
     finding::{Role, mask},
@@ -120,6 +124,8 @@ pub struct Inspector {
     commands: commands::Commands,
     capabilities: capabilities::Capabilities,
     budgets: usage::Budgets,
+    /// The words of credentials and phrases.
+    words: ahead::Both,
 }
 
 impl Default for Inspector {
@@ -147,8 +153,16 @@ impl Inspector {
     }
 
     fn load(weights: &[u8]) -> Result<Self, TableError> {
+        let credentials = credentials::Credentials::load(include_str!("../../../profiles/detect/credentials.toml"))?;
+        let injections = injection::Injections::load(
+            include_str!("../../../profiles/detect/injection.toml"),
+            weights,
+            &sensitive::private_words(include_str!("../../../profiles/detect/private-words.toml"))?,
+        )?;
         Ok(Self {
-            credentials: credentials::Credentials::load(include_str!("../../../profiles/detect/credentials.toml"))?,
+            words: ahead::Both::new(credentials.words(), injections.words()),
+            credentials,
+            injections,
             sensitive: sensitive::SensitivePaths::load(include_str!("../../../profiles/detect/sensitive-paths.toml"))?,
             sinks: toml::from_str(include_str!("../../../profiles/detect/sinks.toml"))
                 .map_err(|e| TableError::new("sinks.toml", &e))?,
@@ -156,11 +170,6 @@ impl Inspector {
             capabilities: capabilities::Capabilities::load(include_str!("../../../profiles/detect/capabilities.toml"))?,
             budgets: toml::from_str(include_str!("../../../profiles/detect/budgets.toml"))
                 .map_err(|e| TableError::new("budgets.toml", &e))?,
-            injections: injection::Injections::load(
-                include_str!("../../../profiles/detect/injection.toml"),
-                weights,
-                &sensitive::private_words(include_str!("../../../profiles/detect/private-words.toml"))?,
-            )?,
         })
     }
 
@@ -255,7 +264,7 @@ impl Inspector {
             let text = call.subject.as_bytes();
             check(text, text.len(), self.credentials.scan(text), &|| flow::subject_pointer(call.method).to_owned());
         }
-        self.each_string(arguments, &mut |leaf, text, hits, leaves| {
+        self.each_string(arguments, &mut |leaf, text, hits, _, leaves| {
             check(text, leaf.text.len(), hits, &|| format!("/arguments{}", leaves.pointer()));
         });
         out
@@ -267,16 +276,23 @@ impl Inspector {
         let mut secret_key: Option<String> = None;
         let mut joined = Vec::new();
         let mut leaves = Leaves::of(raw);
+        let mut ahead = Ahead::new(&self.words, raw);
         while let Some(leaf) = leaves.next() {
             let text = leaf.text.as_bytes();
-            if leaf.key {
-                secret_key = self.credentials.names_secret(&leaf.text).then(|| leaf.text.clone().into_owned());
-            }
             let key = if leaf.key { None } else { secret_key.take() };
-            if text.len() < 8 {
+            if !leaf.key && text.len() < 8 {
                 continue;
             }
-            let hits = self.credentials.scan(text);
+            // A string with escapes does not stand in the message as it is.
+            let words = if matches!(leaf.text, Cow::Borrowed(_)) { ahead.between(leaf.span) } else { Words::UNKNOWN };
+            if leaf.key {
+                let secret = words.credentials && self.credentials.names_secret(&leaf.text);
+                secret_key = secret.then(|| leaf.text.clone().into_owned());
+                if text.len() < 8 {
+                    continue;
+                }
+            }
+            let hits = if words.credentials { self.credentials.scan(text) } else { Vec::new() };
             if hits.is_empty()
                 && let Some(key) = key
             {
@@ -284,17 +300,17 @@ impl Inspector {
                 for part in [key.as_bytes(), b"=\"", text, b"\""] {
                     joined.extend_from_slice(part);
                 }
-                visit(&leaf, &joined, self.credentials.scan(&joined), &leaves);
+                visit(&leaf, &joined, self.credentials.scan(&joined), words, &leaves);
             } else {
-                visit(&leaf, text, hits, &leaves);
+                visit(&leaf, text, hits, words, &leaves);
             }
         }
     }
 }
 
-/// What is called for each string: the leaf, the text that the hits' offsets are of, the hits, and the walk, which knows the
-/// leaf's pointer.
-type OnString<'v, 's> = &'v mut dyn FnMut(&Leaf<'_>, &[u8], Vec<credentials::Hit<'s>>, &Leaves<'_>);
+/// What is called for each string: the leaf, the text that the hits' offsets are of, the hits, which words may stand in the
+/// leaf, and the walk, which knows its pointer.
+type OnString<'v, 's> = &'v mut dyn FnMut(&Leaf<'_>, &[u8], Vec<credentials::Hit<'s>>, Words, &Leaves<'_>);
 
 /// Where in a leaf of `length` bytes a hit stands whose offsets are of the `read` bytes that [`Inspector::each_string`]
 /// handed on: the leaf, or an assignment that ends with the leaf and a quotation mark.

@@ -10,7 +10,7 @@ impl Inspector {
         let mut out = String::with_capacity(raw.len());
         let mut copied = 0;
         let mut cut: Vec<(usize, usize, String)> = Vec::new();
-        self.each_string(raw, &mut |leaf, text, hits, _| {
+        self.each_string(raw, &mut |leaf, text, hits, _, _| {
             let (start, end) = leaf.span;
             let token = raw.get(start..end).unwrap_or_default();
             for hit in hits {

@@ -59,10 +59,10 @@ impl Inspector {
         };
         let (mut told, mut folded): (Vec<Finding>, Vec<u8>) = (Vec::new(), Vec::new());
         let mut budget = result.len().saturating_mul(4).saturating_add(64 * 1024);
-        self.each_string(result, &mut |leaf, text, hits, leaves| {
+        self.each_string(result, &mut |leaf, text, hits, words, leaves| {
             // Definitions are judged one by one, where they can be taken out: `Inspector::definition`.
             let (sight, private) = if !defines && injection::readable(leaf) {
-                self.injections.look(&leaf.text, Place::Results, &mut budget)
+                self.injections.look(&leaf.text, Place::Results, words.phrases, &mut budget)
             } else {
                 (None, false)
             };

@@ -32,27 +32,27 @@ const PLAIN: [u8; 256] = {
 };
 
 /// Bytes that are looked at together where nothing among them needs more.
-const TOGETHER: usize = 8;
+const TOGETHER: usize = 16;
 
-/// What [`PLAIN`] makes of the bytes, if none of them is special or a control character and no blank stands behind another.
-/// `before` is what was written last. Arithmetic on all bytes of a number (Warren, Hacker's Delight, 6-1): its borrows and
-/// carries leave a byte only where another byte says no.
+/// What [`PLAIN`] makes of the bytes of a run from `at` on, if none of them is special and no blank stands behind another.
+/// `before` is what was written last. Every byte is looked at in the same way, which a compiler does for many at once.
 #[inline]
-fn lowered(part: [u8; TOGETHER], before: u8) -> Option<[u8; TOGETHER]> {
-    const ONES: u64 = u64::MAX / 255;
-    const TOPS: u64 = ONES << 7;
-    let part = u64::from_le_bytes(part);
-    let has = |b: u8| {
-        let zero = part ^ (u64::from(b) * ONES);
-        zero.wrapping_sub(ONES) & !zero
-    };
-    let blank = !(part ^ (u64::from(b' ') * ONES)).wrapping_add(0x7F * ONES) & TOPS;
-    let behind = blank << 8 | u64::from(before == b' ') << 7;
-    let control = part.wrapping_sub(u64::from(b' ') * ONES) | part.wrapping_add(ONES);
-    let no = part | control | has(b'&') | has(b'\\') | blank & behind;
-    let capital =
-        part.wrapping_add(u64::from(0x80 - b'A') * ONES) & !part.wrapping_add(u64::from(0x7F - b'Z') * ONES) & TOPS;
-    (no & TOPS == 0).then(|| (part | capital >> 2).to_le_bytes())
+fn lowered(run: &[u8], at: usize, before: u8) -> Option<[u8; TOGETHER]> {
+    let part: &[u8; TOGETHER] = run.get(at..)?.first_chunk()?;
+    // Nothing was written yet: no blank.
+    let mut previous = [if before == 0 { b'-' } else { before }; TOGETHER];
+    match at.checked_sub(1).and_then(|at| run.get(at..)?.first_chunk()) {
+        Some(bytes) => previous = *bytes,
+        None => previous.iter_mut().skip(1).zip(part).for_each(|(slot, b)| *slot = *b),
+    }
+    let blank = |b: u8| (b <= b' ') | (b == 0x7F);
+    let special = |b: u8| (b >= 0x80) | (b == b'&') | (b == b'\\') | (b == 0x1B);
+    let mut no = 0;
+    for (b, before) in part.iter().zip(&previous) {
+        no |= u8::from(special(*b) | blank(*b) & blank(*before));
+    }
+    let lower = |b: u8| if blank(b) { b' ' } else { b | u8::from(b.wrapping_sub(b'A') < 26) << 5 };
+    (no == 0).then(|| part.map(lower))
 }
 
 /// The normalised form: lower case, single spaces.
@@ -67,6 +67,25 @@ pub(crate) fn normalised(text: &str) -> String {
     out.text.truncate(out.length);
     // Only whole characters were written.
     String::from_utf8(out.text).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+}
+
+/// As [`normalised`], written into `room`: only of ASCII without escapes and blanks in a row, and where there is enough
+/// room.
+pub(crate) fn plain<'r>(text: &str, room: &'r mut [u8]) -> Option<&'r str> {
+    let (text, out) = (text.as_bytes(), room.get_mut(..text.len())?);
+    let mut before = 0;
+    for (at, slots) in (0..).step_by(TOGETHER).zip(out.chunks_mut(TOGETHER)) {
+        let all = if slots.len() == TOGETHER {
+            lowered(text, at, before)?
+        } else {
+            let mut last = [b'-'; TOGETHER];
+            last.iter_mut().zip(text.get(at..)?).for_each(|(slot, b)| *slot = *b);
+            lowered(&last, 0, before)?
+        };
+        slots.iter_mut().zip(all).for_each(|(slot, b)| *slot = b);
+        before = slots.last().copied().unwrap_or_default();
+    }
+    std::str::from_utf8(out).ok()
 }
 
 /// Where bytes `span` of the normalised form of `text` stand in it, to the character. Look-alikes make it shorter once their
@@ -134,7 +153,7 @@ impl Writer {
         rest.get(length..).unwrap_or_default()
     }
 
-    /// Writes the ordinary bytes at the start of `run`; gives how many there are. Eight at once where all of them stay as
+    /// Writes the ordinary bytes at the start of `run`; gives how many there are. Many at once where all of them stay as
     /// many; else every byte is written and then kept or not, because blanks come too irregularly for a processor to guess.
     fn plain(&mut self, run: &[u8]) -> usize {
         let mut taken = 0;
@@ -154,8 +173,8 @@ impl Writer {
         self.room(run.len());
         let mut before = self.last();
         let mut at = self.length;
-        for part in run.chunks(TOGETHER) {
-            let all = part.first_chunk().and_then(|part| lowered(*part, before));
+        for (from, part) in (0..).step_by(TOGETHER).zip(run.chunks(TOGETHER)) {
+            let all = lowered(run, from, before);
             if let (Some(all), Some(slots)) = (all, self.text.get_mut(at..at + TOGETHER)) {
                 slots.copy_from_slice(&all);
                 (at, taken) = (at + TOGETHER, taken + TOGETHER);
@@ -437,6 +456,25 @@ mod tests {
         assert_eq!(place("", (0, 5)), (0, 0));
     }
 
+    #[test]
+    fn in_place() {
+        let mut room = [0; 40];
+        for (text, want) in [
+            ("An ordinary Sentence, 12 words.", Some("an ordinary sentence, 12 words.")),
+            (" a", Some(" a")),
+            ("", Some("")),
+            ("line\nline", Some("line line")),
+            ("line\n\nline", None),
+            ("two  blanks", None),
+            ("line \u{1b}[1m", None),
+            ("caf\u{e9}", None),
+            ("&lt;", None),
+            ("longer than there is room for in all of it", None),
+        ] {
+            assert_eq!(plain(text, &mut room), want, "{text}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn places_are_inside(s in "\\PC*|[&#;x0-9\\\\u\\[\\]m\u{1b}аb \u{e0041}ﷺ]*", from in 0usize..80, length in 0usize..80) {
@@ -445,7 +483,7 @@ mod tests {
         }
 
         #[test]
-        fn eight_at_once_are_as_one_by_one(s in "[ -~\n\t\u{7f}]{0,80}|[a-zA-Z &\\\\é\u{1b}\n]{0,80}", before in "[ a]?") {
+        fn many_at_once_are_as_one_by_one(s in "[ -~\n\t\u{7f}]{0,80}|[a-zA-Z &\\\\é\u{1b}\n]{0,80}", before in "[ a]?") {
             let (mut together, mut apart) = (Writer::with_room(0), Writer::with_room(0));
             for out in [&mut together, &mut apart] {
                 out.plain(before.as_bytes());
@@ -454,6 +492,14 @@ mod tests {
             let one_by_one = s.as_bytes().chunks(1).take_while(|one| apart.plain(one) == 1).count();
             proptest::prop_assert_eq!(taken, one_by_one);
             proptest::prop_assert_eq!(together.text.get(..together.length), apart.text.get(..apart.length));
+        }
+
+        #[test]
+        fn in_place_is_the_same(s in "[ -~]{0,60}|[a-zA-Z\\t\\n ]{0,40}|[a-zA-Z &\\\\é\n]{0,20}") {
+            let mut room = [0; 64];
+            if let Some(plain) = plain(&s, &mut room) {
+                proptest::prop_assert_eq!(plain, normalised(&s));
+            }
         }
 
         #[test]

@@ -310,13 +310,17 @@ fn alternates(text: &[u8]) -> bool {
     let pair = |at: usize| matches!(text.get(at..at + 3), Some([a, b, c]) if a == c && a != b && separates(*a));
     // Six of them take eleven bytes, which cover one of these places and the three after it.
     let mut at = 0;
-    while at + 3 <= text.len() {
-        for start in [at, at + 1] {
-            if pair(start) {
-                let before = (1..5).take_while(|n| start.checked_sub(2 * n).is_some_and(pair)).count();
-                let after = (1..5).take_while(|n| pair(start + 2 * n)).count();
-                if before + after >= 4 {
-                    return true;
+    while let Some(three) = text.get(at..).and_then(|rest| rest.first_chunk::<3>()) {
+        // The fourth byte, where there is none, is like no other.
+        let fourth = text.get(at + 3).copied().unwrap_or(!three[1]);
+        if three[0] == three[2] || three[1] == fourth {
+            for start in [at, at + 1] {
+                if pair(start) {
+                    let before = (1..5).take_while(|n| start.checked_sub(2 * n).is_some_and(pair)).count();
+                    let after = (1..5).take_while(|n| pair(start + 2 * n)).count();
+                    if before + after >= 4 {
+                        return true;
+                    }
                 }
             }
         }

@@ -114,6 +114,8 @@ pub(crate) struct Phrases {
     pub(crate) thresholds: Thresholds,
     rows: Vec<(Row, OnceLock<Option<Regex>>)>,
     keywords: Keywords,
+    /// What `keywords` looks for.
+    words: Vec<String>,
     owners: Vec<Owner>,
     security: Keywords,
 }
@@ -133,11 +135,17 @@ impl Phrases {
         owners.extend(private.iter().map(|_| Owner::Private));
         Ok(Self {
             thresholds: file.thresholds,
-            keywords: Keywords::new(keywords),
+            keywords: Keywords::new(&keywords),
+            words: keywords,
             security: Keywords::new(file.security.words),
             rows: file.rule.into_iter().map(|row| (row, OnceLock::new())).collect(),
             owners,
         })
+    }
+
+    /// The words without which [`Phrases::find`] finds nothing.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(String::as_str)
     }
 
     /// What stands in a normalised text, found in one pass.
