@@ -321,10 +321,13 @@ class Plugins:
     root = None
     # Whether it reads servers in a manifest.
     manifests = True
+    # Whether they stand in the marketplace's list instead, one as a map and one as a list of maps.
+    in_list = False
 
     def prepare(self, scratch, program, servers):
         """Has the client install them; their files."""
         market = scratch.home / "market"
+        listed = []
         for name, line in servers.items():
             plugin = f"market/plugins/{name}"
             if self.root:
@@ -334,12 +337,15 @@ class Plugins:
                 line = [line[0], f"{self.root}/server/{(copied / script).name}", *rest]
             entry = self.entries({name: line})
             manifest = {"name": name, "version": "1.0.0", "description": name}
+            listed.append({"name": name, "source": f"./plugins/{name}", "description": name})
+            if self.in_list:
+                listed[-1]["mcpServers"] = entry if name == "echo" else [entry]
+                continue
             if name == "echo" or not self.manifests:
                 scratch.write(f"{plugin}/.mcp.json", json.dumps(entry))
             else:
                 manifest["mcpServers"] = entry
             scratch.write(f"{plugin}/.claude-plugin/plugin.json", json.dumps(manifest, indent="\t"))
-        listed = [{"name": name, "source": f"./plugins/{name}", "description": name} for name in servers]
         market_file = {"name": "market", "owner": {"name": "test"}, "plugins": listed}
         scratch.write("market/.claude-plugin/marketplace.json", json.dumps(market_file))
         repository(scratch, market)
@@ -390,6 +396,12 @@ class ClaudeCodePluginsHere(ClaudeCodePlugins):
     root = "${CLAUDE_PLUGIN_ROOT}"
 
 
+class ClaudeCodeMarketplace(ClaudeCodePluginsHere):
+    """Servers that a marketplace of the user's own lists."""
+
+    held, in_list = ("market/.claude-plugin/marketplace.json",), True
+
+
 class ClaudeCodePluginDirectory(ClaudeCodePlugins):
     """Plugins that are named at each start."""
 
@@ -427,6 +439,18 @@ class FactoryDroidPlugins(Plugins, FactoryDroid):
     manifests = False
 
 
+class CopilotCliPlugins(Plugins, CopilotCli):
+    """Plugins of a marketplace that is a directory are run from there."""
+
+    install = (
+        ("plugin", "marketplace", "add", "{market}"),
+        ("plugin", "install", "echo@market"),
+        ("plugin", "install", "files@market"),
+    )
+    held = ("market/plugins/echo/.mcp.json", "market/plugins/files/.claude-plugin/plugin.json")
+    root = "${PLUGIN_ROOT}"
+
+
 class Extensions:
     """Servers that an extension brings. The client copies it from a directory."""
 
@@ -460,6 +484,7 @@ ALL = (
     ClaudeCode(),
     ClaudeCodePlugins(),
     ClaudeCodePluginsHere(),
+    ClaudeCodeMarketplace(),
     ClaudeCodePluginDirectory(),
     GeminiCli(),
     GeminiCliExtensions(),
@@ -471,6 +496,7 @@ ALL = (
     QwenCode(),
     QwenCodeExtensions(),
     CopilotCli(),
+    CopilotCliPlugins(),
     Continue(),
     McpInspector(),
     McpInspectorBefore(),
