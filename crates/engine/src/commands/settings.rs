@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
-use firedoor_ipc::command::{self, Reply};
+use firedoor_ipc::{
+    command::{self, Reply},
+    wire::MAX_BODY,
+};
 use firedoor_model::{Digest, EntryId, Mode, Untrusted, audit::What, launch::Access};
 use firedoor_store::{Accepted, EntryGrants, PinKey, PinKind, PinState};
 
@@ -27,6 +30,7 @@ pub async fn verify(engine: &Rc<Engine>) -> Outcome {
 }
 
 pub async fn pins(engine: &Rc<Engine>, entry: Option<EntryId>) -> Outcome {
+    let of_one = entry.is_some();
     let pins = engine.recorder.with(move |store| store.pins(entry.as_ref())).await.map_err(text)?;
     let view = |pin: firedoor_store::Pin| {
         let (changed, now) = match pin.state {
@@ -45,7 +49,31 @@ pub async fn pins(engine: &Rc<Engine>, entry: Option<EntryId>) -> Outcome {
             seen: now.map(|n| n.whole),
         }
     };
-    Ok(Reply::Pins { pins: pins.into_iter().map(view).collect() })
+    Ok(Reply::Pins { pins: fitting(pins.into_iter().map(view).collect(), of_one, ROOM)? })
+}
+
+/// What pins may take of a message, which has a bound.
+const ROOM: usize = MAX_BODY - (1 << 20);
+
+/// Pins that fit into one message. Where not all do, what did not change goes without its text: it is there to be compared,
+/// and nothing is.
+fn fitting(mut pins: Vec<command::Pin>, of_one: bool, room: usize) -> Result<Vec<command::Pin>, String> {
+    let size = |pins: &[command::Pin]| {
+        let one = |pin| serde_json::to_vec(pin).map_or(usize::MAX, |text| text.len() + 1);
+        pins.iter().map(one).fold(0, usize::saturating_add)
+    };
+    if size(&pins) > room {
+        pins.iter_mut().filter(|pin| pin.seen.is_none()).for_each(|pin| pin.accepted = None);
+    }
+    match (size(&pins) > room, of_one) {
+        (false, _) => Ok(pins),
+        (true, false) => Err("there are too many definitions to show at once: name one entry".into()),
+        (true, true) => {
+            Err("this server's changed definitions are too large to show: look at what its new version says \
+             about them, and accept them (firedoor pins accept) or remove the server"
+                .into())
+        }
+    }
 }
 
 /// The definitions that wait to be accepted, of one tool or of all.
@@ -186,4 +214,42 @@ pub async fn mode(engine: &Rc<Engine>, set: Option<Mode>) -> Outcome {
         engine.changed();
     }
     Ok(Reply::Mode { mode: engine.mode.get() })
+}
+
+#[cfg(test)]
+mod tests {
+    use firedoor_model::Millis;
+
+    use super::*;
+
+    fn pin(name: &str, text: usize, changed: bool) -> command::Pin {
+        let digest = Digest::of(name.as_bytes());
+        command::Pin {
+            entry: "a/b/c".parse().unwrap(),
+            kind: "tool".into(),
+            name: Untrusted::new(name),
+            first_seen: Millis(1),
+            digest,
+            changed: Vec::new(),
+            accepted: Some(Untrusted::new("x".repeat(text))),
+            now: changed.then(|| Untrusted::new("y".repeat(text))),
+            seen: changed.then_some(digest),
+        }
+    }
+
+    #[test]
+    fn pins_fit_into_a_message_or_it_is_said_what_to_do() {
+        let all = || vec![pin("same", 4000, false), pin("changed", 1000, true)];
+        let check = |of_one, room| {
+            let texts =
+                |pins: Vec<command::Pin>| pins.iter().map(|p| (p.accepted.is_some(), p.now.is_some())).collect();
+            fitting(all(), of_one, room).map(texts)
+        };
+        assert_eq!(check(false, 10_000), Ok(vec![(true, false), (true, true)]));
+        // What waits to be accepted keeps its text.
+        assert_eq!(check(false, 5_000), Ok(vec![(false, false), (true, true)]));
+        assert!(check(false, 1_000).is_err_and(|why| why.contains("name one entry")));
+        assert!(check(true, 1_000).is_err_and(|why| why.contains("firedoor pins accept")));
+        assert_eq!(fitting(Vec::new(), false, 0), Ok(Vec::new()));
+    }
 }
