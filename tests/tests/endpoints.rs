@@ -345,18 +345,94 @@ fn a_port_that_is_taken_is_said_and_never_changed() {
 }
 
 #[test]
+fn a_taken_port_is_said_by_the_next_engine_too() {
+    let home = Home::new();
+    let address = add(&home, "echo");
+    let _stop = Stop(&home);
+    let host = address.split('/').nth(2).expect("an address").to_owned();
+    let problem = || home.json(&["endpoints", "list"])["endpoints"][0]["problem"].as_str().map(str::to_owned);
+    // What listens is started again by the engine, and finds the port taken.
+    let first = listener(&home).expect("a listener");
+    kill(first, Signal::SIGKILL);
+    let _taken = until("the port is free", || std::net::TcpListener::bind(&host).ok());
+    until("another is to listen", || listener(&home).filter(|pid| *pid != first));
+    until("the problem is told", problem);
+    let engine = home.engine().expect("an engine");
+    kill(engine, Signal::SIGKILL);
+    until("another engine", || home.engine().filter(|pid| *pid != engine));
+    assert!(until("the problem is told again", problem).contains("is taken by another program"));
+    home.firedoor(&["endpoints", "list"]).expect_code(1).expect_said("NOT REACHED");
+}
+
+/// A server that is reached over HTTP, and its address.
+struct Far {
+    process: Child,
+    _stdin: PipeWriter,
+    url: String,
+}
+
+impl Far {
+    fn start(home: &Home) -> Self {
+        let (process, stdin, stdout) =
+            home.spawn(home.command(home.python()).arg(home.script("http_server.py")).arg("json"));
+        let mut port = String::new();
+        BufReader::new(stdout).read_line(&mut port).expect("the server's port");
+        Self { process, _stdin: stdin, url: format!("http://127.0.0.1:{}/mcp", port.trim()) }
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn an_entry_whose_server_does_not_answer_is_given_back() {
+    let home = Home::new();
+    let far = Far::start(&home);
+    let url = far.url.clone();
+    let path = home.cursor(json!({"far": {"url": url}}));
+    let before = std::fs::read(&path).expect("the configuration");
+    drop(far);
+    home.firedoor(&["protect", "--endpoint", "cursor/far", "--yes"]).expect_code(1).expect_said("given back");
+    let _stop = Stop(&home);
+    assert_eq!(std::fs::read(&path).expect("the configuration"), before);
+    assert_eq!(home.json(&["endpoints", "list"])["endpoints"], json!([]));
+}
+
+#[test]
+fn what_was_restored_without_an_engine_is_not_listened_to_again() {
+    let home = Home::new();
+    let far = Far::start(&home);
+    let path = home.cursor(json!({"far": {"url": far.url}}));
+    let before = std::fs::read(&path).expect("the configuration");
+    home.firedoor(&["protect", "--endpoint", "cursor/far", "--yes", "--no-verify"]).expect_code(0);
+    add(&home, "echo");
+    kill(listener(&home).expect("a listener"), Signal::SIGKILL);
+    kill(home.engine().expect("an engine"), Signal::SIGKILL);
+    until("the engine ends", || home.engine().is_none().then_some(()));
+    let _stop = Stop(&home);
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    assert_eq!(std::fs::read(&path).expect("the configuration"), before);
+    assert!(home.engine().is_none());
+    // The next engine has the other one only.
+    let listed = home.json(&["endpoints", "list"]);
+    let entries: Vec<&Value> = listed["endpoints"].as_array().expect("endpoints").iter().map(|e| &e["entry"]).collect();
+    assert_eq!(entries, ["endpoint/user/echo"]);
+}
+
+#[test]
 fn an_entry_with_an_address_stays_one_and_comes_back() {
     let home = Home::new();
-    let (mut server, stdin, stdout) =
-        home.spawn(home.command(home.python()).arg(home.script("http_server.py")).arg("json"));
-    let mut port = String::new();
-    BufReader::new(stdout).read_line(&mut port).expect("the server's port");
-    let url = format!("http://127.0.0.1:{}/mcp", port.trim());
+    let far = Far::start(&home);
+    let url = &far.url;
     let path = home.cursor(json!({"far": {"url": url, "headers": {"X-Team": "blue"}}}));
     let before = std::fs::read(&path).expect("the configuration");
     home.firedoor(&["protect", "--endpoint", "cursor/far", "--yes"])
         .expect_code(0)
-        .expect_said("Firedoor listens there");
+        .expect_said("answers through Firedoor");
     let _stop = Stop(&home);
     let config: Value = serde_json::from_slice(&std::fs::read(&path).expect("the configuration")).expect("JSON");
     let now = config["mcpServers"]["far"]["url"].as_str().expect("an address");
@@ -375,7 +451,4 @@ fn an_entry_with_an_address_stays_one_and_comes_back() {
     home.firedoor(&["restore", "--all"]).expect_code(0);
     assert_eq!(std::fs::read(&path).expect("the configuration"), before);
     assert_eq!(home.json(&["endpoints", "list"])["endpoints"], json!([]));
-    drop(stdin);
-    let _ = server.kill();
-    let _ = server.wait();
 }

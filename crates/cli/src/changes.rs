@@ -17,14 +17,15 @@ use firedoor_model::{
     endpoint::{Served, Target},
     remote::Transport,
 };
+use firedoor_store::{Store, StoreError};
 use serde::Serialize;
 
 use crate::{
     arguments::{ProtectOptions, RestoreOptions},
     endpoints,
-    engine::{Engine, sibling},
+    engine::{Engine, paths, sibling},
     failure::Failure,
-    output,
+    log, output,
     scan::surroundings,
 };
 
@@ -116,14 +117,19 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
     } else {
         let own = own_environment();
         let check = if options.confined { verify::confined } else { verify::entry };
-        let listens = |entry: &EntryId| {
-            let reason = "its client connects to it by itself; Firedoor listens there".into();
-            addresses
-                .contains_key(entry)
-                .then(|| Outcome { entry: entry.clone(), verified: Verified::Unverified { reason } })
-        };
-        changed.iter().map(|entry| listens(entry).unwrap_or_else(|| check(&clients, &env, entry, &own))).collect()
+        changed.iter().map(|entry| check(&clients, &env, entry, &own)).collect()
     };
+    let given_back: Vec<EntryId> = outcomes
+        .iter()
+        .filter(|outcome| addresses.contains_key(&outcome.entry))
+        .filter(|outcome| matches!(outcome.verified, Verified::RolledBack { .. }))
+        .map(|outcome| outcome.entry.clone())
+        .collect();
+    if !given_back.is_empty()
+        && let Err(e) = stop_listening(&given_back)
+    {
+        output::remark(&format!("Firedoor still listens for what was given back: {}", e.text));
+    }
     report(&plan, &results, Some(&outcomes), options.json)?;
     let ok = results.iter().all(|r| r.result.is_ok())
         && plan.problems.is_empty()
@@ -164,13 +170,29 @@ fn addresses(
     found.into_iter().map(at).collect()
 }
 
-/// Stops listening for entries that were given back. Where no engine runs nothing listens, and the next one has them in its
-/// list still.
+/// Stops listening for entries that were given back. Where no engine runs nothing listens, and the next one must not begin to.
 fn stop_listening(entries: &[EntryId]) -> Result<(), Failure> {
-    let Some(mut engine) = Engine::running()? else { return Ok(()) };
+    let Some(mut engine) = Engine::running()? else { return forget_endpoints(entries) };
     for endpoint in endpoints::all(&mut engine)?.into_iter().filter(|endpoint| entries.contains(&endpoint.entry)) {
         engine.ask(&Request::RemoveEndpoint { entry: endpoint.entry })?;
     }
+    Ok(())
+}
+
+/// Takes endpoints out of the database, which no engine has open.
+fn forget_endpoints(entries: &[EntryId]) -> Result<(), Failure> {
+    let database = paths()?.database();
+    let known = match Store::open_read_only(&database).and_then(|store| store.endpoints()) {
+        Ok(known) => known,
+        Err(StoreError::Missing { .. } | StoreError::Older { .. }) => return Ok(()),
+        Err(e) => return Err(e.into()),
+    };
+    let gone: Vec<EntryId> = known.into_iter().map(|e| e.entry).filter(|entry| entries.contains(entry)).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let mut store = Store::open(&database, log::now())?.store;
+    gone.iter().try_for_each(|entry| store.remove_endpoint(entry).map(drop))?;
     Ok(())
 }
 

@@ -23,6 +23,7 @@ use serde_json::Value;
 use crate::{
     catalog::Clients,
     declared::{Found, env_file},
+    document::Shape,
     env::Env,
     interpolate::Variables,
     moved::secret_of,
@@ -174,8 +175,10 @@ impl Clients {
         base: &BTreeMap<OsString, OsString>,
     ) -> Result<Invocations, VerifyError> {
         let unverifiable = |reason: String| VerifyError::Unverifiable { reason };
-        let found =
-            self.find(env, id).ok_or_else(|| unverifiable("there is no such entry that starts a program".into()))?;
+        let Some(found) = self.find(env, id) else {
+            let none = || Err(unverifiable("there is no such entry that starts a program".into()));
+            return self.behind_endpoint(env, id, base).unwrap_or_else(none);
+        };
         let client = self.client(id.client()).ok_or_else(|| unverifiable("the client is not known".into()))?;
         let project = found.project.as_deref();
         let (rules, plugin) = (&client.in_plugins, found.plugin.as_ref());
@@ -245,6 +248,47 @@ impl Clients {
                 through: Some(line(expanded(&all)?, &through)?),
             }),
         }
+    }
+}
+
+/// Start of the variables that hold headers.
+const HEADER: &str = "FIREDOOR_HEADER_";
+
+impl Clients {
+    /// How Firedoor's address on this machine reaches the server of an entry that has it in front of its own; `None` for another
+    /// entry. The headers are those that the client sends.
+    fn behind_endpoint(
+        &self,
+        env: &Env<'_>,
+        id: &EntryId,
+        base: &BTreeMap<OsString, OsString>,
+    ) -> Option<Result<Invocations, VerifyError>> {
+        let unverifiable = |reason: String| VerifyError::Unverifiable { reason };
+        let found = self.first(env, id, |file, located| match located.server.shape {
+            Shape::Remote(remote) if remote.endpoint.is_some() => {
+                Some((remote, located.server.project.or_else(|| file.project.clone())))
+            }
+            _ => None,
+        });
+        let (remote, project) = found?;
+        let invocation = || {
+            let url = remote.url.as_ref().ok_or_else(|| unverifiable("its address is no text".into()))?;
+            let shim = env.shim.as_ref().ok_or_else(|| unverifiable("the shim is not known".into()))?;
+            let command = shim.to_str().ok_or_else(|| unverifiable("the shim's path is no text".into()))?.to_owned();
+            let fill = Variables::new(self.interpolation(id), env, project.as_deref());
+            let (mut args, mut variables) = (vec!["--entry".into(), id.to_string()], base.clone());
+            args.extend(["--url".to_owned(), url.value.clone()]);
+            for (number, (name, value)) in (1..).zip(&remote.headers) {
+                let variable = format!("{HEADER}{number}");
+                args.extend(["--header".to_owned(), format!("{name}=env:{variable}")]);
+                let value = fill.expand(&value.value).map_err(|e| unverifiable(e.to_string()))?;
+                variables.insert(variable.into(), value.into());
+            }
+            let cwd = project.as_ref().map_or_else(|| env.paths.home.clone(), PathBuf::from);
+            let through = Invocation { command, args, env: variables, cwd };
+            Ok(Invocations { direct: None, through: Some(through) })
+        };
+        Some(invocation())
     }
 }
 

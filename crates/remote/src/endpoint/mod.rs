@@ -77,6 +77,8 @@ const ROUND: Duration = Duration::from_secs(2);
 /// An endpoint that is served, or is to be.
 struct Served {
     gate: RefCell<Option<Rc<Gate>>>,
+    /// Why it is not served yet, if that is known.
+    problem: RefCell<Option<String>>,
     endpoint: Endpoint,
     task: AbortHandle,
 }
@@ -158,7 +160,12 @@ impl House {
             }
             let (house, wanted) = (self.clone(), endpoint.clone());
             let task = tokio::task::spawn_local(async move { house.listen(wanted, max_message).await });
-            let new = Served { gate: RefCell::default(), endpoint: endpoint.clone(), task: task.abort_handle() };
+            let new = Served {
+                gate: RefCell::default(),
+                problem: RefCell::default(),
+                endpoint: endpoint.clone(),
+                task: task.abort_handle(),
+            };
             served.insert(endpoint.entry, Rc::new(new));
         }
     }
@@ -182,6 +189,7 @@ impl House {
         self.tell(&endpoint.entry, ours.port(), None).await;
         let gate = Gate::new(endpoint.clone(), ours.port(), max_message, self.shim.clone(), self.off.clone());
         if let Some(served) = self.served.borrow().get(&endpoint.entry) {
+            served.problem.take();
             served.gate.replace(Some(gate.clone()));
         }
         // They end with the task that listens.
@@ -208,7 +216,7 @@ impl House {
 
     /// The endpoint's own port, however long it is taken: a configuration says it, so it is never another.
     async fn bound(&self, endpoint: &Endpoint) -> TcpListener {
-        let mut told = None;
+        let served = self.served.borrow().get(&endpoint.entry).cloned();
         loop {
             let bound = match endpoint.port {
                 0 => any_port().await,
@@ -224,19 +232,24 @@ impl House {
                 }
                 Err(e) => format!("port {} cannot be used: {e}", endpoint.port),
             };
-            if told.as_ref() != Some(&problem) {
-                self.tell(&endpoint.entry, endpoint.port, Some(problem.clone())).await;
-                told = Some(problem);
+            let before = served.as_ref().and_then(|served| served.problem.replace(Some(problem.clone())));
+            if before.as_ref() != Some(&problem) {
+                self.tell(&endpoint.entry, endpoint.port, Some(problem)).await;
             }
             tokio::time::sleep(AGAIN).await;
         }
     }
 
-    /// Tells an engine that has just come what is served.
+    /// Tells an engine that has just come what is served, and what is not.
     fn tell_all(self: &Rc<Self>) {
-        for gate in self.gates() {
-            let house = self.clone();
-            tokio::task::spawn_local(async move { house.tell(&gate.endpoint.entry, gate.port, None).await });
+        for served in self.served.borrow().values() {
+            let port = served.gate.borrow().as_ref().map(|gate| gate.port);
+            let problem = served.problem.borrow().clone();
+            let (house, entry, own) = (self.clone(), served.endpoint.entry.clone(), served.endpoint.port);
+            if port.is_some() || problem.is_some() {
+                let port = port.unwrap_or(own);
+                tokio::task::spawn_local(async move { house.tell(&entry, port, problem).await });
+            }
         }
     }
 
