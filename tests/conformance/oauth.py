@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Logging in with a certified issuer of tokens (oidc-provider) and a server on the official SDK, a browser's part played by
-this program: registration, consent, renewal with rotation while the server runs, revocation. Exit code 1 when anything is not
-as it should be, 2 when it cannot be run."""
+this program: registration, consent, renewal with rotation while the server runs, revocation, an address that is pasted, a code
+that is entered elsewhere. Exit code 1 when anything is not as it should be, 2 when it cannot be run."""
 
 import contextlib
 import http.cookiejar
@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -51,29 +52,62 @@ def keychain(scratch):
         yield
 
 
-def consent(address):
-    """Goes where the browser would, says who it is, agrees, and comes back."""
-    browser = urllib.request.build_opener(
-        urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
-    )
-    with browser.open(address, timeout=30) as page:
-        url, text = page.url, page.read().decode()
-    for form in ({"prompt": "login", "login": "alice", "password": "x"}, {"prompt": "consent"}):
-        action = re.search(r'<form[^>]*action="([^"]+)"', text)
-        if not action:
-            break
-        data = urllib.parse.urlencode(form).encode()
-        with browser.open(urllib.parse.urljoin(url, action.group(1)), data, timeout=30) as page:
-            url, text = page.url, page.read().decode()
-    return text
+def filled(form, code):
+    """What a person makes of a form."""
+    fields = {}
+    for tag in re.findall(r"<input[^>]*>", form):
+        said = dict(re.findall(r'(\w+)="([^"]*)"', tag))
+        fields[said["name"]] = said.get("value", {"login": "alice", "password": "x", "user_code": code}.get(said["name"]))
+    return fields
 
 
-def log_in(scratch):
+class Unreachable(urllib.request.HTTPRedirectHandler):
+    """A browser for which nobody listens at one place."""
+
+    def __init__(self, place):
+        self.place, self.ended_at = place, None
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):
+        if self.place and newurl.startswith(self.place):
+            self.ended_at = newurl
+            return None
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def consent(address, code=None, unreachable=None):
+    """Goes where the browser would, enters the code if there is one, says who it is, agrees, and comes back. What the last page
+    says; or the address that it ended at, if that is the place that it cannot reach."""
+    redirects = Unreachable(unreachable)
+    cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+    browser = urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies, redirects)
+    there, text = (address,), None
+    while there:
+        try:
+            with browser.open(*there, timeout=30) as page:
+                url, text = page.url, page.read().decode()
+        except urllib.error.HTTPError as error:
+            url, text = error.url, error.read().decode()
+        form = re.search(r"<form.*?</form>", text, re.DOTALL)
+        if redirects.ended_at or not form:
+            return redirects.ended_at or text
+        action = urllib.parse.urljoin(url, re.search(r'action="([^"]+)"', form.group()).group(1))
+        there = action, urllib.parse.urlencode(filled(form.group(), code)).encode()
+
+
+def log_in(scratch, *more):
     """`firedoor login`, to its end; what it says, and what the browser shows."""
-    command = scratch.bin / "firedoor", "login", ENTRY
-    with scratch.start(*command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    command = scratch.bin / "firedoor", "login", ENTRY, *more
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with scratch.start(*command, **pipes, text=True, start_new_session=True) as process:
         process.stdout.readline()
-        shown = consent(process.stdout.readline().strip())
+        address = process.stdout.readline().strip()
+        if "--paste" in more:
+            query = urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)
+            shown = consent(address, unreachable=query["redirect_uri"][0])
+            print(shown, file=process.stdin, flush=True)
+        else:
+            code = process.stdout.readline().strip().rpartition(" ")[2] if "--device" in more else None
+            shown = consent(address, code)
         said = process.stdout.read()
     return process.returncode, said, shown
 
@@ -135,6 +169,15 @@ def look(scratch, url):
     session = Session(scratch)
     yield "calls with the new token", session.whoami() == "alice tools"
     session.end()
+    for way in ("--paste", "--device"):
+        scratch.firedoor("logout", ENTRY)
+        code, said, _ = log_in(scratch, way)
+        yield f"logging in with {way}", (code, "Logged in" in said) == (0, True)
+        session = Session(scratch)
+        yield f"calls with the token of {way}", session.whoami() == "alice tools"
+        get("/end")
+        yield f"renewal of the token of {way}", session.whoami() == "alice tools"
+        session.end()
 
 
 def main():

@@ -25,6 +25,7 @@ const provider = new Provider(issuer, {
   features: {
     registration: { enabled: true },
     revocation: { enabled: true },
+    deviceFlow: { enabled: true },
     resourceIndicators: {
       enabled: true,
       getResourceServerInfo: (_, asked) => {

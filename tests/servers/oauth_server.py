@@ -11,6 +11,7 @@ import urllib.parse
 
 MODE = sys.argv[1]
 CODES, REFRESH, ACCESS = {}, {}, {}  # code or token: what it was given for
+DEVICES = {}  # code of a device: what it asked for, and whether somebody has agreed (None: has refused)
 SEEN = []
 LOCK = threading.Lock()
 
@@ -74,11 +75,16 @@ class Issuer(Handler):
         if url.path == "/end":
             ACCESS.clear()
             return self.reply(200, {})
+        if url.path in ("/agree", "/refuse"):
+            for device in DEVICES.values():
+                device["agreed"] = url.path == "/agree" or None
+            return self.reply(200, {})
         if url.path == "/authorize":
             return self.authorize(dict(urllib.parse.parse_qsl(url.query)))
         if url.path != "/.well-known/openid-configuration":
             return self.reply(404)
-        return self.reply(200, {
+        device = {"device_authorization_endpoint": f"{ISSUER}/device"} if MODE == "device" else {}
+        return self.reply(200, {**device,
             "issuer": ISSUER if MODE != "wrong-issuer" else "https://evil.example",
             "authorization_endpoint": f"{ISSUER}/authorize", "token_endpoint": f"{ISSUER}/token",
             "registration_endpoint": f"{ISSUER}/register", "revocation_endpoint": f"{ISSUER}/revoke",
@@ -107,10 +113,23 @@ class Issuer(Handler):
         SEEN.append(["register", wanted])
         self.reply(201, {**wanted, "client_id": f"client-{len(SEEN)}"})
 
+    def device(self, body):
+        asked = dict(urllib.parse.parse_qsl(body))
+        SEEN.append(["device", asked])
+        code = secrets.token_urlsafe(16)
+        DEVICES[code] = {"asked": asked, "agreed": False}
+        self.reply(200, {"device_code": code, "user_code": "WDJB-MJHT", "verification_uri": f"{ISSUER}/enter",
+                         "expires_in": 600, "interval": 0.05})
+
     def token(self, body):
         asked = dict(urllib.parse.parse_qsl(body))
         SEEN.append(["token", asked])
-        if asked["grant_type"] == "refresh_token":
+        if asked["grant_type"] == "urn:ietf:params:oauth:grant-type:device_code":
+            device = DEVICES[asked["device_code"]]
+            if device["agreed"] is not True:
+                return self.reply(400, {"error": "access_denied" if device["agreed"] is None else "authorization_pending"})
+            given = DEVICES.pop(asked["device_code"])["asked"]
+        elif asked["grant_type"] == "refresh_token":
             given = REFRESH.pop(asked["refresh_token"], None)
         else:
             given = CODES.pop(asked["code"], None)

@@ -85,7 +85,7 @@ fn as_another_user(home: &Home, url: &str) -> String {
 /// A login that waits for the browser.
 struct Login {
     process: Child,
-    _stdin: PipeWriter,
+    stdin: PipeWriter,
     stdout: BufReader<PipeReader>,
     address: String,
 }
@@ -95,7 +95,7 @@ impl Login {
         let mut command = home.command("setsid");
         command.arg(home.program("firedoor")).args(["login", ENTRY]).args(more);
         let (process, stdin, stdout) = home.spawn(&mut command);
-        let mut login = Self { process, _stdin: stdin, stdout: BufReader::new(stdout), address: String::new() };
+        let mut login = Self { process, stdin, stdout: BufReader::new(stdout), address: String::new() };
         assert!(login.line().starts_with("Log in at http://127.0.0.1:"));
         login.address = login.line();
         login
@@ -375,6 +375,79 @@ fn a_proxy_that_the_entry_names_sees_neither_messages_nor_tokens() {
     assert_eq!(renewals(&servers), before + 1);
     assert_eq!(proxy.accept().expect_err("nobody came").kind(), ErrorKind::WouldBlock);
     home.firedoor(&["log"]).expect_said("the entry sets them itself: HTTP_PROXY, http_proxy");
+}
+
+#[test]
+fn an_address_can_be_pasted_where_there_is_no_browser() {
+    let home = Home::new();
+    let servers = Servers::start(&home, "plain");
+    let _keychain = Keychain::start(&home);
+    let mut login = Login::start(&home, &["--paste"]);
+    let back = login.consent();
+    let foreign = back.replace("code=", "code=x&state=guessed&code=");
+    for line in ["", "https://evil.example/?code=a", &foreign, back.split('?').next().expect("an address")] {
+        writeln!(login.stdin, "{line}").expect("it reads");
+    }
+    writeln!(login.stdin, "  {back}").expect("it reads");
+    let (code, said) = login.end();
+    assert!(code == 0 && said.contains("Logged in"), "{said}");
+    assert_eq!(servers.seen("token").len(), 1);
+    protect(&home);
+    Client::open(&home, "s").end();
+}
+
+#[test]
+fn a_browser_is_opened_only_when_that_is_said() {
+    let home = Home::new();
+    let servers = Servers::start(&home, "plain");
+    let _keychain = Keychain::start(&home);
+    let opened = home.path().join("opened");
+    let browser = home.program("xdg-open");
+    fs::write(&browser, format!("#!/bin/sh\necho \"$1\" > {}\n", opened.display())).expect("a program");
+    home.set_mode(&browser, 0o755);
+    home.set("DISPLAY", ":99");
+    // Nobody can be asked: it is not opened.
+    log_in(&home, &[]);
+    assert!(!opened.exists());
+    let login = Login::start(&home, &["--yes"]);
+    let shown = login.address.clone();
+    let address =
+        firedoor_tests::until("it is opened", || fs::read_to_string(&opened).ok().filter(|text| text.ends_with('\n')));
+    assert_eq!(address.trim(), shown);
+    assert!(get(&login.consent()).1.contains("is logged in"));
+    assert_eq!(login.end().0, 0);
+    assert_eq!(servers.seen("token").len(), 2);
+}
+
+#[test]
+fn a_code_can_be_entered_elsewhere_where_the_issuer_offers_that() {
+    let home = Home::new();
+    let servers = Servers::start(&home, "device");
+    let _keychain = Keychain::start(&home);
+    let mut login = Login::start(&home, &["--device"]);
+    assert_eq!(login.address, format!("{}/enter", servers.issuer));
+    assert_eq!(login.line(), "Enter this code there: WDJB-MJHT");
+    firedoor_tests::until("it asks whether somebody has agreed", || (servers.seen("token").len() > 2).then_some(()));
+    get(&format!("{}/agree", servers.issuer));
+    let (code, said) = login.end();
+    assert!(code == 0 && said.contains("Logged in"), "{said}");
+    let asked = &servers.seen("device")[0];
+    assert_eq!((&asked["resource"], &asked["scope"]), (&json!(servers.url), &json!("tools offline_access")));
+    let registered = &servers.seen("register")[0];
+    assert_eq!(
+        (&registered["redirect_uris"], &registered["grant_types"][0]),
+        (&json!([]), &json!("urn:ietf:params:oauth:grant-type:device_code"))
+    );
+    protect(&home);
+    Client::open(&home, "s").end();
+    home.firedoor(&["logout", ENTRY]).expect_code(0);
+
+    let login = Login::start(&home, &["--device"]);
+    get(&format!("{}/refuse", servers.issuer));
+    assert_eq!(login.end().0, 1);
+    home.firedoor(&["logout", ENTRY]).expect_code(1).expect_said("not logged in");
+    let _servers = Servers::start(&home, "plain");
+    home.firedoor(&["login", ENTRY, "--device"]).expect_code(1).expect_said("offers no login with a code");
 }
 
 #[test]

@@ -231,6 +231,15 @@ pub struct LoginOptions {
     /// https address of a document about the client
     #[arg(long, value_name = "ID")]
     pub client_id: Option<String>,
+    /// Open the browser without asking first
+    #[arg(long, conflicts_with_all = ["paste", "device"])]
+    pub yes: bool,
+    /// For a machine without a browser: log in with one elsewhere, and paste the address here that it ends at
+    #[arg(long)]
+    pub paste: bool,
+    /// For a machine without a browser: enter a code with one elsewhere, where the issuer offers that
+    #[arg(long, conflicts_with = "paste")]
+    pub device: bool,
     /// Look for project configurations here, too
     #[arg(long = "project", value_name = "DIR")]
     pub projects: Vec<PathBuf>,

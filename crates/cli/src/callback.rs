@@ -1,4 +1,5 @@
-//! Where the browser comes back to when the user has logged in: an address of this machine, for one answer.
+//! Where the browser comes back to when the user has logged in: an address of this machine, for one answer. On another machine
+//! it ends there without one, and the user may paste that address here.
 //!
 //! Every program of this machine can connect to it. Those of other users are not heard: what the browser is sent to can be read
 //! in its command line, and whoever were faster than the browser could log the user in as somebody else.
@@ -14,6 +15,7 @@ use firedoor_ipc::tcp;
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
+    unistd::read,
 };
 
 use crate::failure::Failure;
@@ -46,6 +48,43 @@ struct Caller {
 
 /// The browser, which waits for an answer.
 pub struct Browser(TcpStream);
+
+/// What comes first.
+pub enum Came {
+    /// The browser, with the query of its request.
+    Browser(String, Browser),
+    /// A line of the user's.
+    Line(String),
+}
+
+/// What the user types, a line at a time.
+#[derive(Default)]
+pub struct Typed {
+    heard: Vec<u8>,
+    over: bool,
+}
+
+impl Typed {
+    /// The next line of what was typed so far. Reads only once there is something.
+    fn line(&mut self, ready: bool) -> Option<String> {
+        if ready {
+            let mut chunk = [0; 4096];
+            // Not through a buffer of its own, in which poll(2) would not see what waits.
+            match read(io::stdin(), &mut chunk) {
+                Ok(0) => self.over = true,
+                Ok(count) => self.heard.extend(chunk.get(..count).unwrap_or_default()),
+                Err(Errno::EINTR) => {}
+                Err(_) => self.over = true,
+            }
+        }
+        let end = self.heard.iter().position(|b| *b == b'\n');
+        if end.is_none() && self.heard.len() > MAX_REQUEST {
+            self.heard.clear();
+        }
+        let line: Vec<u8> = self.heard.drain(..=end?).collect();
+        Some(String::from_utf8_lossy(&line).trim().to_owned())
+    }
+}
 
 /// What a request says so far.
 #[derive(Debug, PartialEq, Eq)]
@@ -81,32 +120,53 @@ impl Callback {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// Waits for the browser; gives the query of its request, and where to answer it.
-    pub fn query(&mut self, deadline: Instant) -> Result<(String, Browser), Failure> {
+    /// The query of an address that the browser ended at elsewhere, if it is this one.
+    pub fn pasted(&self, address: &str) -> Option<String> {
+        let query = address.strip_prefix(&self.redirect())?.strip_prefix('?')?;
+        let query = query.split('#').next()?;
+        let good = !query.is_empty() && query.len() <= MAX_REQUEST && query.bytes().all(|b| b.is_ascii_graphic());
+        good.then(|| query.to_owned())
+    }
+
+    /// Waits for the browser, and for a line of the user's where one may come.
+    pub fn next(&mut self, deadline: Instant, mut typed: Option<&mut Typed>) -> Result<Came, Failure> {
         loop {
+            if let Some(line) = typed.as_mut().and_then(|typed| typed.line(false)) {
+                return Ok(Came::Line(line));
+            }
             let now = Instant::now();
             if now >= deadline {
                 return Err(Failure::refused("not logged in: nobody came back from the browser in ten minutes"));
             }
             self.open.retain(|caller| caller.until > now);
-            self.wait(deadline, now)?;
+            let listens = typed.as_ref().is_some_and(|typed| !typed.over);
+            if self.wait(deadline, now, listens)?
+                && let Some(line) = typed.as_mut().and_then(|typed| typed.line(true))
+            {
+                return Ok(Came::Line(line));
+            }
             self.accept()?;
-            if let Some(found) = self.read() {
-                return Ok(found);
+            if let Some((query, browser)) = self.read() {
+                return Ok(Came::Browser(query, browser));
             }
         }
     }
 
-    /// Until somebody speaks, or a connection has had its time.
-    fn wait(&self, deadline: Instant, now: Instant) -> Result<(), Failure> {
+    /// Until somebody speaks, or a connection has had its time. Whether the user has typed something.
+    fn wait(&self, deadline: Instant, now: Instant, typed: bool) -> Result<bool, Failure> {
         let until = self.open.iter().map(|caller| caller.until).min().unwrap_or(deadline).min(deadline);
         let left = until.saturating_duration_since(now).as_millis() + 1;
         let left = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
         let mut all: Vec<PollFd<'_>> =
             self.open.iter().map(|caller| PollFd::new(caller.stream.as_fd(), PollFlags::POLLIN)).collect();
         all.push(PollFd::new(self.listener.as_fd(), PollFlags::POLLIN));
+        let stdin = io::stdin();
+        if typed {
+            all.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+        }
         match poll(&mut all, left) {
-            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Ok(_) => Ok(typed && all.last().and_then(PollFd::any).unwrap_or(false)),
+            Err(Errno::EINTR) => Ok(false),
             Err(e) => Err(e.into()),
         }
     }
@@ -263,12 +323,29 @@ mod tests {
         wrong.write_all(b"GET /callback?x\r\n\r\n").unwrap();
         let request = format!("GET /callback?code=a HTTP/1.1\r\nHost: {}\r\n\r\n", callback.address);
         right.write_all(request.as_bytes()).unwrap();
-        let (query, browser) = callback.query(Instant::now() + Duration::from_secs(60)).ok().unwrap();
+        let came = callback.next(Instant::now() + Duration::from_secs(60), None).ok().unwrap();
+        let Came::Browser(query, browser) = came else { panic!("nobody typed anything") };
         assert_eq!(query, "code=a");
         browser.tell(true, "");
         let mut answer = String::new();
         right.read_to_string(&mut answer).unwrap();
         assert!(answer.contains("is logged in"));
-        assert!(callback.query(Instant::now()).is_err());
+        assert!(callback.next(Instant::now(), None).is_err());
+    }
+
+    #[test]
+    fn an_address_that_is_pasted_is_this_logins() {
+        let callback = Callback::listen().unwrap();
+        let redirect = callback.redirect();
+        let check = |text: &str, want: Option<&str>| assert_eq!(callback.pasted(text).as_deref(), want, "{text}");
+        check(&format!("{redirect}?code=a&state=b"), Some("code=a&state=b"));
+        check(&format!("{redirect}?code=a#top"), Some("code=a"));
+        check(&redirect, None);
+        check(&format!("{redirect}?"), None);
+        check(&format!("{redirect}?a b"), None);
+        check(&format!("{redirect}x?code=a"), None);
+        check("http://127.0.0.1:1/callback?code=a", None);
+        check("https://evil.example/?code=a", None);
+        check("", None);
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::OsString,
+    io::{self, IsTerminal as _},
     process::{Command, ExitCode, Stdio},
     time::{Duration, Instant},
 };
@@ -19,7 +20,7 @@ use firedoor_model::{
 
 use crate::{
     arguments::LoginOptions,
-    callback::{Browser, Callback},
+    callback::{Browser, Callback, Came, Typed},
     changes::authorize,
     endpoints,
     engine::{Engine, sibling, unexpected},
@@ -65,19 +66,47 @@ pub fn login(options: LoginOptions) -> Result<ExitCode, Failure> {
     scopes.extend(known.map(|known| known.scopes).unwrap_or_default());
     let mut hosts = firedoor_launch::login_hosts(&url);
     hosts.extend(granted(&entry)?);
-    let task = Task::Login { url: url.clone(), redirect, client_id: options.client_id, scopes };
+    let (client_id, device) = (options.client_id, options.device);
+    let task = Task::Login { url: url.clone(), redirect, client_id, scopes, device };
     let mut errands = errand(&entry, url.clone(), hosts, &task)?;
-    let mut browser: Option<Browser> = None;
+    let (mut browser, mut page): (Option<Browser>, Option<String>) = (None, None);
     let deadline = Instant::now() + PATIENCE;
+    // A line of the user's is an address, or the leave to open the browser here.
+    let asks = !options.yes && io::stdin().is_terminal() && has_screen();
+    let mut typed = (options.paste || asks).then(Typed::default);
+    let mut limit = STEP;
     loop {
-        match errands.hear(STEP)? {
+        match errands.hear(limit)? {
             Told::Visit { address, issuer } => {
-                output::line(&format!("Log in at {} with a browser on this machine:", visible(&issuer)));
+                let at = if options.paste { "any machine" } else { "this machine" };
+                output::line(&format!("Log in at {} with a browser on {at}:", visible(&issuer)));
                 let address = visible_address(address)?;
                 output::line(&address);
-                open(&address);
+                if options.paste {
+                    output::remark(&format!(
+                        "It ends at an address that it cannot show, beginning with {}: paste that here, then Enter.",
+                        callback.redirect()
+                    ));
+                } else if asks {
+                    output::remark("Press Enter to open it here, or open it yourself.");
+                } else if options.yes && has_screen() {
+                    open(&address);
+                }
+                page = Some(address);
             }
-            Told::Ignored { why } => answer(browser.take(), false, &why),
+            Told::Enter { address, code, issuer } => {
+                output::line(&format!("Log in at {} with a browser on any machine:", visible(&issuer)));
+                output::line(&visible_address(address)?);
+                output::line(&format!("Enter this code there: {}", visible(&code)));
+                limit = PATIENCE;
+                continue;
+            }
+            Told::Ignored { why } => {
+                if browser.is_none() {
+                    output::remark(&visible(&why));
+                }
+                answer(browser.take(), false, &why);
+            }
             Told::NotNeeded => {
                 output::line("The server lets everybody in: there is nothing to log in to.");
                 return Ok(ExitCode::SUCCESS);
@@ -100,9 +129,20 @@ pub fn login(options: LoginOptions) -> Result<ExitCode, Failure> {
             }
             Told::Revoked => return Err(unexpected()),
         }
-        let (query, from) = callback.query(deadline)?;
+        let query = loop {
+            match callback.next(deadline, typed.as_mut())? {
+                Came::Browser(query, from) => {
+                    browser = Some(from);
+                    break query;
+                }
+                Came::Line(line) if options.paste => match callback.pasted(&line) {
+                    Some(query) => break query,
+                    None => output::remark(&format!("That is not it: it begins with {}?", callback.redirect())),
+                },
+                Came::Line(_) => page.take().iter().for_each(|page| open(page)),
+            }
+        };
         errands.say(&query)?;
-        browser = Some(from);
     }
 }
 
@@ -179,16 +219,14 @@ fn visible_address(address: String) -> Result<String, Failure> {
     if page && address.bytes().all(|b| b.is_ascii_graphic()) { Ok(address) } else { Err(unexpected()) }
 }
 
-/// Opens the browser where there is a screen. Where that fails the address is on the terminal.
+fn has_screen() -> bool {
+    ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// Opens the browser. Where that fails the address is on the terminal.
 fn open(address: &str) {
-    if env::var_os("DISPLAY").is_some() || env::var_os("WAYLAND_DISPLAY").is_some() {
-        let _ = Command::new("xdg-open")
-            .arg(address)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-    }
+    let mut browser = Command::new("xdg-open");
+    let _ = browser.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
 }
 
 #[cfg(test)]

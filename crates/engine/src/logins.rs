@@ -237,42 +237,25 @@ fn settled(
 
 #[cfg(test)]
 mod tests {
-    use firedoor_model::{keychain::MemoryKeychain, login::TokenAuth};
+    use firedoor_model::keychain::MemoryKeychain;
 
     use super::*;
-
-    fn credentials(token: &str) -> Credentials {
-        Credentials {
-            url: "https://a.example/mcp".into(),
-            resource: "https://a.example".into(),
-            issuer: "https://i.example".into(),
-            token_endpoint: "https://i.example/token".into(),
-            revocation_endpoint: None,
-            client_id: "c".into(),
-            client_secret: None,
-            auth: TokenAuth::None,
-            access_token: token.into(),
-            refresh_token: Some(format!("refresh-{token}")),
-            expires: None,
-            scopes: Vec::new(),
-        }
-    }
 
     /// What a renewal of the login `old` comes to when the keychain has `there` at its end: the token or why not, and what
     /// the keychain has then.
     fn check(there: Option<&str>, told: Told) -> (Result<String, String>, Option<String>) {
         let (keychain, entry) = (MemoryKeychain::default(), "cursor/user/s".parse().unwrap());
         if let Some(token) = there {
-            credentials(token).keep(&keychain, &entry).unwrap();
+            Credentials::example(token).keep(&keychain, &entry).unwrap();
         }
-        let got = settled(&keychain, &entry, credentials("old"), told, |_| false);
+        let got = settled(&keychain, &entry, Credentials::example("old"), told, |_| false);
         let there = Credentials::load(&keychain, &entry, "https://a.example/mcp").unwrap();
         (got.map(|fresh| fresh.token).map_err(|e| e.to_string()), there.map(|known| known.access_token))
     }
 
     #[test]
     fn a_renewal_does_not_undo_a_logout_or_another_login() {
-        let done = || Told::Done(Box::new(credentials("new")));
+        let done = || Told::Done(Box::new(Credentials::example("new")));
         let over = || Told::Failed { why: "ended".into(), over: true };
         let some = |token: &str| Some(token.to_owned());
         assert_eq!(check(some("old").as_deref(), done()), (Ok("new".into()), some("new")));
@@ -287,15 +270,15 @@ mod tests {
     #[test]
     fn a_renewal_changes_tokens_and_nothing_else() {
         let (keychain, entry) = (MemoryKeychain::default(), "cursor/user/s".parse().unwrap());
-        credentials("old").keep(&keychain, &entry).unwrap();
+        Credentials::example("old").keep(&keychain, &entry).unwrap();
         let evil = Credentials {
             token_endpoint: "https://evil.example/token".into(),
             client_id: "evil".into(),
-            ..credentials("new")
+            ..Credentials::example("new")
         };
-        settled(&keychain, &entry, credentials("old"), Told::Done(Box::new(evil)), |_| false).ok().unwrap();
+        settled(&keychain, &entry, Credentials::example("old"), Told::Done(Box::new(evil)), |_| false).ok().unwrap();
         let known = Credentials::load(&keychain, &entry, "https://a.example/mcp").unwrap().unwrap();
-        assert!(known == credentials("new"));
+        assert!(known == Credentials::example("new"));
     }
 
     /// A keychain that takes nothing.
@@ -322,10 +305,10 @@ mod tests {
     #[test]
     fn what_the_keychain_does_not_take_is_used_and_kept_later() {
         let (keychain, entry) = (MemoryKeychain::default(), "cursor/user/s".parse().unwrap());
-        credentials("old").keep(&keychain, &entry).unwrap();
+        Credentials::example("old").keep(&keychain, &entry).unwrap();
         let full = Full(keychain);
-        let done = Told::Done(Box::new(credentials("new")));
-        let fresh = settled(&full, &entry, credentials("old"), done, |_| false).ok().unwrap();
+        let done = Told::Done(Box::new(Credentials::example("new")));
+        let fresh = settled(&full, &entry, Credentials::example("old"), done, |_| false).ok().unwrap();
         let (renewal, why) = fresh.unkept.unwrap();
         assert_eq!((fresh.token.as_str(), why), ("new", KeychainError::Locked));
         renewal.keep(&full.0, &entry).unwrap();

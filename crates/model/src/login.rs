@@ -86,6 +86,24 @@ impl Credentials {
         keychain.set(&item, &serde_json::to_vec(self).map_err(failed)?)
     }
 
+    /// A login that is none, for tests of what is done with one.
+    pub fn example(access_token: &str) -> Self {
+        Self {
+            url: "https://a.example/mcp".into(),
+            resource: "https://a.example/mcp".into(),
+            issuer: "https://i.example".into(),
+            token_endpoint: "https://i.example/token".into(),
+            revocation_endpoint: None,
+            client_id: "c".into(),
+            client_secret: None,
+            auth: TokenAuth::None,
+            access_token: access_token.into(),
+            refresh_token: Some(format!("refresh-{access_token}")),
+            expires: None,
+            scopes: vec!["s".into()],
+        }
+    }
+
     /// Whether the access token has ended, or will at this time.
     pub fn has_ended(&self, at: Millis) -> bool {
         self.expires.is_some_and(|expires| expires <= at)
@@ -115,6 +133,9 @@ pub enum Task {
         client_id: Option<String>,
         /// What is asked for besides what the server says.
         scopes: Vec<String>,
+        /// With a code that the user enters on any machine (RFC 8628): no browser comes back.
+        #[serde(default)]
+        device: bool,
     },
     /// Get another access token.
     Renew(Box<Credentials>),
@@ -130,6 +151,15 @@ pub enum Told {
     Visit {
         /// The address.
         address: String,
+        /// Who asks there.
+        issuer: String,
+    },
+    /// The user has to go here, on any machine, and enter this. Nothing comes back but tokens.
+    Enter {
+        /// The address.
+        address: String,
+        /// The code.
+        code: String,
         /// Who asks there.
         issuer: String,
     },
@@ -161,20 +191,7 @@ mod tests {
     #[test]
     fn a_login_belongs_to_an_entry_and_its_address() {
         let (keychain, entry): (_, EntryId) = (MemoryKeychain::default(), "cursor/user/s".parse().unwrap());
-        let credentials = Credentials {
-            url: "https://a.example/mcp".into(),
-            resource: "https://a.example".into(),
-            issuer: "https://i.example".into(),
-            token_endpoint: "https://i.example/token".into(),
-            revocation_endpoint: None,
-            client_id: "c".into(),
-            client_secret: None,
-            auth: TokenAuth::None,
-            access_token: "t".into(),
-            refresh_token: None,
-            expires: Some(Millis(5)),
-            scopes: vec!["s".into()],
-        };
+        let credentials = Credentials { expires: Some(Millis(5)), ..Credentials::example("t") };
         credentials.keep(&keychain, &entry).unwrap();
         assert!(Credentials::item(&entry).parse::<crate::SecretRef>().is_err());
         let load = |entry: &str, url: &str| Credentials::load(&keychain, &entry.parse().unwrap(), url).unwrap();

@@ -42,6 +42,8 @@ pub struct Issuer {
     #[serde(default)]
     pub revocation_endpoint: Option<String>,
     #[serde(default)]
+    pub device_authorization_endpoint: Option<String>,
+    #[serde(default)]
     code_challenge_methods_supported: Vec<String>,
     #[serde(default)]
     pub scopes_supported: Vec<String>,

@@ -4,6 +4,7 @@
 mod address;
 mod challenge;
 mod consent;
+mod device;
 mod fetch;
 mod metadata;
 mod registration;
@@ -23,6 +24,7 @@ use address::Reach;
 pub use challenge::Challenge;
 use consent::{Consent, Rejected};
 use fetch::Fetch;
+use registration::Way;
 
 /// Opens a session, as any client would, to see whether the server wants a login.
 const PROBE: &str = concat!(
@@ -45,6 +47,10 @@ pub enum LoginError {
     Unreachable { place: String, why: String },
     #[error("{place} answers with HTTP {status}")]
     Status { place: String, status: StatusCode },
+    #[error("the issuer {issuer} offers no login with a code: log in without --device")]
+    NoDevice { issuer: String },
+    #[error("nobody entered the code in time: log in again")]
+    NobodyEntered,
     #[error("what {0} says is not what the standard wants there")]
     Document(String),
     #[error("what {0} says is too long")]
@@ -100,8 +106,8 @@ pub async fn serve(mut input: impl AsyncBufRead + Unpin) -> Result<(), String> {
     let line = line(&mut input).await.ok_or("there is nothing to do")?;
     let task = serde_json::from_str::<Task>(&line).map_err(|_| "this is started by `firedoor login`")?;
     let done = match task {
-        Task::Login { url, redirect, client_id, scopes } => {
-            login(&mut input, Wanted { url, redirect, client_id, scopes }).await
+        Task::Login { url, redirect, client_id, scopes, device } => {
+            login(&mut input, Wanted { url, redirect, client_id, scopes, device }).await
         }
         Task::Renew(credentials) => renew(*credentials).await.map(|c| Told::Done(Box::new(c))),
         Task::Revoke(credentials) => revoke(&credentials).await.map(|()| Told::Revoked),
@@ -128,6 +134,7 @@ struct Wanted {
     redirect: String,
     client_id: Option<String>,
     scopes: Vec<String>,
+    device: bool,
 }
 
 /// What the server asks for, if it asks for anything.
@@ -148,7 +155,8 @@ async fn login(input: &mut (impl AsyncBufRead + Unpin), wanted: Wanted) -> Resul
         return if challenge.is_some() { Err(LoginError::NoResource) } else { Ok(Told::NotNeeded) };
     };
     let issuer = metadata::issuer(&fetch, reach, &resource.issuer).await?;
-    let registration = registration::registration(&fetch, reach, &issuer, wanted.client_id, &wanted.redirect).await?;
+    let way = if wanted.device { Way::Device } else { Way::Browser(&wanted.redirect) };
+    let registration = registration::registration(&fetch, reach, &issuer, wanted.client_id, way).await?;
     let asked = challenge.map(|c| c.scopes).filter(|s| !s.is_empty()).unwrap_or(resource.scopes);
     let mut scopes = wanted.scopes;
     let offline = issuer.scopes_supported.iter().filter(|s| *s == "offline_access").cloned();
@@ -157,19 +165,14 @@ async fn login(input: &mut (impl AsyncBufRead + Unpin), wanted: Wanted) -> Resul
             scopes.push(scope);
         }
     }
-    let consent = Consent::new(&issuer)?;
-    let address =
-        consent.address(reach, &issuer, &registration.client_id, &wanted.redirect, &resource.resource, &scopes)?;
-    let over = |why: String| LoginError::Over(why);
-    tell(&Told::Visit { address: address.into(), issuer: issuer.issuer.clone() }).map_err(over)?;
-    let code = answered(input, &consent).await?;
     let credentials = Credentials {
         url: wanted.url,
         resource: resource.resource,
-        issuer: issuer.issuer,
-        token_endpoint: issuer.token_endpoint,
+        issuer: issuer.issuer.clone(),
+        token_endpoint: issuer.token_endpoint.clone(),
         revocation_endpoint: issuer
             .revocation_endpoint
+            .clone()
             .filter(|place| reach.address("its place for revocation", place).is_ok()),
         client_id: registration.client_id,
         client_secret: registration.client_secret,
@@ -179,6 +182,21 @@ async fn login(input: &mut (impl AsyncBufRead + Unpin), wanted: Wanted) -> Resul
         expires: None,
         scopes,
     };
+    if wanted.device {
+        return device::log_in(&fetch, reach, &issuer, credentials).await.map(|c| Told::Done(Box::new(c)));
+    }
+    let consent = Consent::new(&issuer)?;
+    let address = consent.address(
+        reach,
+        &issuer,
+        &credentials.client_id,
+        &wanted.redirect,
+        &credentials.resource,
+        &credentials.scopes,
+    )?;
+    let over = |why: String| LoginError::Over(why);
+    tell(&Told::Visit { address: address.into(), issuer: issuer.issuer.clone() }).map_err(over)?;
+    let code = answered(input, &consent).await?;
     let grant = [
         ("grant_type", "authorization_code"),
         ("code", code.as_str()),
@@ -199,22 +217,4 @@ async fn answered(input: &mut (impl AsyncBufRead + Unpin), consent: &Consent) ->
         }
     }
     Err(LoginError::Over("no answer came from the browser".into()))
-}
-
-#[cfg(test)]
-fn fixture() -> Credentials {
-    Credentials {
-        url: "https://a.example/mcp".into(),
-        resource: "https://a.example/mcp".into(),
-        issuer: "https://i.example".into(),
-        token_endpoint: "https://i.example/token".into(),
-        revocation_endpoint: None,
-        client_id: "c".into(),
-        client_secret: None,
-        auth: firedoor_model::login::TokenAuth::None,
-        access_token: "old".into(),
-        refresh_token: Some("old".into()),
-        expires: None,
-        scopes: vec!["s".into()],
-    }
 }

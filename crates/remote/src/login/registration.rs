@@ -5,7 +5,16 @@ use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{LoginError, Reach, fetch::Fetch, metadata::Issuer};
+use super::{LoginError, Reach, device::GRANT, fetch::Fetch, metadata::Issuer};
+
+/// How the user logs in.
+#[derive(Clone, Copy)]
+pub enum Way<'w> {
+    /// With a browser, which comes back here.
+    Browser(&'w str),
+    /// With a code that is entered elsewhere (RFC 8628).
+    Device,
+}
 
 /// The registration of a client.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,7 +39,7 @@ pub async fn registration(
     reach: Reach,
     issuer: &Issuer,
     given: Option<String>,
-    redirect: &str,
+    way: Way<'_>,
 ) -> Result<Registration, LoginError> {
     if let Some(client_id) = given {
         // A document that the issuer fetches (draft-ietf-oauth-client-id-metadata-document).
@@ -43,12 +52,16 @@ pub async fn registration(
         return Err(LoginError::NoRegistration { issuer: issuer.issuer.clone() });
     };
     let endpoint = reach.address("its place for registrations", endpoint)?;
+    let (redirects, grant, responses) = match way {
+        Way::Browser(redirect) => (vec![redirect], "authorization_code", vec!["code"]),
+        Way::Device => (Vec::new(), GRANT, Vec::new()),
+    };
     let wanted = json!({
         "client_name": "Firedoor",
         "application_type": "native",
-        "redirect_uris": [redirect],
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
+        "redirect_uris": redirects,
+        "grant_types": [grant, "refresh_token"],
+        "response_types": responses,
         "token_endpoint_auth_method": "none",
     });
     let answer = fetch.post(&endpoint, |r| r.header(CONTENT_TYPE, "application/json").body(wanted.to_string())).await?;

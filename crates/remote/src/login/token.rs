@@ -82,7 +82,8 @@ pub async fn revoke(fetch: &Fetch, credentials: &Credentials) -> Result<(), Logi
     if answer.status.is_success() { Ok(()) } else { Err(refusal(&answer, credentials)) }
 }
 
-async fn post(
+/// A form, with what shows who asks.
+pub async fn post(
     fetch: &Fetch,
     credentials: &Credentials,
     endpoint: &str,
@@ -176,7 +177,7 @@ mod tests {
     fn check(status: u16, body: &str) -> Result<(String, Option<String>, Option<u64>, String), String> {
         let answer =
             Answer { status: StatusCode::from_u16(status).unwrap(), headers: HeaderMap::new(), body: body.into() };
-        let credentials = super::super::fixture();
+        let credentials = Credentials::example("old");
         read(&answer, credentials, Millis(1000))
             .map(|c| (c.access_token, c.refresh_token, c.expires.map(|e| e.0), c.scopes.join(" ")))
             .map_err(|e| e.to_string())
@@ -187,11 +188,11 @@ mod tests {
         let got = |access: &str, refresh: &str, expires, scopes: &str| {
             Ok((access.to_owned(), Some(refresh.to_owned()), expires, scopes.to_owned()))
         };
-        assert_eq!(check(200, r#"{"access_token":"a","token_type":"bearer"}"#), got("a", "old", None, "s"));
+        assert_eq!(check(200, r#"{"access_token":"a","token_type":"bearer"}"#), got("a", "refresh-old", None, "s"));
         let whole = r#"{"access_token":"a","token_type":"Bearer","expires_in":"60","refresh_token":"b","scope":"x y"}"#;
         assert_eq!(check(200, whole), got("a", "b", Some(61_000), "x y"));
         let odd = r#"{"access_token":"a","token_type":"Bearer","expires_in":-1e99}"#;
-        assert_eq!(check(201, odd), got("a", "old", Some(1000), "s"));
+        assert_eq!(check(201, odd), got("a", "refresh-old", Some(1000), "s"));
         for (status, body, part) in [
             (200, r#"{"access_token":"a","token_type":"mac"}"#, "not what"),
             (200, r#"{"access_token":"a\nb","token_type":"bearer"}"#, "not what"),
