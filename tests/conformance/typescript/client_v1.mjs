@@ -16,4 +16,34 @@ await look(client, stdio ? new StdioClientTransport(stdio) : new StreamableHTTPC
     client.setRequestHandler(types.ElicitRequestSchema, elicitation);
   },
   listen: (heard) => client.setNotificationHandler(types.ToolListChangedNotificationSchema, heard),
+  more: async (seen) => {
+    // Names and times of tasks differ from run to run.
+    const plain = ({ taskId, createdAt, lastUpdatedAt, ...rest }) => ({ ...rest, named: Boolean(taskId) });
+    const { tasks } = client.experimental;
+    if (!seen.capabilities.tasks) return;
+    const run = async (text, until = () => false) => {
+      const heard = [];
+      for await (const message of tasks.callToolStream({ name: "later", arguments: { text } }, undefined, { task: { ttl: 60_000 } })) {
+        heard.push(message);
+        if (until(message)) break;
+      }
+      return heard;
+    };
+    const all = await run("é🚀");
+    const id = all[0].task.taskId;
+    const never = (await run("never", (message) => message.type === "taskCreated"))[0].task;
+    const named = (answer) => JSON.parse(JSON.stringify(answer).replaceAll(id, "its name"));
+    seen.tasks = {
+      created: plain(all[0].task),
+      // How often its state was asked for depends on time.
+      kinds: [...new Set(all.map((message) => message.type))],
+      result: named(all.at(-1).result),
+      again: named(await tasks.getTaskResult(id, types.CallToolResultSchema)),
+      state: plain(await tasks.getTask(id)),
+      cancelled: plain(await tasks.cancelTask(never.taskId)),
+      listed: (await tasks.listTasks()).tasks.map((task) => task.status).sort(),
+      unknown: await tasks.getTask("none").catch((error) => `${error.code} ${error.message}`),
+      without: await client.callTool({ name: "later", arguments: { text: "x" } }).catch((error) => `${error.code} ${error.message}`),
+    };
+  },
 });

@@ -49,6 +49,7 @@ export async function look(client, transport, sdk) {
   seen.large = [blob.length, blob === "x".repeat(LARGE)];
   const many = await Promise.all(Array.from({ length: AT_ONCE }, (_, n) => call("echo", { text: `${n} é🚀` })));
   seen.at_once = many.filter((answer, n) => answer.content[0].text === `${n} é🚀`).length;
+  await sdk.more?.(seen);
   await client.close();
   console.log(JSON.stringify(seen));
   process.exit(0);
