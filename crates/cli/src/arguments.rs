@@ -132,6 +132,11 @@ pub enum Command {
         #[command(subcommand)]
         command: GrantsCommand,
     },
+    /// Secrets that servers do not get: Firedoor sends them to the one host that they are for
+    Broker {
+        #[command(subcommand)]
+        command: BrokerCommand,
+    },
     /// Addresses on this machine for clients that cannot start programs
     Endpoints {
         #[command(subcommand)]
@@ -440,6 +445,45 @@ pub enum SecretsCommand {
         #[arg(long = "project", value_name = "DIR")]
         projects: Vec<PathBuf>,
     },
+}
+
+#[derive(Subcommand)]
+pub enum BrokerCommand {
+    /// Show which secrets are in broker mode, and where they are sent
+    List {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a secret in the keychain into broker mode, from its server's next start
+    Add(BrokerOptions),
+    /// Take a secret out of broker mode: its server gets it again
+    Remove {
+        /// Which entry
+        entry: EntryId,
+        /// The secret's name in the entry
+        secret: String,
+    },
+}
+
+#[derive(Args)]
+pub struct BrokerOptions {
+    /// Which entry
+    pub entry: EntryId,
+    /// The secret's name in the entry; without it, every one whose service is known
+    pub secret: Option<String>,
+    /// The variable that tells the server where its service is, such as OPENAI_BASE_URL
+    #[arg(long, value_name = "NAME", requires = "secret", requires = "url")]
+    pub variable: Option<String>,
+    /// The service's own address; only requests below it get the secret
+    #[arg(long, value_name = "URL", requires = "secret")]
+    pub url: Option<String>,
+    /// The header that the server sends the secret in
+    #[arg(long, value_name = "NAME", requires = "secret")]
+    pub header: Option<String>,
+    /// Look for project configurations here, too
+    #[arg(long = "project", value_name = "DIR")]
+    pub projects: Vec<PathBuf>,
 }
 
 #[derive(Subcommand)]

@@ -2,6 +2,7 @@
 //! 2 for a usage or environment error.
 
 mod arguments;
+mod broker;
 mod callback;
 mod changes;
 mod daemon;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Command::Errand => errand::run(),
         Command::Pins { command } => settings::pins(command),
         Command::Grants { command } => settings::grants(command),
+        Command::Broker { command } => broker::run(command),
         Command::Endpoints { command } => endpoints::run(command),
         Command::Stop { entry } => settings::stop(entry),
         Command::Observe { entry, what, projects, json } => observe::run(entry, what, projects, json),

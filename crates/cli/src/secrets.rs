@@ -41,7 +41,7 @@ pub fn run(command: SecretsCommand) -> Result<ExitCode, Failure> {
 }
 
 /// Which entries refer to which secret.
-fn in_use(projects: Vec<PathBuf>) -> Result<BTreeMap<SecretRef, Vec<EntryId>>, Failure> {
+pub fn in_use(projects: Vec<PathBuf>) -> Result<BTreeMap<SecretRef, Vec<EntryId>>, Failure> {
     let scan = Clients::load()?.scan(&surroundings(projects)?);
     let mut all: BTreeMap<SecretRef, Vec<EntryId>> = BTreeMap::new();
     for entry in scan.clients.iter().flat_map(|c| &c.files).flat_map(|f| &f.entries) {

@@ -64,6 +64,11 @@ impl Configured {
         Self { line, url, rules: Interpolation::None, secrets }
     }
 
+    /// Whether it has an address, and starts no program.
+    pub fn is_remote(&self) -> bool {
+        self.url.is_some()
+    }
+
     /// Whether this is the address that the entry reaches.
     pub fn reaches(&self, url: &str) -> bool {
         self.url.as_deref() == Some(url)

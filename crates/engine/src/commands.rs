@@ -2,6 +2,7 @@
 
 mod answer;
 mod attend;
+mod broker;
 mod confirm;
 mod history;
 mod observing;
@@ -91,6 +92,8 @@ struct Set {
 /// What a request does, in words, if it weakens protection.
 fn weakens(request: &Request, set: Set) -> Option<String> {
     use firedoor_model::Mode::{Balanced, Strict, Watch};
+    // Whole: what is left out could be the end of a host's name.
+    let seen = |text: &String| Untrusted::new(text.as_str()).visible(usize::MAX);
     match request {
         Request::Answer { id, choice: Choice::Allow, .. } => Some(format!("answering {id} with allow")),
         Request::AddRules { rules } => match rules.iter().filter(|r| r.effect == Choice::Allow).count() {
@@ -118,6 +121,16 @@ fn weakens(request: &Request, set: Set) -> Option<String> {
         },
         Request::Pause { minutes } => Some(format!("pausing questions for {minutes} min")),
         Request::Ignore { entry } => Some(format!("leaving {entry} unprotected")),
+        Request::AddRoute { entry, route } => Some(format!(
+            "putting the secret {} of {entry} into broker mode, which sends it to {} in the header {}",
+            seen(&route.secret),
+            seen(&route.url),
+            seen(&route.header)
+        )),
+        Request::RemoveRoute { entry, secret } => Some(format!(
+            "taking the secret {} of {entry} out of broker mode, so that its server gets it",
+            seen(secret)
+        )),
         Request::AddEndpoint { entry, .. } => Some(format!("giving {entry} an address of its own")),
         Request::Authorize { action } => Some(Untrusted::new(action.as_str()).visible(MAX_ACTION)),
         Request::Answer { choice: Choice::Block, .. }
@@ -145,6 +158,7 @@ fn weakens(request: &Request, set: Set) -> Option<String> {
         | Request::RemoveGrants { .. }
         | Request::Server { .. }
         | Request::Endpoints
+        | Request::Routes
         | Request::RemoveEndpoint { .. }
         | Request::ServeEndpoints
         | Request::EndpointState { .. }
@@ -192,6 +206,9 @@ async fn answer(engine: &Rc<Engine>, peer: &Peer, request: Request, shown: Shown
         Request::Observation { entry } => observing::show(engine, entry).await,
         Request::Server { entry } => server::show(engine, entry).await,
         Request::Stop { entry } => server::stop(engine, entry).await,
+        Request::Routes => broker::list(engine).await,
+        Request::AddRoute { entry, route } => broker::add(engine, entry, route).await,
+        Request::RemoveRoute { entry, secret } => broker::remove(engine, entry, secret).await,
         Request::Endpoints => Ok(endpoints::list(engine)),
         Request::AddEndpoint { entry, target } => endpoints::add(engine, entry, target).await,
         Request::RemoveEndpoint { entry } => endpoints::remove(engine, entry).await,
@@ -352,6 +369,19 @@ mod tests {
         check(Request::Pause { minutes: 1 }, Mode::Watch, true);
         check(Request::Resume, Mode::Strict, false);
         check(Request::Status, Mode::Strict, false);
+        let (entry, text) = ("cursor/user/fs".parse().unwrap(), |text: &str| text.to_owned());
+        let route = firedoor_model::broker::Route {
+            secret: text("T"),
+            variable: text("V"),
+            url: text("https://a.example"),
+            header: text("x"),
+        };
+        let add = Request::AddRoute { entry, route };
+        let said = weakens(&add, Set { mode: Mode::Strict, log_days: 90, protect_new: true });
+        assert!(said.is_some_and(|said| said.contains("https://a.example")));
+        check(add, Mode::Strict, true);
+        check(Request::RemoveRoute { entry: "a/b/c".parse().unwrap(), secret: text("T") }, Mode::Strict, true);
+        check(Request::Routes, Mode::Watch, false);
         check(Request::RestoreRule { id: 1 }, Mode::Watch, true);
         check(Request::RuleFromRow { seq: 1, effect: Choice::Allow }, Mode::Watch, true);
         check(Request::RuleFromRow { seq: 1, effect: Choice::Block }, Mode::Watch, false);

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     agent::{self, Agent},
+    broker,
     connection::{Incoming, Outgoing},
     egress::{Egress, Target},
     endpoints,
@@ -187,7 +188,9 @@ async fn launch(
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
-    secrets::fill_in(engine, &mut request).await.map_err(|e| LaunchError::Refused(e.to_string()))?;
+    let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
+    let routes = broker::routes(engine, &request.entry).await.map_err(|e| refused(&e))?;
+    let brokered = secrets::fill_in(engine, &mut request, &routes).await.map_err(|e| refused(&e))?;
     let mut planned = plan(engine, &request).await?;
     if let Planned { plan: Plan::Install(step), token, .. } = planned {
         install(engine, &request.entry, &step, token, incoming, outgoing).await?;
@@ -206,12 +209,22 @@ async fn launch(
     if !dropped_env.is_empty() {
         notes.push(format!("environment variables that are not passed on: {}", dropped_env.join(", ")));
     }
+    let broker = match brokered.is_empty() {
+        true => None,
+        false => {
+            broker::withhold(&mut step, &brokered, &mut notes).map_err(|e| refused(&e))?;
+            let mut way = broker::way(&request);
+            notes.append(&mut without_own_way(engine, &mut way).await?);
+            let (user, _) = user_grants(engine, &request.entry).await;
+            Some(broker::start(engine, way, brokered, user).await.map_err(|e| refused(&e))?)
+        }
+    };
     let entry = request.entry;
     record_notes(engine, &entry, &notes);
     let launched =
         Launched { what: identity.what.to_string(), named_env, dropped_env, limits: step.confinement.limits };
     let lasting = Lasting { launch: identity.digest, profile, basis, launched, granted: Some(planned.granted) };
-    start(engine, agent, Start { shim, entry, step, lasting, remote: None }, incoming, outgoing).await
+    start(engine, agent, Start { shim, entry, step, lasting, remote: None, broker }, incoming, outgoing).await
 }
 
 /// Lets the shim start what stands in for a server that is reached over HTTP.
@@ -223,7 +236,11 @@ async fn launch_remote(
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
-    secrets::fill_in(engine, &mut request).await.map_err(|e| LaunchError::Refused(e.to_string()))?;
+    let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
+    if let Some(route) = broker::routes(engine, &request.entry).await.map_err(|e| refused(&e))?.pop() {
+        return Err(refused(&broker::BrokerError::Remote { entry: request.entry.quoted(), secret: route.secret }));
+    }
+    secrets::fill_in(engine, &mut request, &[]).await.map_err(|e| refused(&e))?;
     let mut own_way = without_own_way(engine, &mut request).await?;
     let own = std::env::current_exe().map_err(|e| LaunchError::Refused(format!("cannot find Firedoor itself: {e}")))?;
     let program = own.with_file_name("firedoor-remote");
@@ -250,7 +267,8 @@ async fn launch_remote(
     record_notes(engine, &entry, &notes);
     let launched = Launched { what, limits: step.confinement.limits, ..Launched::default() };
     let lasting = Lasting { launch: digest, profile: "remote".into(), basis, launched, granted: Some(granted) };
-    start(engine, agent, Start { shim, entry, step, lasting, remote: Some(instructions) }, incoming, outgoing).await
+    let remote = Some(instructions);
+    start(engine, agent, Start { shim, entry, step, lasting, remote, broker: None }, incoming, outgoing).await
 }
 
 /// Takes away what the entry itself says about the way to its server: proxies, and whose certificates to trust there. Whoever
@@ -321,13 +339,14 @@ struct Start {
     step: Step,
     lasting: Lasting,
     remote: Option<Instructions>,
+    broker: Option<Box<firedoor_model::broker::Start>>,
 }
 
 /// Lets the shim start it.
 async fn start(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
-    Start { shim, entry, step, lasting, remote }: Start,
+    Start { shim, entry, step, lasting, remote, broker }: Start,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
@@ -337,7 +356,9 @@ async fn start(
     // What is secret in it must not turn up in what other servers are told.
     let mut secrets = step.env.clone();
     secrets.extend(remote.iter().flat_map(|r| &r.headers).map(|(name, value)| (name.into(), value.into())));
-    outgoing.send(&ToShim::Run { step, context, observe, remote }).await.map_err(|_| LaunchError::Shim)?;
+    let withheld = broker.iter().flat_map(|broker| &broker.brokered);
+    secrets.extend(withheld.map(|one| (one.route.secret.clone().into(), one.secret.clone().into())));
+    outgoing.send(&ToShim::Run { step, context, observe, remote, broker }).await.map_err(|_| LaunchError::Shim)?;
     match incoming.receive().await {
         Ok((ToEngine::Started { pid, level }, fds)) => {
             let streams = Streams::take(fds).ok_or(LaunchError::Shim)?;

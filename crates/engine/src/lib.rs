@@ -8,6 +8,7 @@
 
 mod agent;
 mod authority;
+mod broker;
 mod commands;
 mod config;
 mod confirmations;

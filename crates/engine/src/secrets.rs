@@ -4,11 +4,20 @@ use std::{ffi::OsString, path::Path, rc::Rc, time::Duration};
 
 use firedoor_clients::{Clients, Configured, Env, SecretError, secret_of};
 use firedoor_model::{
-    EntryId, Keychain, SecretRef, Untrusted, endpoint::Target, launch::LaunchRequest, quoted, remote::RemoteRequest,
+    EntryId, Keychain, SecretRef, Untrusted,
+    broker::{Brokered, Route},
+    endpoint::Target,
+    launch::LaunchRequest,
+    quoted,
+    remote::RemoteRequest,
 };
 use firedoor_store::SystemKeychain;
 
-use crate::{endpoints, engine::Engine};
+use crate::{
+    broker::{BrokerError, Withheld},
+    endpoints,
+    engine::Engine,
+};
 
 /// For the keychain, which may be asking its user for a password. Clients wait about a minute for a server.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -39,6 +48,9 @@ pub enum FillError {
     /// The keychain.
     #[error("the server was not started without its secret: {0}")]
     Secret(#[from] SecretError),
+    /// Broker mode.
+    #[error("{0}")]
+    Broker(#[from] BrokerError),
     /// Inside of Firedoor.
     #[error("its secrets could not be read: {0}; see engine.log")]
     Failed(String),
@@ -110,11 +122,17 @@ fn reference(value: &OsString) -> Option<SecretRef> {
     SecretRef::read(value.to_str()?)
 }
 
-/// Puts the secrets of an entry in the place of the references that its client passed on.
-pub async fn fill_in<S: Start>(engine: &Rc<Engine>, request: &mut S) -> Result<(), FillError> {
+/// Puts the secrets of an entry in the place of the references that its client passed on, and placeholders in the place of
+/// those that these routes are for. Gives the latter.
+pub async fn fill_in<S: Start>(
+    engine: &Rc<Engine>,
+    request: &mut S,
+    routes: &[Route],
+) -> Result<Vec<Brokered>, FillError> {
     if request.references().is_empty() {
-        return Ok(());
+        return Ok(Withheld::of(routes).all(request.of().0)?);
     }
+    let routes = routes.to_vec();
     let (paths, mut given) = (engine.paths.clone(), request.clone());
     let own = engine.endpoints.of(request.of().0).map(|own| own.target);
     // Files are read, and the keychain may take its time.
@@ -124,11 +142,15 @@ pub async fn fill_in<S: Start>(engine: &Rc<Engine>, request: &mut S) -> Result<(
         let (cwd, variables) = (cwd.to_owned(), variables.to_vec());
         let lookup = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
         let env = Env::new(paths, &cwd, lookup);
-        fill(&clients, &env, own.as_ref(), &SystemKeychain::new(LIMIT), &mut given)?;
-        Ok::<_, FillError>(given)
+        let mut withheld = Withheld::of(&routes);
+        fill(&clients, &env, own.as_ref(), &SystemKeychain::new(LIMIT), &mut given, &mut withheld)?;
+        let brokered = withheld.all(given.of().0)?;
+        Ok::<_, FillError>((given, brokered))
     };
-    *request = tokio::task::spawn_blocking(work).await.map_err(|e| FillError::Failed(e.to_string()))??;
-    Ok(())
+    let (filled, brokered) =
+        tokio::task::spawn_blocking(work).await.map_err(|e| FillError::Failed(e.to_string()))??;
+    *request = filled;
+    Ok(brokered)
 }
 
 fn fill<S: Start>(
@@ -137,6 +159,7 @@ fn fill<S: Start>(
     own: Option<&Target>,
     keychain: &dyn Keychain,
     request: &mut S,
+    withheld: &mut Withheld<'_>,
 ) -> Result<(), FillError> {
     let shown = |id: &EntryId| Untrusted::new(id.to_string()).visible(200);
     let entry = request.of().0.clone();
@@ -154,7 +177,7 @@ fn fill<S: Start>(
         if !configured.secrets.contains(reference) {
             return Err(not_configured());
         }
-        Ok(secret_of(keychain, reference)?)
+        Ok(withheld.instead(reference.name(), secret_of(keychain, reference)?)?)
     })
 }
 
@@ -190,7 +213,8 @@ mod tests {
             let (program, entry) = (line.next().unwrap(), entry.parse().unwrap());
             let env_given = vec![("T".into(), value.into())];
             let mut request = LaunchRequest { entry, program, args: line.collect(), cwd: "/".into(), env: env_given };
-            fill(&clients, &env, None, &keychain, &mut request).map(|()| request.env.remove(0).1)
+            fill(&clients, &env, None, &keychain, &mut request, &mut Withheld::default())
+                .map(|()| request.env.remove(0).1)
         };
         let (line, other) = (["npx", "-y", "/h/srv"], ["npx", "-y", "/h/srv", "-x"]);
         let said = |result: Result<OsString, FillError>| result.unwrap_err().to_string();
@@ -212,7 +236,8 @@ mod tests {
                 cwd: "/".into(),
                 env: vec![],
             };
-            fill(&clients, &env, None, &keychain, &mut request).map(|()| request.headers.remove(0).1)
+            fill(&clients, &env, None, &keychain, &mut request, &mut Withheld::default())
+                .map(|()| request.headers.remove(0).1)
         };
         set_secret(&keychain, &"cursor/user/r/Authorization".parse().unwrap(), "Bearer x").unwrap();
         assert_eq!(remote("https://x/mcp"), Ok("Bearer x".into()));

@@ -7,6 +7,7 @@ use firedoor_model::{EntryId, Finding, Millis, Untrusted};
 use crate::{
     Call, Inspector, Sink, flow,
     memory::{Memory, Origin},
+    placeholder,
 };
 
 /// Most variables of one server that are looked at, and the longest value.
@@ -60,6 +61,9 @@ impl Inspector {
             if out.is_empty() {
                 out = found;
             }
+        }
+        if [host, &joined].into_iter().any(placeholder::stands_in) {
+            out.push(placeholder::in_name(entry));
         }
         out
     }

@@ -23,6 +23,7 @@ mod keywords;
 mod likeness;
 mod masked;
 mod memory;
+mod placeholder;
 mod randomness;
 pub mod record;
 mod result;
@@ -264,9 +265,14 @@ impl Inspector {
             let text = call.subject.as_bytes();
             check(text, text.len(), self.credentials.scan(text), &|| flow::subject_pointer(call.method).to_owned());
         }
+        let mut placeholder = None;
         self.each_string(arguments, &mut |leaf, text, hits, _, leaves| {
             check(text, leaf.text.len(), hits, &|| format!("/arguments{}", leaves.pointer()));
+            if placeholder.is_none() && placeholder::stands_in(&leaf.text) {
+                placeholder = Some(placeholder::in_call(call, format!("/arguments{}", leaves.pointer())));
+            }
         });
+        out.extend(placeholder);
         out
     }
 

@@ -8,6 +8,7 @@ use crate::{
     DefinitionKind, Inspector, MAX_FINDINGS, Source, evidence, fold, in_leaf,
     injection::{self, phrases::Place},
     memory::{Label, Memory, Origin},
+    placeholder,
 };
 
 /// Shortest text that is remembered, folded. Anything shorter cannot match again.
@@ -94,6 +95,9 @@ impl Inspector {
                         }],
                     });
                 }
+            }
+            if told.len() < MAX_FINDINGS && placeholder::stands_in(&leaf.text) {
+                told.push(placeholder::in_result(source, pointers.of(leaves).to_string()));
             }
             // What a server says about itself is told to everybody.
             if leaf.text.len() >= MIN_TEXT && !defines {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use firedoor_model::{
     EntryId, Finding, Millis, Mode, Untrusted, audit,
+    broker::Route,
     endpoint::{Endpoint, Target},
     launch::{Grant, Launched},
     network::HostGrant,
@@ -230,6 +231,23 @@ pub enum Request {
         /// Why it does not listen.
         problem: Option<String>,
     },
+    /// Secrets in broker mode. Answered by [`Reply::Routes`].
+    Routes,
+    /// Puts a secret of an entry into broker mode, from its server's next start. Weakens protection: it decides which host gets
+    /// the secret.
+    AddRoute {
+        /// Whose secret.
+        entry: EntryId,
+        /// Which, and where it goes.
+        route: Route,
+    },
+    /// Takes a secret out of broker mode. Weakens protection: the server gets it.
+    RemoveRoute {
+        /// Whose secret.
+        entry: EntryId,
+        /// Its name.
+        secret: String,
+    },
     /// The mode, or a new one. Answered by [`Reply::Mode`].
     Mode {
         /// The new mode. `watch` weakens protection.
@@ -379,6 +397,11 @@ pub enum Reply {
     Endpoints {
         /// By entry.
         endpoints: Vec<EndpointView>,
+    },
+    /// See [`Request::Routes`].
+    Routes {
+        /// By entry.
+        routes: Vec<(EntryId, Route)>,
     },
     /// See [`Request::ServeEndpoints`].
     Serve {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use firedoor_model::{
-    Digest, EntryId,
+    Digest, EntryId, broker,
     launch::{LaunchRequest, Step},
     network::{Attempt, HostQuestion, HostRuling},
     remote::{Instructions, RemoteRequest},
@@ -80,6 +80,8 @@ pub enum ToEngine {
         /// The header with the token.
         refused: Digest,
     },
+    /// What puts secrets in for the server has noticed something.
+    Brokered(broker::Notice),
     /// The server's main process ended and its tree is gone.
     Exited(Ended),
 }
@@ -107,6 +109,10 @@ pub enum ToShim {
         /// What the process is told first, on its stdin: where the server is that it stands for.
         #[serde(default)]
         remote: Option<Instructions>,
+        /// What is started before it, to put in the secrets that it does not get. The server is told its address, and reaches
+        /// it.
+        #[serde(default)]
+        broker: Option<Box<broker::Start>>,
     },
     /// Do not start it: answer the client's requests with this text.
     Refuse {

@@ -6,6 +6,7 @@
 //! grant. Not: the user's home, other entries' private directories, `/tmp`, `/run`, `/proc/PID`, `/etc/resolv.conf`.
 //! The working directory is kept, but not granted: `chdir` and `getcwd` need no Landlock right.
 
+mod broker;
 mod closed;
 mod command;
 mod environment;
@@ -34,6 +35,7 @@ use std::{
 
 use firedoor_model::{Millis, launch::Grant, network::HostGrant, paths::Paths};
 
+pub use broker::{RouteError, broker, known_route, means, route};
 pub use closed::{Closed, Remedy, closed};
 pub use error::PlanError;
 pub use identity::{Ecosystem, Identity, Package, What};
@@ -42,7 +44,7 @@ pub use plan::{Container, Opening, Plan, Run, container, plan};
 pub use private::forget;
 pub use profile::{ArgumentAccess, Kind, Match, Problem, Profile, Profiles, Subject};
 pub use proposal::{Proposal, propose};
-pub use remote::{RemoteRun, is_about_the_network, login_hosts, remote};
+pub use remote::{RemoteRun, host_of, is_about_the_network, login_hosts, remote};
 
 /// What `firedoor grants` holds for one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -141,6 +141,11 @@ pub fn login_hosts(url: &str) -> Vec<HostGrant> {
     own.into_iter().chain([HostGrant { host: Host::Any, port: None }]).collect()
 }
 
+/// The host of an address, as grants name it.
+pub fn host_of(url: &str) -> Option<Host> {
+    Url::parse(url).ok().as_ref().and_then(granted).map(|grant| grant.host)
+}
+
 /// The host and port of an address, as a grant.
 fn granted(url: &Url) -> Option<HostGrant> {
     let host = match url.host()? {

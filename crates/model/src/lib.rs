@@ -21,6 +21,7 @@ macro_rules! serde_as_text {
 use serde_as_text;
 
 pub mod audit;
+pub mod broker;
 pub mod client;
 pub mod credentials;
 pub mod digest;

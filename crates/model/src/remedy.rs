@@ -3,6 +3,9 @@
 /// Detectors, or families of them (with a slash at the end), and what to do about their findings. The longest name wins.
 #[rustfmt::skip]
 const REMEDIES: &[(&str, &str)] = &[
+    ("broker/", "Look at what the server did with its placeholder (firedoor log); if you do not trust it, stop it (firedoor stop) and remove it."),
+    ("broker/echo", "The secret was masked, so the server did not get it; replace it where the service shows it to others as well."),
+    ("broker/other-credential", "Let the server use the credential of its entry; or, if it needs another one there, take it out of broker mode (firedoor broker remove)."),
     ("call/", "Let the agent make the call without this in its arguments; or, if this tool is meant to get it, allow this detector for this tool (firedoor rules add allow)."),
     ("call/deletes-rows", "Let the statement name the rows that are meant (WHERE), or run it yourself."),
     ("call/destroys-files", "Let the agent name the one folder that is meant, or delete it yourself."),

@@ -3,11 +3,13 @@
 //!
 //! It is started and confined like every server: it reaches the host of its entry and nothing else, reads no file of the
 //! user's, and what passes through it is judged by the session. So what parses a stranger's HTTP and TLS holds nothing
-//! but that stranger's own messages. Started with `--endpoints` it is something else: see [`endpoint`].
+//! but that stranger's own messages. Started with `--endpoints` or `--broker` it is something else: see
+//! [`endpoint`] and [`broker`].
 //!
 //! Architecture invariant: a message's bytes are passed on as they came; only line breaks between tokens become spaces.
 
 mod bridge;
+mod broker;
 mod endpoint;
 mod events;
 mod exchange;
@@ -21,6 +23,7 @@ mod session;
 mod streams;
 
 use std::{
+    ffi::OsString,
     io,
     os::fd::{AsFd, OwnedFd},
     process::ExitCode,
@@ -28,6 +31,7 @@ use std::{
 };
 
 use firedoor_model::{
+    broker::BROKER,
     login::SIGN_IN,
     remote::{Instructions, MAX_INSTRUCTIONS},
     wire::{Body, Frame},
@@ -56,7 +60,7 @@ fn main() -> ExitCode {
         let local = LocalSet::new();
         let outcome = match argument.as_ref().is_some_and(|a| a == endpoint::ENDPOINTS) {
             true => local.block_on(&runtime, endpoint::serve()),
-            false => local.block_on(&runtime, serve(argument.is_some_and(|a| a == SIGN_IN))),
+            false => local.block_on(&runtime, serve(argument)),
         };
         // A look-up of a name that still runs is not waited for.
         runtime.shutdown_background();
@@ -71,7 +75,7 @@ fn main() -> ExitCode {
     }
 }
 
-async fn serve(signing_in: bool) -> Result<(), String> {
+async fn serve(argument: Option<OsString>) -> Result<(), String> {
     let system = |what: &'static str| move |e: io::Error| format!("{what} cannot be used: {e}");
     let own = |fd: io::Result<OwnedFd>, what| fd.map_err(system(what));
     let input = own(io::stdin().as_fd().try_clone_to_owned(), "stdin")?;
@@ -81,9 +85,16 @@ async fn serve(signing_in: bool) -> Result<(), String> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("signals"))?;
 
     let mut input = BufReader::with_capacity(CHUNK, input);
-    if signing_in {
+    let is = |other: &str| argument.as_ref().is_some_and(|given| given == other);
+    if is(SIGN_IN) || is(BROKER) {
+        let work = async move {
+            match is(BROKER) {
+                true => broker::serve(input).await,
+                false => login::serve(input).await,
+            }
+        };
         return tokio::select! {
-            outcome = login::serve(input) => outcome,
+            outcome = work => outcome,
             _ = terminate.recv() => Ok(()),
             _ = interrupt.recv() => Ok(()),
         };

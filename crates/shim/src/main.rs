@@ -5,6 +5,7 @@
 //!
 //! Architecture invariant: one thread, for ever. The sandbox forks.
 
+mod broker;
 mod engines;
 mod invocation;
 mod refuse;

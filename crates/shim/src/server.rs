@@ -11,7 +11,7 @@ use firedoor_ipc::{
     shim::{Ended, STREAMS, ToEngine},
 };
 use firedoor_model::{
-    EntryId,
+    EntryId, broker,
     launch::Step,
     remote::{Instructions, MAX_INSTRUCTIONS},
 };
@@ -22,12 +22,31 @@ use nix::{
     unistd::pipe2,
 };
 
-use crate::words::Words;
+use crate::{
+    broker::{Broker, lead},
+    words::Words,
+};
+
+/// What the engine wants started.
+pub struct Wanted {
+    /// The server.
+    pub step: Step,
+    /// For the engine's successor.
+    pub context: String,
+    /// Whether what it does is written down.
+    pub observe: bool,
+    /// What it is told first.
+    pub remote: Option<Instructions>,
+    /// What puts in the secrets that it does not get.
+    pub broker: Option<Box<broker::Start>>,
+}
 
 /// A running server. The descriptors are kept so that the next engine can have them when this one dies.
 pub struct Server {
     /// The processes.
     pub tree: Tree,
+    /// What puts in the secrets that they do not get. Behind them, so that it ends after them.
+    pub broker: Option<Broker>,
     /// Duplicate of what the engine writes to. An end of the stream needs both closed.
     pub stdin: Option<OwnedFd>,
     stdout: OwnedFd,
@@ -65,18 +84,12 @@ pub fn noticed(notice: Notice) -> ToEngine {
 
 impl Server {
     /// Starts the server and hands its streams to the engine.
-    pub fn start(
-        entry: &EntryId,
-        step: &Step,
-        context: String,
-        observe: bool,
-        remote: Option<&Instructions>,
-        engine: &Connection,
-    ) -> Result<Self, String> {
+    pub fn start(entry: &EntryId, wanted: Wanted, engine: &Connection) -> Result<Self, String> {
+        let Wanted { mut step, context, observe, remote, broker } = wanted;
         let pipe = || io::pipe().map_err(|e| format!("cannot make a pipe: {e}"));
         let memory = |name| memfd_create(name, MFdFlags::MFD_CLOEXEC).map_err(|e| format!("cannot get memory: {e}"));
         let ((server_stdin, mut to_server), (from_server, server_stdout)) = (pipe()?, pipe()?);
-        if let Some(remote) = remote {
+        if let Some(remote) = &remote {
             let mut line = serde_json::to_vec(remote).map_err(|e| format!("cannot tell where the server is: {e}"))?;
             line.push(b'\n');
             // More might not fit, and nobody reads yet.
@@ -89,15 +102,24 @@ impl Server {
         let remainders = [memory("firedoor-to-server")?, memory("firedoor-to-client")?];
         let ledger = memory("firedoor-ledger")?;
         let between = pipe2(OFlag::O_CLOEXEC).map_err(|e| format!("cannot make a pipe: {e}"))?;
-        let (words, stderr) = match remote.map(|_| Words::pair()).transpose() {
+        let (words, stderr) = match remote.as_ref().map(|_| Words::pair()).transpose() {
             Ok(Some((words, theirs))) => (Some(words), Stderr::Fd(theirs)),
             Ok(None) => (None, Stderr::Inherit),
             Err(e) => return Err(format!("cannot make a socket: {e}")),
         };
-        let launch = Launch { step, stdin: server_stdin.into(), stdout: server_stdout.into(), stderr, observe };
+        let broker = match broker {
+            Some(start) => {
+                let (broker, port) = Broker::start(&start)?;
+                lead(&mut step, &start.brokered, port);
+                Some(broker)
+            }
+            None => None,
+        };
+        let launch = Launch { step: &step, stdin: server_stdin.into(), stdout: server_stdout.into(), stderr, observe };
         let tree = firedoor_sandbox::spawn(launch).map_err(|e| e.to_string())?;
         let server = Self {
             tree,
+            broker,
             stdin: Some(to_server.into()),
             stdout: from_server.into(),
             ledger,

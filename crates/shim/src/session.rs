@@ -26,9 +26,10 @@ use nix::{
 };
 
 use crate::{
+    broker::Broker,
     engines::{Engines, Restarts},
     refuse,
-    server::{Server, in_message, noticed},
+    server::{Server, Wanted, in_message, noticed},
     words::Words,
 };
 
@@ -141,9 +142,14 @@ pub fn run(engines: &Engines, entry: &EntryId, request: &ToEngine, signals: Sign
     }
 }
 
-/// Passes on what stands for a server that is reached over HTTP says: to our stderr, or to the engine.
+/// Passes on what programs of ours say that run with the server: what stands for one that is reached over HTTP, to our
+/// stderr or to the engine; what puts secrets in, to the engine.
 fn listen(stage: &mut Stage, request: &ToEngine, engine: &Connection) {
     let (Stage::Running(server, _) | Stage::Draining(server, _)) = stage else { return };
+    for notice in server.broker.iter_mut().flat_map(Broker::hear) {
+        // As with what the guardian tells: an engine that has died meanwhile is noticed on its socket.
+        let _ = report(engine, &ToEngine::Brokered(notice));
+    }
     let (Some(words), ToEngine::LaunchRemote(request)) = (&mut server.words, request) else { return };
     for refused in words.hear(crate::tell) {
         // An engine that has died meanwhile is noticed on its socket; the program gives up waiting.
@@ -268,6 +274,7 @@ fn wait(engine: &Connection, signals: &Signals, stage: &Stage) -> io::Result<Rea
         Stage::Running(server, limit) => {
             fds.push(PollFd::new(server.tree.exited_fd(), PollFlags::POLLIN));
             fds.push(PollFd::new(server.tree.notices_fd(), PollFlags::POLLIN));
+            fds.extend(server.broker.as_ref().and_then(Broker::fd).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
             fds.extend(server.words.as_ref().and_then(Words::fd).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
             *limit
         }
@@ -303,8 +310,8 @@ fn obey(message: ToShim, stage: Stage, entry: &EntryId, engine: &Connection) -> 
                 Stage::planning()
             }
         },
-        (ToShim::Run { step, context, observe, remote }, Stage::Planning(_)) => {
-            match Server::start(entry, &step, context, observe, remote.as_ref(), engine) {
+        (ToShim::Run { step, context, observe, remote, broker }, Stage::Planning(_)) => {
+            match Server::start(entry, Wanted { step, context, observe, remote, broker }, engine) {
                 Ok(server) => Stage::Running(Box::new(server), None),
                 Err(detail) => {
                     report(engine, &ToEngine::Failed { detail: detail.clone() })?;

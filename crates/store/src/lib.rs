@@ -5,6 +5,7 @@
 //! database; a row that cannot be read is an error that names it and is never skipped.
 
 mod audit;
+mod broker;
 mod declined;
 mod endpoints;
 mod error;

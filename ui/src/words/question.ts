@@ -39,6 +39,7 @@ const TITLES = new Map(
     "definition/changed": "Use a tool whose definition has changed?",
     "definition/poison": "Use a tool whose definition gives the agent orders?",
     "sandbox/host": "Let this server connect to another host?",
+    "broker/placeholder": "Send what stands for a credential?",
     "policy/new-tool": "Use this tool for the first time?",
   }),
 );

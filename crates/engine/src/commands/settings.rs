@@ -250,6 +250,6 @@ mod tests {
         assert_eq!(check(false, 5_000), Ok(vec![(false, false), (true, true)]));
         assert!(check(false, 1_000).is_err_and(|why| why.contains("name one entry")));
         assert!(check(true, 1_000).is_err_and(|why| why.contains("firedoor pins accept")));
-        assert_eq!(fitting(Vec::new(), false, 0), Ok(Vec::new()));
+        assert!(fitting(Vec::new(), false, 0).is_ok_and(|pins| pins.is_empty()));
     }
 }

@@ -154,7 +154,7 @@ impl Session {
     async fn carried(&self, engine: &Engine, target: &str) -> Vec<Finding> {
         let mut memory = self.agent.memory.lock().await;
         let mut found = engine.inspector.destination(&mut memory, &self.entry, target, engine.now());
-        found.retain(|f| f.detector == "flow/secret");
+        found.retain(|f| matches!(f.detector.as_ref(), "flow/secret" | "broker/placeholder"));
         found
     }
 

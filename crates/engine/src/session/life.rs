@@ -34,6 +34,7 @@ use super::{
 };
 use crate::{
     agent::Agent,
+    broker,
     connection::{Incoming, Outgoing},
     engine::Engine,
     io::{Inlet, Log, Outlet, Remainder},
@@ -318,6 +319,10 @@ async fn attend(
                 }
                 Ok((ToEngine::Attempted(attempt), _)) => {
                     attempts::record(engine, session, attempt);
+                    Ok(())
+                }
+                Ok((ToEngine::Brokered(notice), _)) => {
+                    broker::record(engine, session, notice);
                     Ok(())
                 }
                 Ok((ToEngine::Asked(question), _)) => {

@@ -12,7 +12,8 @@ pub struct Refusal {
     pub why: &'static str,
 }
 
-const fn refusal(status: StatusCode, why: &'static str) -> Refusal {
+/// A refusal.
+pub const fn refusal(status: StatusCode, why: &'static str) -> Refusal {
     Refusal { status, why }
 }
 
@@ -23,19 +24,9 @@ pub struct Door<'d> {
 }
 
 impl Door<'_> {
-    /// Whether a request may come in.
-    ///
-    /// Host: a page whose name was made to mean 127.0.0.1 sends its own name (DNS rebinding). Origin: pages send theirs,
-    /// programs none; a page's or `null` is refused. No answer allows any page to read it (CORS).
+    /// Whether a request may come in. No answer allows any page to read it (CORS).
     pub fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-        if uri.authority().is_some() || !self.names_us(single(headers, &HOST)?) {
-            return Err(refusal(StatusCode::FORBIDDEN, "the Host header is not that of this address"));
-        }
-        if let Some(origin) = single(headers, &ORIGIN)?
-            && !self.names_us(origin.strip_prefix("http://"))
-        {
-            return Err(refusal(StatusCode::FORBIDDEN, "pages of other origins have no access"));
-        }
+        from_here(self.port, uri, headers)?;
         if !same(uri.path().strip_prefix('/').unwrap_or_default(), self.key) {
             return Err(refusal(StatusCode::NOT_FOUND, "there is nothing here"));
         }
@@ -48,13 +39,28 @@ impl Door<'_> {
             _ => Err(refusal(StatusCode::METHOD_NOT_ALLOWED, "this address takes POST, GET and DELETE")),
         }
     }
+}
 
-    fn names_us(&self, host: Option<&str>) -> bool {
-        let port =
-            |host: &str, name| host.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')).map(str::to_owned);
-        let found = host.and_then(|host| port(host, "127.0.0.1").or_else(|| port(host, "localhost")));
-        found.is_some_and(|port| port == self.port.to_string())
+/// Whether a request means this port of 127.0.0.1, and comes from no page of elsewhere.
+///
+/// Host: a page whose name was made to mean 127.0.0.1 sends its own name (DNS rebinding). Origin: pages send theirs,
+/// programs none; a page's or `null` is refused.
+pub fn from_here(port: u16, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    if uri.authority().is_some() || !names_us(port, single(headers, &HOST)?) {
+        return Err(refusal(StatusCode::FORBIDDEN, "the Host header is not that of this address"));
     }
+    if let Some(origin) = single(headers, &ORIGIN)?
+        && !names_us(port, origin.strip_prefix("http://"))
+    {
+        return Err(refusal(StatusCode::FORBIDDEN, "pages of other origins have no access"));
+    }
+    Ok(())
+}
+
+fn names_us(ours: u16, host: Option<&str>) -> bool {
+    let port = |host: &str, name| host.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')).map(str::to_owned);
+    let found = host.and_then(|host| port(host, "127.0.0.1").or_else(|| port(host, "localhost")));
+    found.is_some_and(|port| port == ours.to_string())
 }
 
 /// What a POST must say. A form or a plain text, which a page may send without asking, is not JSON.
@@ -94,7 +100,7 @@ pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'
 }
 
 /// Compares in a time that does not tell how much is the same.
-fn same(given: &str, key: &str) -> bool {
+pub fn same(given: &str, key: &str) -> bool {
     given.len() == key.len() && given.bytes().zip(key.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 

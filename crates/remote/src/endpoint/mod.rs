@@ -10,7 +10,7 @@
 
 mod answer;
 mod control;
-mod door;
+pub mod door;
 mod gate;
 mod rate;
 mod server;

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use firedoor_model::{
     Digest, EntryId, Mode, Untrusted,
+    broker::{MAX_ROUTES, Route},
     endpoint::{Endpoint, MAX_ENDPOINTS, Served, Target},
     launch::{Access, Grant},
     question::Choice,
@@ -44,6 +45,34 @@ fn an_endpoint_keeps_its_address() {
     }
     assert!(matches!(store.put_endpoint(&endpoint("a/b/c", "/")), Err(StoreError::Refused { .. })));
     store.put_endpoint(&endpoint("a/b/7", "/other")).unwrap();
+}
+
+#[test]
+fn secrets_go_into_broker_mode_and_out_of_it() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    let route = |secret: &str, url: &str| Route {
+        secret: secret.into(),
+        variable: "BASE_URL".into(),
+        url: url.into(),
+        header: "authorization".into(),
+    };
+    store.put_route(&entry("a/b/c"), &route("T", "https://one.example")).unwrap();
+    store.put_route(&entry("a/b/c"), &route("T", "https://two.example")).unwrap();
+    store.put_route(&entry("a/b/d"), &route("T", "https://three.example")).unwrap();
+    drop(store);
+    let mut store = open(&path);
+    assert_eq!(store.routes(&entry("a/b/c")).unwrap(), [route("T", "https://two.example")]);
+    assert_eq!(store.all_routes().unwrap().len(), 2);
+    assert!(store.remove_route(&entry("a/b/c"), "T").unwrap());
+    assert!(!store.remove_route(&entry("a/b/c"), "T").unwrap());
+    assert!(store.routes(&entry("a/b/c")).unwrap().is_empty());
+    for number in 1..MAX_ROUTES {
+        store.put_route(&entry("a/b/d"), &route(&number.to_string(), "https://x.example")).unwrap();
+    }
+    let more = store.put_route(&entry("a/b/d"), &route("more", "https://x.example"));
+    assert!(matches!(more, Err(StoreError::Refused { .. })));
+    store.put_route(&entry("a/b/d"), &route("T", "https://x.example")).unwrap();
 }
 
 #[test]

@@ -1,0 +1,132 @@
+//! Broker mode: a secret that its server never gets. The server has a placeholder in its place, and speaks to its service
+//! through a listener on this machine that puts the secret in.
+
+use memchr::memmem;
+use serde::{Deserialize, Serialize};
+
+use crate::{Untrusted, launch::Step};
+
+/// Argument with which `firedoor-remote` puts secrets in, instead of standing for a server.
+pub const BROKER: &str = "--broker";
+
+/// What every placeholder begins with.
+pub const PLACEHOLDER: &str = "firedoor-broker-";
+
+/// Characters of a placeholder behind that, and of a listener's path: 160 random bits in base 32.
+pub const RANDOM: usize = 32;
+
+/// Most secrets of one entry that are put in.
+pub const MAX_ROUTES: usize = 8;
+
+/// Shortest secret that is put in, in bytes. A shorter one could not be told from chance in an answer.
+pub const MIN_SECRET: usize = 8;
+
+/// Most different things that one listener tells.
+pub const MAX_NOTICES: usize = 64;
+
+/// Which of an entry's secrets is put in, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Route {
+    /// The secret's name in the entry: that of its variable, or of the option before its argument.
+    pub secret: String,
+    /// The variable that tells the server where its service is.
+    pub variable: String,
+    /// The service: one https address, below which everything is meant.
+    pub url: String,
+    /// The header of requests that the secret is sent in.
+    pub header: String,
+}
+
+/// A route of one launch, with its secret. Never logged, never stored.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Brokered {
+    /// What it is.
+    pub route: Route,
+    /// What the path of its address begins with.
+    pub key: String,
+    /// What the server has in the secret's place.
+    pub placeholder: String,
+    /// The secret.
+    pub secret: String,
+}
+
+/// What the shim starts before the server.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Start {
+    /// The process.
+    pub step: Step,
+    /// What it is told first, on its stdin.
+    pub brokered: Vec<Brokered>,
+}
+
+/// What that process says, a line each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "said", rename_all = "snake_case")]
+pub enum Said {
+    /// It listens on 127.0.0.1.
+    Listens {
+        /// The port.
+        port: u16,
+    },
+    /// It cannot.
+    Failed {
+        /// Why.
+        why: String,
+    },
+    /// Something to be put on record.
+    Noticed(Notice),
+}
+
+/// What a listener has noticed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Notice {
+    /// What.
+    pub seen: Seen,
+    /// The secret's name.
+    pub secret: Untrusted,
+    /// The service's host and port.
+    pub host: String,
+    /// Where in the request or in the answer, in our words.
+    pub place: String,
+}
+
+/// Kinds of what is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    /// A placeholder stood where no credential belongs. The request was refused.
+    Misplaced,
+    /// The request had another credential than the placeholder. It was refused.
+    Other,
+    /// The service answered with the secret, which was masked.
+    Echoed,
+}
+
+/// Where a placeholder stands in a text: its bytes.
+pub fn placeholder_in(text: &[u8]) -> Option<(usize, usize)> {
+    let is_random = |b: &u8| matches!(b, b'a'..=b'z' | b'2'..=b'7');
+    memmem::find_iter(text, PLACEHOLDER).find_map(|at| {
+        let end = at + PLACEHOLDER.len() + RANDOM;
+        let random = text.get(at + PLACEHOLDER.len()..end)?;
+        random.iter().all(is_random).then_some((at, end))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_known_by_their_form() {
+        let one = format!("{PLACEHOLDER}{}", "ab2c3d4e".repeat(4));
+        let check =
+            |text: &str, want: Option<(usize, usize)>| assert_eq!(placeholder_in(text.as_bytes()), want, "{text}");
+        check(&one, Some((0, 48)));
+        check(&format!("Bearer {one}, {one}"), Some((7, 55)));
+        check(&format!("{PLACEHOLDER}{one}"), Some((16, 64)));
+        check(&one[..47], None);
+        check(&one.replace('2', "1"), None);
+        check(PLACEHOLDER, None);
+        check("", None);
+    }
+}
