@@ -257,7 +257,7 @@ fn files_of_clients_are_closed() {
             let place = match text("base") {
                 // Plugins are found in trees of one's own, too, but for Copilot's with this name, which many programs use.
                 "plugin" if file == "plugin.json" => continue,
-                "project" | "plugin" => Path::new("/w").join(file),
+                "project" | "plugin" | "marketplace" => Path::new("/w").join(file),
                 "config" | "dot_config" => Path::new("~/.config").join(file),
                 _ => Path::new("~").join(file),
             };
