@@ -8,6 +8,9 @@ import Main from "./main/Main.svelte";
 import Prompt from "./prompt/Prompt.svelte";
 import { ARM_MS } from "./words/arming";
 
+/** Two frames, then the time. */
+const ARMED = ARM_MS + 50;
+
 let open: ReturnType<typeof mount> | undefined;
 
 beforeEach(() => {
@@ -67,12 +70,12 @@ test("buttons are inert until armed, and again after focus and stray keys", asyn
   $("#allow").click();
   $("#block").click();
   expect(backend.calls).toEqual([]);
-  await settle(ARM_MS);
+  await settle(ARMED);
   expect(armed()).toBe(true);
   window.dispatchEvent(new KeyboardEvent("keydown", { key: "y" }));
   flushSync();
   expect(armed()).toBe(false);
-  await settle(ARM_MS);
+  await settle(ARMED);
   window.dispatchEvent(new KeyboardEvent("keydown", { key: "Tab" }));
   flushSync();
   expect(armed()).toBe(true);
@@ -86,7 +89,7 @@ test("buttons are inert until armed, and again after focus and stray keys", asyn
 test("an answer goes with its number and the chosen time; the next question is armed anew", async () => {
   const backend = new FakePrompt(question({ nonce: "a" }), question({ nonce: "b" }));
   await ask(backend);
-  await settle(ARM_MS);
+  await settle(ARMED);
   $("input[value=session]").click();
   flushSync();
   $("#block").click();
@@ -94,10 +97,34 @@ test("an answer goes with its number and the chosen time; the next question is a
   expect(backend.calls).toEqual(["a block session call"]);
   expect(armed()).toBe(false);
   expect($("input[value=once]")).toHaveProperty("checked", true);
-  await settle(ARM_MS);
+  await settle(ARMED);
   $("#allow").click();
   await settle(1);
   expect(backend.calls).toEqual(["a block session call", "b allow once call"]);
+});
+
+test("what was hidden is inert when it is seen again", async () => {
+  const backend = new FakePrompt(question());
+  await ask(backend);
+  await settle(ARMED);
+  expect(armed()).toBe(true);
+  document.dispatchEvent(new Event("visibilitychange"));
+  flushSync();
+  expect(armed()).toBe(false);
+  $("#allow").click();
+  expect(backend.calls).toEqual([]);
+});
+
+test("a question that came up before anybody listened is not missed", async () => {
+  const backend = new FakePrompt();
+  let listens: ((stop: () => void) => void) | undefined;
+  backend.onChanged = () => new Promise((done) => (listens = done));
+  await ask(backend);
+  expect(document.querySelector("#q")).toBeNull();
+  backend.waiting.push(question());
+  listens?.(() => undefined);
+  await settle(1);
+  expect($("#q").textContent).not.toBe("");
 });
 
 test("Esc is later", async () => {
@@ -114,7 +141,7 @@ test("what is late is allowed once only", async () => {
   expect(document.querySelector("input[name=time]")).toBeNull();
   expect($("#allow").textContent).toBe("Allow once");
   expect($(".late").textContent).toContain("You can still decide");
-  await settle(ARM_MS);
+  await settle(ARMED);
   $("#allow").click();
   await settle(1);
   expect(backend.calls).toEqual(["n1 allow once call"]);
@@ -123,7 +150,7 @@ test("what is late is allowed once only", async () => {
 test("what an allow for longer is for is chosen, the narrowest first, and no more is offered than fits", async () => {
   const backend = new FakePrompt(question({ nonce: "a" }), question({ nonce: "b", exact: true, host: null }));
   await ask(backend);
-  await settle(ARM_MS);
+  await settle(ARMED);
   expect(document.querySelector("input[name=scope]")).toBeNull();
   $("input[value=always]").click();
   flushSync();
@@ -132,7 +159,7 @@ test("what an allow for longer is for is chosen, the narrowest first, and no mor
   flushSync();
   expect($("#then").textContent).toContain("calls of http_post to paste.example.net");
   $("#allow").click();
-  await settle(ARM_MS + 1);
+  await settle(ARMED + 1);
   $("input[value=always]").click();
   flushSync();
   expect(document.querySelector("input[name=scope]")).toBeNull();
@@ -151,7 +178,7 @@ test("several calls are one question, each can be looked at, and the server can 
   await settle(1);
   expect($(".args").textContent).toContain("all of it, call 1");
   expect($("#then").textContent).toContain("these 3 calls");
-  await settle(ARM_MS);
+  await settle(ARMED);
   $("#block-stop").click();
   await settle(1);
   expect(backend.calls).toEqual(["n1 block once call stop"]);
@@ -166,7 +193,7 @@ test.each(Object.entries(KINDS).flatMap(([kind, make]) => ["Enter", " ", "Escape
     for (const type of ["keydown", "keyup"]) (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent(type, { key, bubbles: true }));
   };
   press();
-  await settle(ARM_MS + 1);
+  await settle(ARMED + 1);
   if (key !== "Escape") press();
   await settle(1);
   expect(backend.calls).toEqual(key === "Escape" ? ["n1 later"] : []);
@@ -191,7 +218,7 @@ test("a command says what it does, who asks and how long it waits, and offers no
   expect($("#facts").textContent).toMatch(/granting more.*firedoor grants add.*firedoor \(7\).*zU\+200Bsh \(6\)/su);
   expect($("footer").textContent).toContain("Waiting 60 s");
   expect(document.querySelector(".scope")).toBeNull();
-  await settle(ARM_MS);
+  await settle(ARMED);
   $("#block").click();
   await settle(1);
   expect(backend.calls).toEqual(["c block once call"]);
@@ -205,7 +232,7 @@ test("a changed tool is shown by field, and kept, stopped or accepted as it was 
   expect($("footer").textContent).toContain("Nothing is waiting");
   expect(["#block", "#block-stop", "#allow"].map((id) => $(id).textContent)).toEqual(["Keep blocked", "Stop server", "Accept change"]);
   for (const id of ["#block", "#block-stop", "#allow"]) {
-    await settle(ARM_MS);
+    await settle(ARMED);
     $(id).click();
     await settle(1);
   }
@@ -225,9 +252,9 @@ test("two tools whose names look the same are both shown under their own questio
   const field = (after: string) => ({ name: "description", before: "", after });
   const twin = (after: string) => ({ ...one, pin: { ...one.pin, change: { seen: "d", back: false, fields: [field(after), field(`${after} again`)] } } });
   await ask(new FakePrompt(question({ nonce: "a" }), changed({ nonce: "b", definitions: [twin("first"), twin("second")] })));
-  await settle(ARM_MS);
+  await settle(ARMED);
   $("#block").click();
-  await settle(ARM_MS + 1);
+  await settle(ARMED + 1);
   expect([...document.querySelectorAll(".diff .add")].map((d) => d.textContent)).toEqual(["first", "first again", "second", "second again"]);
   expect($("#facts").textContent).not.toContain("<b>more</b>");
   expect($("#allow").textContent).toBe("Accept 2 changes");
@@ -241,7 +268,7 @@ test("two servers and two files whose names look the same are both shown", async
   $(".line2 button").click();
   flushSync();
   expect(document.querySelectorAll(".diff")).toHaveLength(2);
-  await settle(ARM_MS);
+  await settle(ARMED);
   expect(armed()).toBe(true);
 });
 
@@ -251,18 +278,18 @@ test("what cannot be shown cannot be allowed, and the next question is as any ot
   const unshown = (nonce: string) => changed({ nonce, definitions: [broken] });
   const backend = new FakePrompt(question({ nonce: "a" }), unshown("b"), unshown("c"), question({ nonce: "d" }));
   await ask(backend);
-  await settle(ARM_MS);
+  await settle(ARMED);
   $("#block").click();
-  await settle(ARM_MS + 1);
+  await settle(ARMED + 1);
   expect($("#facts").textContent).toContain("could not be shown");
   expect($("#facts").textContent).not.toContain("more");
   expect(armed()).toBe(false);
   $("#allow").click();
   await settle(1);
   $("#block").click();
-  await settle(ARM_MS + 1);
+  await settle(ARMED + 1);
   window.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
-  await settle(ARM_MS + 1);
+  await settle(ARMED + 1);
   expect($("#facts").textContent).toContain("<b>more</b>");
   expect(armed()).toBe(true);
   expect(backend.calls).toEqual(["a block once call", "b block once call", "c later"]);
@@ -284,9 +311,9 @@ test("a new server shows what would change, and can be protected once or from no
   $(".line2 button").click();
   flushSync();
   expect($(".diff .add").textContent).toContain("firedoor-shim");
-  await settle(ARM_MS);
+  await settle(ARMED);
   $("#allow").click();
-  await settle(ARM_MS + 1);
+  await settle(ARMED + 1);
   $("input[value=always]").click();
   flushSync();
   expect($("#then").textContent).toContain("without a question");
@@ -314,7 +341,7 @@ test("the time that is left is said at 30 and at 10 seconds", async () => {
 
 test("a refused answer is said, and the question stays", async () => {
   await ask(new FakePrompt(question({ nonce: "refused" })));
-  await settle(ARM_MS);
+  await settle(ARMED);
   $("#allow").click();
   await settle(1);
   expect($("[role=alert]").textContent).toContain("the engine says no");
@@ -355,7 +382,7 @@ test("the tray asks for a pause, and a click at the moment it appears does not b
   await settle(1);
   $("#pause-now").click();
   expect(backend.done).toEqual([]);
-  await settle(ARM_MS);
+  await settle(ARMED);
   $("#pause-now").click();
   await settle(1);
   expect(backend.done).toEqual(["pause 15"]);

@@ -124,24 +124,24 @@ export function appeared({ nonce, place, of, ...over }: Partial<ServersView> & H
 export class FakePrompt implements PromptBackend {
   readonly calls: string[] = [];
   look = (): void => undefined;
-  readonly #questions: AskedView[];
+  readonly waiting: AskedView[];
 
   constructor(...questions: AskedView[]) {
-    this.#questions = questions;
+    this.waiting = questions;
   }
 
-  question = (): Promise<AskedView | null> => Promise.resolve(this.#questions[0] ?? null);
+  question = (): Promise<AskedView | null> => Promise.resolve(this.waiting[0] ?? null);
   wholeArguments: PromptBackend["wholeArguments"] = (_nonce, call) =>
     Promise.resolve({ arguments: [{ name: "body", text: `all of it, call ${call}` }] });
   answer: PromptBackend["answer"] = (nonce, { choice, duration, scope, stop }) => {
     this.calls.push([nonce, choice, duration, scope, ...(stop ? ["stop"] : [])].join(" "));
     if (nonce === "refused") return Promise.reject(new Error("the engine says no"));
-    this.#questions.shift();
+    this.waiting.shift();
     return Promise.resolve("done");
   };
   later = (nonce: string): Promise<void> => {
     this.calls.push(`${nonce} later`);
-    this.#questions.shift();
+    this.waiting.shift();
     return Promise.resolve();
   };
   fit = (): Promise<void> => Promise.resolve();

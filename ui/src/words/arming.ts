@@ -5,6 +5,7 @@ export const ARM_MS = 800;
 
 export class Arming {
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #turn = 0;
   readonly #tell: (armed: boolean) => void;
 
   constructor(tell: (armed: boolean) => void) {
@@ -17,7 +18,16 @@ export class Arming {
     this.#timer = setTimeout(() => this.#tell(true), ARM_MS);
   }
 
+  /** Inert until somebody can have seen what it is about: the clock begins when it has been drawn, and a page is drawn late, or not at all while it is hidden. */
+  fresh(): void {
+    this.stop();
+    this.#tell(false);
+    const turn = ++this.#turn;
+    requestAnimationFrame(() => requestAnimationFrame(() => turn === this.#turn && this.again()));
+  }
+
   stop(): void {
+    this.#turn++;
     clearTimeout(this.#timer);
   }
 }
