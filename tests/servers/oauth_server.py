@@ -119,7 +119,7 @@ class Issuer(Handler):
         code = secrets.token_urlsafe(16)
         DEVICES[code] = {"asked": asked, "agreed": False}
         self.reply(200, {"device_code": code, "user_code": "WDJB-MJHT", "verification_uri": f"{ISSUER}/enter",
-                         "expires_in": 600, "interval": 0.05})
+                         "expires_in": 600, "interval": 1})
 
     def token(self, body):
         asked = dict(urllib.parse.parse_qsl(body))

@@ -11,8 +11,9 @@ use super::{LoginError, Reach, fetch::Fetch, metadata::Issuer, tell, token};
 /// What tokens are asked for with.
 pub const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
-/// Between two questions, where the issuer does not say (RFC 8628 §3.2), and at most.
+/// Between two questions, where the issuer does not say (RFC 8628 §3.2), at least, and at most.
 const USUAL: Duration = Duration::from_secs(5);
+const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// For the user, whatever the issuer says.
@@ -46,7 +47,7 @@ impl Begun {
     }
 
     fn interval(&self) -> Duration {
-        self.interval.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(USUAL).min(LONGEST)
+        self.interval.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(USUAL).clamp(SHORTEST, LONGEST)
     }
 
     fn lifetime(&self) -> Duration {
@@ -123,8 +124,12 @@ mod tests {
         ] {
             assert!(with(code, address).is_err(), "{code} {address}");
         }
-        let bounds = r#"{"device_code":"d","user_code":"A","verification_uri":"https://i.example/","interval":1e9,"expires_in":-1}"#;
-        let odd = check(bounds).unwrap();
-        assert_eq!((odd.interval(), odd.lifetime()), (LONGEST, PATIENCE));
+        for (said, interval) in [("1e9", LONGEST), ("0", SHORTEST), ("-1", USUAL), ("7", Duration::from_secs(7))] {
+            let odd = check(&format!(
+                r#"{{"device_code":"d","user_code":"A","verification_uri":"https://i.example/","interval":{said},"expires_in":-1}}"#
+            ));
+            let odd = odd.unwrap();
+            assert_eq!((odd.interval(), odd.lifetime()), (interval, PATIENCE), "{said}");
+        }
     }
 }
