@@ -77,7 +77,7 @@ pub fn wasm(options: WasmScanOptions) -> Result<ExitCode, Failure> {
     let target = target.map(|w| w.to_string_lossy().into_owned()).collect();
     let program = sibling("firedoor-wasm")?.into_os_string();
     let user = UserGrants { hosts: options.hosts, ..UserGrants::default() };
-    Scan { program, args, target, variables, roots, user, profile: None }.run(&options.scan)
+    Scan { program, args, target, variables, roots, user, profile: None, keeps_time: true }.run(&options.scan)
 }
 
 /// Scans a command.
@@ -93,7 +93,8 @@ pub fn native(options: ScanToolOptions) -> Result<ExitCode, Failure> {
     let program = words.next().ok_or_else(|| Failure::environment("say what to run: firedoor scan-tool -- CMD"))?;
     let args: Vec<OsString> = words.collect();
     let target = std::iter::once(&program).chain(&args).map(|w| w.to_string_lossy().into_owned()).collect();
-    Scan { program, args, target, variables, roots, user, profile: options.profile }.run(&options.scan)
+    Scan { program, args, target, variables, roots, user, profile: options.profile, keeps_time: false }
+        .run(&options.scan)
 }
 
 /// `NAME=VALUE`, or `NAME` for our own value.
@@ -139,6 +140,8 @@ struct Scan {
     roots: Vec<PathBuf>,
     user: UserGrants,
     profile: Option<String>,
+    /// It is our runtime, which ends a module whose time is over.
+    keeps_time: bool,
 }
 
 impl Scan {
@@ -166,6 +169,7 @@ impl Scan {
                 None => Stdin::Nothing,
             },
             timeout: Duration::from_secs(options.timeout),
+            keeps_time: self.keeps_time,
             output: usize::try_from(options.output).unwrap_or(usize::MAX),
         };
         let outcome = run::run(&job, &paths)?;

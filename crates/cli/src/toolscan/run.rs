@@ -26,8 +26,11 @@ use nix::{
 use super::dialogue::Dialogue;
 use crate::{failure::Failure, log, observe};
 
-/// How much longer than its time a program that ends itself may take to say so.
+/// How long a program may take to end by itself once nothing more is wanted of it.
 const GRACE: Duration = Duration::from_secs(1);
+/// How much longer than its time our runtime may take: it counts from when it has compiled the module, and says in words that
+/// the time was over.
+const RUNTIME_GRACE: Duration = Duration::from_secs(20);
 
 /// What is to be run.
 pub struct Job<'a> {
@@ -36,6 +39,8 @@ pub struct Job<'a> {
     pub user: &'a UserGrants,
     pub stdin: Stdin<'a>,
     pub timeout: Duration,
+    /// It is our runtime, which keeps to the same time.
+    pub keeps_time: bool,
     /// Most bytes of each output.
     pub output: usize,
 }
@@ -111,7 +116,8 @@ fn start_and_watch(job: &Job<'_>, paths: &Paths) -> Result<Outcome, Failure> {
     let started = Instant::now();
     let mut tree = firedoor_sandbox::spawn(launch)?;
     let mut streams = [Stream::new(out, job.output).map_err(failed)?, Stream::new(err, job.output).map_err(failed)?];
-    let stopped_by = watch(&tree, &mut streams, dialogue, started, job.timeout).map_err(failed)?;
+    let deadline = started + job.timeout + if job.keeps_time { RUNTIME_GRACE } else { Duration::ZERO };
+    let stopped_by = watch(&tree, &mut streams, dialogue, deadline).map_err(failed)?;
     let exit = tree.wait().map_err(failed)?;
     let duration = started.elapsed();
     for stream in &mut streams {
@@ -184,11 +190,8 @@ fn watch(
     tree: &Tree,
     streams: &mut [Stream; 2],
     mut dialogue: Option<Dialogue>,
-    started: Instant,
-    timeout: Duration,
+    mut deadline: Instant,
 ) -> io::Result<Option<&'static str>> {
-    // A runtime of ours gets the same time, and says in words that it was over.
-    let mut deadline = started + timeout + GRACE;
     let mut stopped = None;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
