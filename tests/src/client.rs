@@ -12,7 +12,10 @@ use std::{
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::{Home, PATIENCE, descendants, kill, until_within};
+use crate::{Home, PATIENCE, descendants, kill, until_within, worked};
+
+/// Longer than any work takes: what goes round in circles works, too.
+const MOST: Duration = Duration::from_secs(900);
 
 /// A session with one server.
 pub struct Client {
@@ -109,6 +112,29 @@ impl Client {
     #[track_caller]
     pub fn answer(&mut self, id: i64) -> Value {
         self.try_answer(id, PATIENCE).unwrap_or_else(|| panic!("no answer to {id}; stderr: {}", self.log()))
+    }
+
+    /// The answer to a request that is much work: it is waited for while the engine, the client or what that has started works on,
+    /// however slow the machine is.
+    #[track_caller]
+    pub fn answer_of_much_work(&mut self, home: &Home, id: i64) -> Value {
+        // In ticks. Clocks and a look at something take less.
+        const WORK: u64 = 20;
+        let busy = |client: &Self| {
+            let below = descendants(client.pid());
+            worked(below.into_iter().chain([client.pid()]).chain(home.engine()))
+        };
+        let end = Instant::now() + MOST;
+        while Instant::now() < end {
+            let before = busy(self);
+            if let Some(answer) = self.try_answer(id, PATIENCE) {
+                return answer;
+            }
+            let now = busy(self);
+            // One that has ended takes its time along.
+            assert!(now < before || now - before >= WORK, "nobody works on {id}; stderr: {}", self.log());
+        }
+        panic!("no answer to {id} within {MOST:?}; stderr: {}", self.log())
     }
 
     /// The answer to a request, if it comes in time.

@@ -19,7 +19,7 @@ pub use agent::Agent;
 pub use client::{Client, text};
 pub use home::{Home, Output, finish};
 pub use keychain::Keychain;
-pub use processes::{alive, descendants, kill, shim_of};
+pub use processes::{alive, descendants, kill, shim_of, worked};
 
 /// Longer than anything takes that works, also on a busy machine with debug builds.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -257,7 +257,8 @@ fn headers_come_from_variables_and_stand_in_no_argument_and_no_environment_but_t
 #[test]
 fn large_answers_pass_and_those_above_the_bound_become_errors() {
     let (home, http, mut client) = open("json");
-    assert_eq!(text(&client.call("echo", json!({"mib": 20}))).0.len(), 20 << 20);
+    let id = client.send_call("echo", json!({"mib": 20}));
+    assert_eq!(text(&client.answer_of_much_work(&home, id)["result"]).0.len(), 20 << 20);
     client.end();
     home.write(".config/firedoor/config.toml", "[limits]\nmessage_mib = 1\n");
     let engine = home.engine().unwrap();
@@ -266,7 +267,7 @@ fn large_answers_pass_and_those_above_the_bound_become_errors() {
     let mut client = Client::start(&home, &http.command_line(&home, &[]));
     client.initialize();
     let id = client.send_call("echo", json!({"mib": 3}));
-    assert!(message(&client.answer(id)).contains("more than 1 MiB"));
+    assert!(message(&client.answer_of_much_work(&home, id)).contains("more than 1 MiB"));
     still_works(&mut client);
 }
 
