@@ -14,7 +14,7 @@ use firedoor_ipc::{
     endpoint::EndpointError,
 };
 use firedoor_model::{EntryId, paths::Paths};
-use firedoor_store::SystemKeychain;
+use firedoor_store::{Keys, Secrets};
 
 use crate::{
     check,
@@ -78,7 +78,8 @@ pub fn surroundings() -> Result<Env<'static>, ChangeError> {
 
 fn around(paths: &Paths, shim: &Path) -> Env<'static> {
     // Not connected to before a secret is to move or to come back.
-    let keychain = Arc::new(SystemKeychain::new(KEYCHAIN));
+    // A file of secrets under a passphrase stays closed to the app, which asks for none.
+    let keychain = Arc::new(Secrets::new(paths, KEYCHAIN, Keys::default()));
     Env::new(paths.clone(), paths.home.clone(), |name| env::var_os(name)).with_shim(shim).with_keychain(keychain)
 }
 

@@ -12,6 +12,8 @@ mod home;
 mod keychain;
 mod processes;
 mod programs;
+pub mod secrets;
+mod terminal;
 
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,7 @@ pub use client::{Client, text};
 pub use home::{Home, Output, finish};
 pub use keychain::Keychain;
 pub use processes::{alive, descendants, kill, shim_of, worked};
+pub use terminal::at_a_terminal;
 
 /// Longer than anything takes that works, also on a busy machine with debug builds.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,39 +1,18 @@
 //! Secrets of entries in a real keychain: moved at protecting, handed out at a launch, put back at restoring.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
-use firedoor_tests::{Client, Home, Keychain, descendants, text};
+use firedoor_tests::{
+    Client, Home, Keychain, descendants,
+    secrets::{any_server, configured, environment, files, holds, nowhere, open, samples, with_references},
+    text,
+};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "ghp_MadeUpForThisTest000000000000000001";
 const PASSWORD: &str = "correct-horse-made-up";
 const DSN: &str = "postgres://u:made-up-pw-0002@db.example/app";
-
-fn environment(client: &mut Client, name: &str) -> String {
-    text(&client.call("variable", json!({"name": name}))).0
-}
-
-/// What the client starts for a server: the variables of its entry, and its command line.
-fn configured(home: &Home, server: &str) -> Vec<String> {
-    let text = fs::read_to_string(home.path().join(".cursor/mcp.json")).unwrap();
-    let all: Value = serde_json::from_str(&text).unwrap();
-    let entry = &all["mcpServers"][server];
-    let env = entry["env"].as_object().into_iter().flatten();
-    let env = env.map(|(name, value)| format!("{name}={}", value.as_str().unwrap()));
-    let args = entry["args"].as_array().into_iter().flatten();
-    let line = std::iter::once(&entry["command"]).chain(args).map(|v| v.as_str().unwrap().to_owned());
-    std::iter::once("env".to_owned()).chain(env).chain(line).collect()
-}
-
-fn open(home: &Home, server: &str) -> Client {
-    let mut client = Client::start(home, &configured(home, server));
-    client.initialize();
-    client
-}
 
 /// Starts a server that is refused, and returns why.
 #[track_caller]
@@ -52,35 +31,6 @@ fn servers(home: &Home) -> (PathBuf, String) {
     let path = home.cursor(json!({"r": entry}));
     let before = fs::read_to_string(&path).unwrap();
     (path, before)
-}
-
-/// Every file below a directory, but for the keychain's own.
-fn files(directory: &Path, out: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => files(&entry.path(), out),
-            Ok(kind) if kind.is_file() => out.push(entry.path()),
-            _ => {}
-        }
-    }
-}
-
-fn holds(bytes: &[u8], secret: &str) -> bool {
-    bytes.windows(secret.len()).any(|w| w == secret.as_bytes())
-}
-
-#[track_caller]
-fn nowhere(home: &Home, secrets: &[&str]) {
-    let mut all = Vec::new();
-    files(&home.path(), &mut all);
-    files(&home.runtime(), &mut all);
-    assert!(all.len() > 3);
-    for path in all {
-        let bytes = fs::read(&path).unwrap_or_default();
-        for secret in secrets {
-            assert!(!holds(&bytes, secret), "{secret} is in {}", path.display());
-        }
-    }
 }
 
 #[test]
@@ -329,57 +279,10 @@ fn a_protected_server_cannot_reach_the_keychain() {
     assert_eq!(environment(&mut client, "DBUS_SESSION_BUS_ADDRESS"), "");
 }
 
-/// The credentials of a sample (`tests/fixtures/clients`), and where its file lies.
-struct Sample {
-    file: PathBuf,
-    moved: Vec<String>,
-    stay: Vec<String>,
-}
-
-/// Every sample with credentials that a client on this system has, each in its place. Whatever a server of theirs is started
-/// with is the same script.
-fn samples(home: &Home, script: &Path) -> Vec<Sample> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/clients");
-    let all: Vec<Value> = serde_json::from_slice(&fs::read(dir.join("samples.json")).unwrap()).unwrap();
-    let here = all.iter().filter(|s| s["system"].is_null() && (s["moved"].is_array() || s["stay"].is_array()));
-    let words = |v: &Value| v.as_array().into_iter().flatten().map(|w| w.as_str().unwrap().to_owned()).collect();
-    let put = |sample: &Value| {
-        let text = fs::read_to_string(dir.join(sample["sample"].as_str().unwrap())).unwrap();
-        let program = |text: String, name| text.replace(&format!("\"{name}\""), &json!(script).to_string());
-        let text = ["npx", "uvx", "docker", "node", "git-mcp", "/opt/bin/one"].into_iter().fold(text, program);
-        let place = sample["place"].as_str().unwrap();
-        let file = home.write(place.strip_prefix("home/").unwrap_or(place), text);
-        Sample { file, moved: words(&sample["moved"]), stay: words(&sample["stay"]) }
-    };
-    here.map(put).collect()
-}
-
-/// What the client starts for each program of a JSON file whose variables refer to secrets, and the first such variable.
-/// (What headers become is for `remote.rs`: the addresses of the samples are made up.)
-fn with_references(file: &Path) -> Vec<(String, Vec<String>)> {
-    let all: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap_or_default();
-    let servers = all["mcpServers"].as_object().into_iter().flatten();
-    let line = |entry: &Value| {
-        let text = |v: &Value| v.as_str().unwrap().to_owned();
-        let env: Vec<_> = entry["env"].as_object()?.iter().map(|(name, value)| (name.clone(), text(value))).collect();
-        let reference = |(name, value): &&(String, String)| {
-            value.starts_with("firedoor-secret:") && !name.starts_with("FIREDOOR_HEADER_")
-        };
-        let (name, _) = env.iter().find(reference)?.clone();
-        let words = std::iter::once(&entry["command"]).chain(entry["args"].as_array().into_iter().flatten()).map(text);
-        let env = env.iter().map(|(name, value)| format!("{name}={value}"));
-        Some((name, std::iter::once("env".to_owned()).chain(env).chain(words).collect()))
-    };
-    servers.filter_map(|(_, entry)| line(entry)).collect()
-}
-
 #[test]
 fn no_credential_of_any_sample_is_anywhere_but_with_its_server() {
     let home = Home::new();
-    let server = fs::read_to_string(home.script("reaching_server.py")).unwrap();
-    home.write("any/stdio_mcp.py", fs::read(home.script("stdio_mcp.py")).unwrap());
-    let script = home.write("any/server", format!("#!{}\n{server}", home.python().display()));
-    home.set_mode(&script, 0o755);
+    let script = any_server(&home);
     let samples = samples(&home, &script);
     let _keychain = Keychain::start(&home);
     let work = home.path().join("work").into_os_string().into_string().unwrap();

@@ -430,6 +430,21 @@ pub enum SecretsCommand {
         #[arg(long = "project", value_name = "DIR")]
         projects: Vec<PathBuf>,
     },
+    /// Keep them in an encrypted file from now on, on a machine without a keychain
+    ///
+    /// It asks for a passphrase for the file, or reads one from stdin. The engine forgets it when it ends: `unlock` gives it to
+    /// the next one.
+    KeepInFile {
+        /// Without a passphrase: whoever can read this identity file of age opens it; it is made if it is not there
+        #[arg(long, value_name = "FILE")]
+        identity: Option<PathBuf>,
+    },
+    /// Keep them in the system's keychain again
+    KeepInKeychain,
+    /// Open the file of secrets for the engine, with its passphrase from the terminal or stdin
+    Unlock,
+    /// Have the engine forget what opens the file of secrets
+    Lock,
     /// Remove one from the keychain
     Remove {
         /// Its name, as `list` shows it

@@ -25,7 +25,7 @@ use crate::{
     endpoints,
     engine::{Engine, paths, sibling},
     failure::Failure,
-    log, output,
+    keychain, log, output,
     scan::surroundings,
 };
 
@@ -112,9 +112,13 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
     let results = clients.apply(&env, &plan);
     let changed: Vec<EntryId> =
         results.iter().filter_map(|r| r.result.as_ref().ok()).flat_map(|a| a.changed.clone()).collect();
+    let moved = results.iter().filter_map(|r| r.result.as_ref().ok()).any(|applied| !applied.secrets.is_empty());
     let outcomes: Vec<Outcome> = if options.no_verify {
         Vec::new()
     } else {
+        if moved {
+            keychain::share()?;
+        }
         let own = own_environment();
         let check = if options.confined { verify::confined } else { verify::entry };
         changed.iter().map(|entry| check(&clients, &env, entry, &own)).collect()
@@ -289,7 +293,7 @@ fn left_in_clear(file: &FilePlan) {
 fn secrets(moved: &[SecretRef], left: &[SecretLeft], protecting: bool) {
     let shown = |text: &str| Untrusted::new(text).visible(200);
     for secret in moved {
-        let what = if protecting { "moved into the keychain" } else { "put back from the keychain" };
+        let what = format!("{} {}", if protecting { "moved into" } else { "put back from" }, keychain::called());
         output::line(&format!("  {}: secret {what}", shown(&secret.item())));
     }
     for SecretLeft { entry, name, reason } in left {

@@ -4,13 +4,15 @@ use std::process::ExitCode;
 
 use firedoor_clients::{Clients, State};
 use firedoor_ipc::command::{Reply, Request};
+use firedoor_model::Keychain as _;
 use firedoor_sandbox::Level;
+use firedoor_store::Place;
 use serde::Serialize;
 
 use crate::{
     engine::{Engine, sibling},
     failure::Failure,
-    output, scan,
+    keychain, output, scan,
 };
 
 #[derive(Serialize)]
@@ -20,9 +22,9 @@ struct Check {
     detail: String,
 }
 
-/// Checks sandbox, programs, engine and configurations.
+/// Checks sandbox, programs, engine, where secrets are kept, and configurations.
 pub fn run(json: bool) -> Result<ExitCode, Failure> {
-    let checks = [sandbox(), programs()?, engine(), keychain(), configurations()?];
+    let checks = [sandbox(), programs()?, engine(), secrets(), configurations()?];
     if json {
         output::json(&serde_json::json!({ "checks": checks }))?;
     } else {
@@ -50,9 +52,13 @@ fn programs() -> Result<Check, Failure> {
     Ok(Check { what: "shim", ok, detail })
 }
 
+/// What the engine says, if one runs.
+fn asked_engine(request: &Request) -> Result<Option<Reply>, Failure> {
+    Engine::running().and_then(|engine| engine.map(|mut e| e.ask(request)).transpose())
+}
+
 fn engine() -> Check {
-    let status = Engine::running().and_then(|engine| engine.map(|mut e| e.ask(&Request::Status)).transpose());
-    let (ok, detail) = match status {
+    let (ok, detail) = match asked_engine(&Request::Status) {
         Ok(None) => (true, "not running; it starts with the first protected server".into()),
         Ok(Some(Reply::Status(status))) if status.problems.is_empty() => {
             (true, format!("process {}, {} servers", status.pid, status.sessions.len()))
@@ -65,12 +71,36 @@ fn engine() -> Check {
 }
 
 /// Having none is no fault: secrets then stay in the configurations, and `scan` names them.
-fn keychain() -> Check {
-    let detail = match crate::keychain::keychain().items() {
-        Ok(_) => "answers; protecting moves secrets into it".into(),
-        Err(e) => format!("secrets stay in the configurations: {e}"),
+fn secrets() -> Check {
+    let place = keychain::silent().and_then(|secrets| Ok((secrets.place()?, secrets)));
+    let (ok, detail) = match place {
+        Ok((Place::Keychain, secrets)) => match secrets.items() {
+            Ok(_) => (true, "the keychain answers; protecting moves secrets into it".into()),
+            Err(e) => (true, format!("secrets stay in the configurations: {e}")),
+        },
+        Ok((Place::File { path, identity: Some(identity) }, secrets)) => match secrets.open() {
+            Ok(()) => {
+                (true, format!("secrets are kept in {}, which opens with {}", path.display(), identity.display()))
+            }
+            Err(e) => (false, e.to_string()),
+        },
+        Ok((Place::File { path, identity: None }, _)) => {
+            let path = path.display();
+            let unlock = "`firedoor secrets unlock` gives it the passphrase";
+            match asked_engine(&Request::Unlock { key: None }) {
+                Ok(Some(Reply::Opens { opens: true })) => {
+                    (true, format!("secrets are kept in {path}, and the engine has what opens it"))
+                }
+                Ok(None) => {
+                    (true, format!("secrets are kept in {path}, and no engine runs that could open it: {unlock}"))
+                }
+                Ok(Some(_)) => (false, format!("secrets are kept in {path}, which is locked for the engine: {unlock}")),
+                Err(e) => (false, e.text),
+            }
+        }
+        Err(e) => (false, e.text),
     };
-    Check { what: "keychain", ok: true, detail }
+    Check { what: "secrets", ok, detail }
 }
 
 fn configurations() -> Result<Check, Failure> {

@@ -15,7 +15,7 @@ use crate::{
     engine::{Engine, unexpected},
     failure::Failure,
     keychain, output,
-    secrets::typed,
+    typed::typed,
 };
 
 /// Lists, adds and removes endpoints.
@@ -135,7 +135,7 @@ fn pairs(entry: &EntryId, given: &[String]) -> Result<Vec<(String, String)>, Fai
         }
         let reference = SecretRef::new(entry.clone(), text).map_err(|e| Failure::environment(e.to_string()))?;
         output::remark(&format!("{}:", visible(text)));
-        set_secret(&*keychain(), &reference, &typed()?)?;
+        set_secret(&*keychain()?, &reference, &typed("The value, then Enter:")?)?;
         Ok((text.clone(), reference.to_string()))
     };
     given.iter().map(pair).collect()

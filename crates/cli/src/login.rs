@@ -60,7 +60,7 @@ pub fn login(options: LoginOptions) -> Result<ExitCode, Failure> {
     // Before the browser opens: nobody else can have it then.
     let mut callback = Callback::listen()?;
     let redirect = callback.redirect();
-    let keychain = keychain();
+    let keychain = keychain()?;
     let known = Credentials::load(&*keychain, &entry, &url)?;
     let mut scopes = options.scopes;
     scopes.extend(known.map(|known| known.scopes).unwrap_or_default());
@@ -155,7 +155,7 @@ fn answer(browser: Option<Browser>, good: bool, why: &str) {
 /// Ends a login: at the issuer, if it can be told, and in the keychain in any case.
 pub fn logout(entry: &EntryId) -> Result<ExitCode, Failure> {
     authorize("logging out at a server")?;
-    let (keychain, item) = (keychain(), Credentials::item(entry));
+    let (keychain, item) = (keychain()?, Credentials::item(entry));
     let Some(kept) = keychain.get(&item)? else {
         output::line(&format!("{} is not logged in.", visible(&entry.to_string())));
         return Ok(ExitCode::from(1));

@@ -27,6 +27,7 @@ mod settings;
 mod signals;
 mod status;
 mod toolscan;
+mod typed;
 
 use std::process::ExitCode;
 

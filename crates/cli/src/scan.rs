@@ -17,7 +17,7 @@ pub fn surroundings(projects: Vec<PathBuf>) -> Result<Env<'static>, Failure> {
         .map_err(|e| Failure::environment(format!("cannot read the working directory: {e}; change to another one")))?;
     let projects = projects.into_iter().map(|p| cwd.join(p));
     let env = Env::new(paths()?, cwd.clone(), |name| env::var_os(name)).with_projects(projects);
-    Ok(env.with_shim(&sibling(firedoor_clients::SHIM)?).with_keychain(keychain()))
+    Ok(env.with_shim(&sibling(firedoor_clients::SHIM)?).with_keychain(keychain()?))
 }
 
 /// Shows what there is.

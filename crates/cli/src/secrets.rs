@@ -1,22 +1,21 @@
 //! `firedoor secrets`.
 
+mod place;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{self, IsTerminal, Read as _},
-    os::fd::AsFd as _,
     path::PathBuf,
     process::ExitCode,
 };
 
 use firedoor_clients::{Clients, secret_of, set_secret};
-use firedoor_model::{EntryId, Keychain, KeychainError, SecretRef, Untrusted, secret::MAX_SECRET};
+use firedoor_model::{EntryId, Keychain, KeychainError, SecretRef, Untrusted};
 use firedoor_store::{Store, StoreError};
-use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use serde::Serialize;
 
 use crate::{
     arguments::SecretsCommand, changes::authorize, engine::paths, failure::Failure, keychain, output,
-    scan::surroundings,
+    scan::surroundings, typed::typed,
 };
 
 /// One secret, without its value.
@@ -36,6 +35,10 @@ pub fn run(command: SecretsCommand) -> Result<ExitCode, Failure> {
     match command {
         SecretsCommand::List { projects, json } => list(projects, json),
         SecretsCommand::Set { secret, everywhere, projects } => set(&secret, everywhere, projects),
+        SecretsCommand::KeepInFile { identity } => place::keep_in_file(identity),
+        SecretsCommand::KeepInKeychain => place::keep_in_keychain(),
+        SecretsCommand::Unlock => place::unlock(),
+        SecretsCommand::Lock => place::lock(),
         SecretsCommand::Remove { secret, unused, force, projects } => remove(secret.as_ref(), unused, force, projects),
     }
 }
@@ -74,7 +77,7 @@ fn visible(text: &str) -> String {
 
 fn list(projects: Vec<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
     let used = in_use(projects)?;
-    let found = kept(&*keychain());
+    let found = kept(&*keychain::keychain()?);
     let (kept, problem) = match found {
         Ok(kept) => (Some(kept), None),
         Err(e) => (None, Some(e.to_string())),
@@ -90,11 +93,12 @@ fn list(projects: Vec<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
     if json {
         output::json(&serde_json::json!({ "secrets": secrets, "problem": problem }))?;
     } else {
+        let called = keychain::called();
         for secret in &secrets {
             let place = match secret.kept {
-                Some(true) => "in the keychain",
-                Some(false) => "MISSING in the keychain",
-                None => "not known",
+                Some(true) => format!("in {called}"),
+                Some(false) => format!("MISSING in {called}"),
+                None => "not known".into(),
             };
             let users: Vec<String> = secret.used_by.iter().map(|id| visible(&id.to_string())).collect();
             let users =
@@ -102,48 +106,17 @@ fn list(projects: Vec<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
             output::line(&format!("{}: {place}, {users}", visible(&secret.secret)));
         }
         if secrets.is_empty() {
-            output::line("No entry has secrets in the keychain.");
+            output::line(&format!("No entry has secrets in {called}."));
         }
         problem.iter().for_each(|problem| output::line(problem));
     }
     Ok(if missing || problem.is_some() && !secrets.is_empty() { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// The value on stdin, without one line end. On a terminal it is not shown while it is typed.
-pub fn typed() -> Result<String, Failure> {
-    let stdin = io::stdin();
-    let before = if stdin.is_terminal() {
-        output::remark("The new value, then Enter:");
-        let before = tcgetattr(stdin.as_fd())?;
-        let mut quiet = before.clone();
-        quiet.local_flags.remove(LocalFlags::ECHO);
-        tcsetattr(stdin.as_fd(), SetArg::TCSAFLUSH, &quiet)?;
-        Some(before)
-    } else {
-        None
-    };
-    let mut value = String::new();
-    let read = match &before {
-        Some(_) => stdin.read_line(&mut value),
-        None => stdin.lock().take(MAX_SECRET as u64 + 2).read_to_string(&mut value),
-    };
-    if let Some(before) = before {
-        tcsetattr(stdin.as_fd(), SetArg::TCSAFLUSH, &before)?;
-    }
-    read.map_err(|e| Failure::environment(format!("the value on stdin cannot be read: {e}")))?;
-    let line = value.strip_suffix('\n').map_or(value.as_str(), |v| v.strip_suffix('\r').unwrap_or(v));
-    if line.is_empty() || line.len() > MAX_SECRET || line.contains('\0') {
-        return Err(Failure::environment(format!(
-            "the value on stdin must have 1 to {MAX_SECRET} bytes, and no NUL among them"
-        )));
-    }
-    Ok(line.to_owned())
-}
-
 fn set(secret: &SecretRef, everywhere: bool, projects: Vec<PathBuf>) -> Result<ExitCode, Failure> {
     authorize("changing secrets")?;
     let used = in_use(projects)?;
-    let keychain = keychain();
+    let keychain = keychain::keychain()?;
     let kept = kept(&*keychain)?;
     let name = visible(&secret.item());
     if !used.contains_key(secret) && !kept.contains(secret) {
@@ -155,7 +128,7 @@ fn set(secret: &SecretRef, everywhere: bool, projects: Vec<PathBuf>) -> Result<E
     } else {
         Vec::new()
     };
-    let value = typed()?;
+    let value = typed("The new value, then Enter:")?;
     set_secret(&*keychain, secret, &value)?;
     output::line(&format!("{name} is set. Servers get it when they are started the next time."));
     for other in same {
@@ -173,7 +146,7 @@ fn set(secret: &SecretRef, everywhere: bool, projects: Vec<PathBuf>) -> Result<E
 fn remove(secret: Option<&SecretRef>, unused: bool, force: bool, projects: Vec<PathBuf>) -> Result<ExitCode, Failure> {
     authorize("removing secrets")?;
     let used = in_use(projects)?;
-    let keychain = keychain();
+    let keychain = keychain::keychain()?;
     let chosen: Vec<SecretRef> = match secret {
         Some(secret) => vec![secret.clone()],
         None if unused => kept(&*keychain)?.into_iter().filter(|s| !used.contains_key(s)).collect(),
@@ -192,12 +165,12 @@ fn remove(secret: Option<&SecretRef>, unused: bool, force: bool, projects: Vec<P
         if keychain.remove(&secret.item())? {
             output::line(&format!("{name} is removed."));
         } else {
-            output::line(&format!("{name} is not in the keychain."));
+            output::line(&format!("{name} is not in {}.", keychain::called()));
             code = ExitCode::from(1);
         }
     }
     if chosen.is_empty() {
-        output::line("Every secret in the keychain is used.");
+        output::line(&format!("Every secret in {} is used.", keychain::called()));
     }
     Ok(code)
 }

@@ -7,6 +7,7 @@ mod confirm;
 mod history;
 mod observing;
 mod rules;
+mod secrets;
 mod server;
 pub(crate) mod settings;
 
@@ -159,6 +160,8 @@ fn weakens(request: &Request, set: Set) -> Option<String> {
         | Request::Server { .. }
         | Request::Endpoints
         | Request::Routes
+        | Request::Unlock { .. }
+        | Request::Lock
         | Request::RemoveEndpoint { .. }
         | Request::ServeEndpoints
         | Request::EndpointState { .. }
@@ -209,6 +212,8 @@ async fn answer(engine: &Rc<Engine>, peer: &Peer, request: Request, shown: Shown
         Request::Routes => broker::list(engine).await,
         Request::AddRoute { entry, route } => broker::add(engine, entry, route).await,
         Request::RemoveRoute { entry, secret } => broker::remove(engine, entry, secret).await,
+        Request::Unlock { key } => secrets::unlock(engine, key).await,
+        Request::Lock => secrets::lock(engine).await,
         Request::Endpoints => Ok(endpoints::list(engine)),
         Request::AddEndpoint { entry, target } => endpoints::add(engine, entry, target).await,
         Request::RemoveEndpoint { entry } => endpoints::remove(engine, entry).await,
@@ -382,6 +387,8 @@ mod tests {
         check(add, Mode::Strict, true);
         check(Request::RemoveRoute { entry: "a/b/c".parse().unwrap(), secret: text("T") }, Mode::Strict, true);
         check(Request::Routes, Mode::Watch, false);
+        check(Request::Unlock { key: None }, Mode::Watch, false);
+        check(Request::Lock, Mode::Watch, false);
         check(Request::RestoreRule { id: 1 }, Mode::Watch, true);
         check(Request::RuleFromRow { seq: 1, effect: Choice::Allow }, Mode::Watch, true);
         check(Request::RuleFromRow { seq: 1, effect: Choice::Block }, Mode::Watch, false);

@@ -25,7 +25,7 @@ use firedoor_model::{
     rule::{Rule, Use},
 };
 use firedoor_policy::{Desk, Event as DeskEvent, HeldId, Reason, Refusal, SessionId, refusal};
-use firedoor_store::PinKey;
+use firedoor_store::{Keys, PinKey, Secrets};
 use tokio::sync::{Notify, watch};
 
 use crate::{
@@ -42,6 +42,9 @@ use crate::{
     session::{Session, connections::HeldConnection, held::HeldLine},
     watching::{self, Offers},
 };
+
+/// For one use of the keychain. Clients wait about a minute for a server.
+const KEYCHAIN: Duration = Duration::from_secs(10);
 
 /// Questions of agents that have died are looked for this often.
 const ROUND: Duration = Duration::from_secs(30);
@@ -105,6 +108,8 @@ pub struct Engine {
     pub watching: RefCell<Option<Watching>>,
     /// Logins that are being renewed.
     pub logins: Logins,
+    /// What opens the file of secrets, where they are kept in one.
+    pub keys: Keys,
     /// The desk's next deadline may have changed.
     pub wake: Notify,
     /// The engine is to end.
@@ -168,6 +173,7 @@ impl Engine {
             confirmations: RefCell::default(),
             watching: RefCell::default(),
             logins: Logins::default(),
+            keys: Keys::default(),
             wake: Notify::new(),
             end: Notify::new(),
             ending: watch::Sender::new(false),
@@ -187,6 +193,11 @@ impl Engine {
     /// Tells watchers that questions, sessions, mode or problems have changed.
     pub fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// What keeps the user's secrets. It is used on other threads: the keychain may be asking its user for a password.
+    pub fn secrets(&self) -> Secrets {
+        Secrets::new(&self.paths, KEYCHAIN, self.keys.clone())
     }
 
     /// A number that is not used again in this run.

@@ -11,7 +11,6 @@ use firedoor_model::{
     network::HostGrant,
     remote::RemoteRequest,
 };
-use firedoor_store::SystemKeychain;
 use tokio::sync::Mutex;
 
 use crate::{
@@ -19,9 +18,6 @@ use crate::{
     engine::Engine,
     errand::{ErrandError, Errands},
 };
-
-/// For the keychain, which may be asking its user for a password.
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// A token that ends this soon is renewed first.
 const AHEAD_MS: u64 = 60_000;
@@ -118,8 +114,8 @@ pub async fn header(
     let firedoor = std::env::current_exe().map_err(ErrandError::from)?.with_file_name("firedoor");
     let unkept = engine.logins.unkept.borrow().get(&request.entry).cloned();
     let own = engine.endpoints.of(&request.entry);
+    let keychain = engine.secrets();
     let work = move || {
-        let keychain = SystemKeychain::new(LIMIT);
         if let Some(renewal) = unkept {
             // Nothing else is as good as it: the issuer does not take the token before it any more.
             renewal.keep(&keychain, &given.entry)?;

@@ -1,6 +1,6 @@
 //! Secrets at a launch: what the entry refers to comes out of the keychain and goes to the shim over the socket.
 
-use std::{ffi::OsString, path::Path, rc::Rc, time::Duration};
+use std::{ffi::OsString, path::Path, rc::Rc};
 
 use firedoor_clients::{Clients, Configured, Env, SecretError, secret_of};
 use firedoor_model::{
@@ -11,16 +11,12 @@ use firedoor_model::{
     quoted,
     remote::RemoteRequest,
 };
-use firedoor_store::SystemKeychain;
 
 use crate::{
     broker::{BrokerError, Withheld},
     endpoints,
     engine::Engine,
 };
-
-/// For the keychain, which may be asking its user for a password. Clients wait about a minute for a server.
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// Why a server does not get its secrets. Names them, never their values.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -133,7 +129,7 @@ pub async fn fill_in<S: Start>(
         return Ok(Withheld::of(routes).all(request.of().0)?);
     }
     let routes = routes.to_vec();
-    let (paths, mut given) = (engine.paths.clone(), request.clone());
+    let (paths, keychain, mut given) = (engine.paths.clone(), engine.secrets(), request.clone());
     let own = engine.endpoints.of(request.of().0).map(|own| own.target);
     // Files are read, and the keychain may take its time.
     let work = move || {
@@ -143,7 +139,7 @@ pub async fn fill_in<S: Start>(
         let lookup = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
         let env = Env::new(paths, &cwd, lookup);
         let mut withheld = Withheld::of(&routes);
-        fill(&clients, &env, own.as_ref(), &SystemKeychain::new(LIMIT), &mut given, &mut withheld)?;
+        fill(&clients, &env, own.as_ref(), &keychain, &mut given, &mut withheld)?;
         let brokered = withheld.all(given.of().0)?;
         Ok::<_, FillError>((given, brokered))
     };

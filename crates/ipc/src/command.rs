@@ -8,6 +8,7 @@ use firedoor_model::{
     EntryId, Finding, Millis, Mode, Untrusted, audit,
     broker::Route,
     endpoint::{Endpoint, Target},
+    keychain::FileKey,
     launch::{Grant, Launched},
     network::HostGrant,
     notice::Noticed,
@@ -248,6 +249,14 @@ pub enum Request {
         /// Its name.
         secret: String,
     },
+    /// Whether the engine can open the file that secrets are kept in; with a key it can from now on, until it ends. Weakens
+    /// nothing: whoever has the key can open the file. The engine never gives it to anybody. Answered by [`Reply::Opens`].
+    Unlock {
+        /// What opens it.
+        key: Option<FileKey>,
+    },
+    /// Forget what opens that file. Answered by [`Reply::Opens`].
+    Lock,
     /// The mode, or a new one. Answered by [`Reply::Mode`].
     Mode {
         /// The new mode. `watch` weakens protection.
@@ -402,6 +411,11 @@ pub enum Reply {
     Routes {
         /// By entry.
         routes: Vec<(EntryId, Route)>,
+    },
+    /// See [`Request::Unlock`].
+    Opens {
+        /// Whether it can.
+        opens: bool,
     },
     /// See [`Request::ServeEndpoints`].
     Serve {

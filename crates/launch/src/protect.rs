@@ -11,6 +11,7 @@ use std::{
 };
 
 use firedoor_model::{
+    keychain::KeptInFile,
     launch::{Access, Grant},
     paths::Paths,
     protected::ProtectedNames,
@@ -132,11 +133,26 @@ fn in_plugin(path: &Path, pattern: &Path) -> bool {
     pattern.components().all(|wanted| names.next().is_some_and(|name| wanted.as_os_str() == "*" || wanted == name))
 }
 
+/// What the user has put elsewhere and opens the file of secrets, as it stands and where it leads to. As good as the file itself,
+/// it is as closed.
+fn opener(paths: &Paths) -> Vec<PathBuf> {
+    // What is anything else than the small file that it should be opens nothing (`store::private`).
+    const MOST: u64 = 64 << 10;
+    let file = paths.kept_in_file();
+    let kept = fs::symlink_metadata(&file)
+        .ok()
+        .filter(|meta| meta.is_file() && meta.len() <= MOST)
+        .and_then(|_| serde_json::from_slice::<KeptInFile>(&fs::read(&file).ok()?).ok());
+    let Some(path) = kept.and_then(|kept| kept.identity) else { return Vec::new() };
+    let stands = path.parent().zip(path.file_name()).map(|(parent, name)| real(parent).join(name));
+    stands.into_iter().chain([real(&path)]).collect()
+}
+
 impl Protected {
     pub(crate) fn new(paths: &Paths) -> Self {
         Self {
             home: real(&paths.home),
-            own: paths.own().into_iter().map(real).collect(),
+            own: paths.own().into_iter().map(real).chain(opener(paths)).collect(),
             secret: both(&PLACES.secret, &paths.home),
             plugins: PLACES.plugins.iter().map(|p| profile_path(p, &real(&paths.home))).collect(),
             persistence: both(&PLACES.persistence, &paths.home),

@@ -2,16 +2,20 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
+    path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
 };
+
+use serde::{Deserialize, Serialize};
 
 /// Why a keychain did not do what was asked. Names items, never their content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeychainError {
     /// There is none.
     #[error(
-        "no keychain answers here ({why}): log in to a desktop, or start a Secret Service such as gnome-keyring on \
-         this session's D-Bus"
+        "no keychain answers here ({why}): log in to a desktop, start a Secret Service such as gnome-keyring on this \
+         session's D-Bus, or keep secrets in an encrypted file (`firedoor secrets keep-in-file`)"
     )]
     Absent {
         /// The system's words.
@@ -32,6 +36,20 @@ pub enum KeychainError {
         /// The bound.
         seconds: u64,
     },
+    /// Secrets are kept in a file, and nobody has given its passphrase.
+    #[error("the file of secrets {path} is locked: run `firedoor secrets unlock`, which asks for its passphrase")]
+    FileLocked {
+        /// The file, for people.
+        path: String,
+    },
+    /// Secrets are kept in a file, which cannot be used.
+    #[error("{path}: {why}")]
+    File {
+        /// The file at fault, for people.
+        path: String,
+        /// What is wrong with it, and the remedy.
+        why: String,
+    },
     /// Anything else.
     #[error("the keychain failed to {doing} {item:?}: {why}")]
     Failed {
@@ -42,6 +60,26 @@ pub enum KeychainError {
         /// The system's words.
         why: String,
     },
+}
+
+/// That secrets are kept in a file, as `kept.json` beside that file says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptInFile {
+    /// The user's own file with the identity that opens it. Without one it lies beside the file, under a passphrase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<PathBuf>,
+}
+
+/// What opens a file of secrets, on its way to the engine. Never shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FileKey(pub String);
+
+impl fmt::Debug for FileKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FileKey")
+    }
 }
 
 /// What keeps secrets: the system's keychain, or a stand-in for it in tests. Items are found by their name among

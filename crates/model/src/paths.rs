@@ -63,6 +63,16 @@ impl Paths {
         self.state.join("firedoor.db")
     }
 
+    /// Where secrets are kept in a file, if the user wants that.
+    pub fn secrets(&self) -> PathBuf {
+        self.state.join("secrets")
+    }
+
+    /// Says that they are, and what opens the file: [`crate::keychain::KeptInFile`].
+    pub fn kept_in_file(&self) -> PathBuf {
+        self.secrets().join("kept.json")
+    }
+
     /// Directories that no sandboxed server may ever be granted.
     pub fn own(&self) -> [&Path; 4] {
         [&self.config, &self.state, &self.data, &self.runtime]

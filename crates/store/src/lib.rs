@@ -1,9 +1,10 @@
 //! All state that Firedoor writes: SQLite with a hash-chained audit log, rules, pins, grants, settings; and the system's
-//! keychain.
+//! keychain, or an encrypted file in its place.
 //!
 //! Architecture invariants: nothing else writes the database; no clock, times are passed in; no secret is stored in the
 //! database; a row that cannot be read is an error that names it and is never skipped.
 
+mod age;
 mod audit;
 mod broker;
 mod declined;
@@ -16,9 +17,12 @@ mod keychain;
 mod observations;
 mod page;
 mod pins;
+mod private;
 mod row;
 mod rules;
 mod schema;
+mod secrets;
+mod secrets_file;
 mod settings;
 mod uses;
 mod verify;
@@ -40,6 +44,8 @@ pub use observations::Observation;
 pub use page::{Count, Page};
 pub use pins::{Accepted, Definition, Observed, Pin, PinKey, PinKind, PinState};
 pub use rules::MAX_RULES;
+pub use secrets::{Moved, Place, Secrets};
+pub use secrets_file::{Ask, Keys, Opener};
 pub use settings::{MAX_LOG_DAYS, MIN_LOG_DAYS};
 pub use verify::{Bad, Head, Verified, Why};
 

@@ -272,3 +272,34 @@ fn files_of_clients_are_closed() {
     }
     assert!(seen > 80, "{seen}");
 }
+
+#[test]
+fn what_opens_the_file_of_secrets_is_as_closed_as_the_file() {
+    let home = home();
+    let var = |n: &str| (n == "HOME").then(|| home.root.join("h").into_os_string());
+    let paths = Paths::from_env(var).unwrap();
+    fs::create_dir_all(paths.secrets()).unwrap();
+    fs::create_dir_all(home.root.join("real-keys")).unwrap();
+    fs::write(home.root.join("real-keys/identity.txt"), "x").unwrap();
+    symlink(home.root.join("real-keys/identity.txt"), home.root.join("h/work/identity")).unwrap();
+    let kept = KeptInFile { identity: Some(home.root.join("h/work/identity")) };
+    fs::write(paths.kept_in_file(), serde_json::to_vec(&kept).unwrap()).unwrap();
+    let closed = Home { protected: Protected::new(&paths), ..home };
+    for origin in [Origin::Named, Origin::Derived] {
+        for file in ["h/work/identity", "real-keys/identity.txt", "h/.local/state/firedoor/secrets/secrets.age"] {
+            let (grants, notes) = shown(&closed, file, Access::Read, origin);
+            assert!(grants.is_empty() && !notes.is_empty(), "{file}: {grants:?}");
+        }
+        let (grants, _) = shown(&closed, "real-keys", Access::Read, origin);
+        assert_eq!(grants, ["l real-keys"]);
+        let (grants, _) = shown(&closed, "h/work", Access::Write, origin);
+        assert!(
+            !grants.iter().any(|grant| grant == "e h/work") && grants.contains(&"e h/work/a".to_owned()),
+            "{grants:?}"
+        );
+    }
+    // Where nothing says so, nothing of it is closed.
+    fs::remove_file(paths.kept_in_file()).unwrap();
+    let open = Home { protected: Protected::new(&paths), ..closed };
+    assert_eq!(shown(&open, "real-keys", Access::Read, Origin::Named).0, ["r real-keys"]);
+}

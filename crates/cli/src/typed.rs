@@ -1,0 +1,76 @@
+//! What a person types and nobody else may see.
+
+use std::{
+    fs::OpenOptions,
+    io::{self, BufRead as _, BufReader, IsTerminal as _, Read as _},
+    os::fd::AsFd,
+};
+
+use firedoor_model::secret::MAX_SECRET;
+use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+
+use crate::{failure::Failure, output};
+
+/// Shows nothing of what is typed, until it is dropped.
+struct Quiet<T: AsFd> {
+    terminal: T,
+    before: Termios,
+}
+
+impl<T: AsFd> Quiet<T> {
+    fn begin(terminal: T) -> Result<Self, Failure> {
+        let before = tcgetattr(terminal.as_fd())?;
+        let mut quiet = before.clone();
+        quiet.local_flags.remove(LocalFlags::ECHO);
+        tcsetattr(terminal.as_fd(), SetArg::TCSAFLUSH, &quiet)?;
+        Ok(Self { terminal, before })
+    }
+}
+
+impl<T: AsFd> Drop for Quiet<T> {
+    fn drop(&mut self) {
+        // There is nowhere else to say that it failed.
+        let _ = tcsetattr(self.terminal.as_fd(), SetArg::TCSAFLUSH, &self.before);
+    }
+}
+
+/// The value on stdin, without one line end. On a terminal it is asked for, and not shown while it is typed.
+pub fn typed(question: &str) -> Result<String, Failure> {
+    let stdin = io::stdin();
+    let mut value = String::new();
+    let read = if stdin.is_terminal() {
+        output::remark(question);
+        let _quiet = Quiet::begin(stdin.as_fd())?;
+        stdin.lock().take(MAX_SECRET as u64 + 2).read_line(&mut value)
+    } else {
+        stdin.lock().take(MAX_SECRET as u64 + 2).read_to_string(&mut value)
+    };
+    read.map_err(|e| Failure::environment(format!("the value on stdin cannot be read: {e}")))?;
+    let line = one_line(&value);
+    if line.is_empty() || line.len() > MAX_SECRET || line.contains('\0') {
+        return Err(Failure::environment(format!(
+            "the value on stdin must have 1 to {MAX_SECRET} bytes, and no NUL among them"
+        )));
+    }
+    Ok(line.to_owned())
+}
+
+/// Asks on the terminal that this process has, whatever stdin is. `None` when nobody is there to ask: no terminal, or nobody
+/// who sees what we say.
+pub fn asked(question: &str) -> Option<String> {
+    if !io::stderr().is_terminal() {
+        return None;
+    }
+    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
+    output::remark(question);
+    let mut value = String::new();
+    {
+        let _quiet = Quiet::begin(&terminal).ok()?;
+        BufReader::new(&terminal).take(MAX_SECRET as u64 + 2).read_line(&mut value).ok()?;
+    }
+    Some(one_line(&value).to_owned()).filter(|line| !line.is_empty())
+}
+
+fn one_line(text: &str) -> &str {
+    text.strip_suffix('\n').map_or(text, |line| line.strip_suffix('\r').unwrap_or(line))
+}
