@@ -38,6 +38,10 @@ const COMMANDS: &[&str] = &[
     "observe",
     "stop_server",
     "login",
+    "secrets",
+    "sign_in",
+    "visit",
+    "remove_secret",
     "pause",
     "resume",
 ];

@@ -77,7 +77,9 @@ pub fn run(start: Start) -> Result<(), AppError> {
     let app = tauri::Builder::default()
         .manage(Known::new(paths, Clients::load()?, shim))
         .manage(tray::Shown::default())
+        .manage(tray::Hosts::default())
         .manage(windows::Wanted::default())
+        .manage(windows::Ready::default())
         .manage(Door(Mutex::new(Some(single))))
         .invoke_handler(tauri::generate_handler![
             commands::question,
@@ -113,6 +115,10 @@ pub fn run(start: Start) -> Result<(), AppError> {
             commands::observe,
             commands::stop_server,
             commands::login,
+            commands::secrets,
+            commands::sign_in,
+            commands::visit,
+            commands::remove_secret,
             commands::pause,
             commands::resume,
         ])

@@ -70,6 +70,11 @@ pub fn sibling(name: &str) -> Result<PathBuf, std::io::Error> {
     Ok(env::current_exe()?.with_file_name(name))
 }
 
+/// What keeps the user's secrets. A file of them under a passphrase stays closed to the app, which asks for none.
+pub fn keychain(paths: &Paths) -> Secrets {
+    Secrets::new(paths, KEYCHAIN, Keys::default())
+}
+
 /// What the clients crate needs to know about this process.
 pub fn surroundings() -> Result<Env<'static>, ChangeError> {
     let paths = firedoor_ipc::endpoint::paths(|name| env::var_os(name))?;
@@ -78,8 +83,7 @@ pub fn surroundings() -> Result<Env<'static>, ChangeError> {
 
 fn around(paths: &Paths, shim: &Path) -> Env<'static> {
     // Not connected to before a secret is to move or to come back.
-    // A file of secrets under a passphrase stays closed to the app, which asks for none.
-    let keychain = Arc::new(Secrets::new(paths, KEYCHAIN, Keys::default()));
+    let keychain = Arc::new(keychain(paths));
     Env::new(paths.clone(), paths.home.clone(), |name| env::var_os(name)).with_shim(shim).with_keychain(keychain)
 }
 

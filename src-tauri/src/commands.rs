@@ -11,10 +11,11 @@ use crate::{
     known::{Known, lock},
     link::Link,
     settings::NewRule,
+    tray::Hosts,
     view::{
         AboutView, ActionView, ActivityView, AnswerView, AskedView, ChoiceView, CountsView, ExportView,
         FoundClientView, GrantKind, GrantView, ModeView, OverviewView, PlanView, ProgressView, RowsQuery, RulesView,
-        ServerView, SettingsView, VerifiedView, WholeArgumentsView,
+        SecretsView, ServerView, SettingsView, VerifiedView, VisitView, WholeArgumentsView,
     },
     windows,
 };
@@ -93,10 +94,10 @@ pub fn wanted_view(wanted: State<'_, windows::Wanted>) -> Option<windows::View> 
 
 /// The state in one piece.
 #[tauri::command(async)]
-pub fn overview(known: State<'_, Known>) -> OverviewView {
+pub fn overview(known: State<'_, Known>, hosts: State<'_, Hosts>) -> OverviewView {
     let block = lock(&known.activity).last_block().cloned();
     let unseen: Vec<String> = lock(&known.asking).given_up().map(str::to_owned).collect();
-    OverviewView::new(&lock(&known.heard), &unseen, block, &known.clients)
+    OverviewView::new(&lock(&known.heard), &unseen, hosts.show_icons(), block, &known.clients)
 }
 
 /// What is configured on this machine.
@@ -257,6 +258,41 @@ pub fn stop_server(known: State<'_, Known>, entry: &str) -> Told<String> {
 #[tauri::command(async)]
 pub fn login(known: State<'_, Known>, on: Option<bool>) -> Told<bool> {
     known.login(on).map_err(told)
+}
+
+/// Does what may wait for a person for minutes, apart from what answers the windows.
+async fn patiently<T: Send + 'static>(
+    app: AppHandle,
+    work: impl FnOnce(&Known) -> Told<T> + Send + 'static,
+) -> Told<T> {
+    let done = tauri::async_runtime::spawn_blocking(move || work(&app.state::<Known>())).await;
+    done.unwrap_or_else(|e| Err(e.to_string()))
+}
+
+/// Logs in at a remote server; says where the browser has to go, and waits until the user has agreed to that.
+#[tauri::command]
+pub async fn sign_in(app: AppHandle, entry: String, visit: Channel<VisitView>) -> Told<String> {
+    // A window that was closed meanwhile cannot agree, and then it ends by itself.
+    let show = move |to| drop(visit.send(to));
+    patiently(app, move |known| known.sign_in(&entry, &crate::changes::keychain(&known.paths), show).map_err(told)).await
+}
+
+/// The user agrees to go there, or does not.
+#[tauri::command(async)]
+pub fn visit(known: State<'_, Known>, nonce: &str, go: bool) -> Told<()> {
+    known.visit(nonce, go).map_err(told)
+}
+
+/// Secrets by their names. The keychain may ask for its password.
+#[tauri::command]
+pub async fn secrets(app: AppHandle) -> Told<SecretsView> {
+    patiently(app, |known| known.secrets(&crate::changes::keychain(&known.paths)).map_err(told)).await
+}
+
+/// Removes a secret from the keychain.
+#[tauri::command]
+pub async fn remove_secret(app: AppHandle, id: String) -> Told<()> {
+    patiently(app, move |known| known.remove_secret(&id, &crate::changes::keychain(&known.paths)).map_err(told)).await
 }
 
 /// Asks nothing for a while.

@@ -9,7 +9,9 @@ use firedoor_clients::{Clients, Scan, State};
 use firedoor_ipc::command::Status;
 use firedoor_model::paths::Paths;
 
-use crate::{activity::Activity, asking::Asking, changes::Planned, view::AskedView, waiting::Waiting};
+use crate::{
+    activity::Activity, asking::Asking, changes::Planned, sign_in::SignIns, view::AskedView, waiting::Waiting,
+};
 
 /// What was last heard of the engine.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +78,8 @@ pub struct Known {
     pub planned: Mutex<Option<Planned>>,
     /// Those that the question on screen is about.
     pub proposed: Mutex<Option<Planned>>,
+    /// Logins at remote servers.
+    pub sign_ins: SignIns,
     /// The question on screen: making it anew with every piece of news would read files and pins each time.
     pub on_screen: Mutex<Option<AskedView>>,
 }
@@ -93,6 +97,7 @@ impl Known {
             counts: Mutex::default(),
             planned: Mutex::default(),
             proposed: Mutex::default(),
+            sign_ins: SignIns::default(),
             on_screen: Mutex::default(),
         }
     }

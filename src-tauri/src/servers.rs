@@ -12,7 +12,8 @@ use firedoor_model::{
 use crate::{
     known::{Engine, Known, lock},
     link::{Link, LinkError},
-    view::{GrantKind, GrantView, ServerParts, ServerView, granted, shown_entry, shown_name},
+    processes,
+    view::{GrantKind, GrantView, ServerParts, ServerView, UsageView, granted, shown_entry, shown_name},
 };
 
 /// Longest text that is taken from the window.
@@ -89,7 +90,9 @@ impl Known {
             Err(e) => return Err(e.into()),
         };
         let observe_next = status.observe_next.contains(&entry);
-        let parts = ServerParts { server: *server, grants, pins, observe_next, observation };
+        let sign_in = self.sign_in_of(&entry)?;
+        let usage = used(status.sessions.iter().filter(|s| s.entry == entry).map(|s| s.pid));
+        let parts = ServerParts { server: *server, grants, pins, observe_next, observation, sign_in, usage };
         Ok(ServerView::new(parts, &self.paths))
     }
 
@@ -167,6 +170,16 @@ impl Known {
         }
         Ok(more)
     }
+}
+
+/// What running servers use. One whose number says nothing (another engine's, long ago) is left out.
+fn used(servers: impl Iterator<Item = u32>) -> Option<UsageView> {
+    let pids: Vec<i32> = servers.filter_map(|pid| i32::try_from(pid).ok()).collect();
+    if pids.is_empty() {
+        return None;
+    }
+    let all = processes::all();
+    UsageView::new(&pids.into_iter().map(|pid| processes::usage(pid, &all)).collect::<Vec<_>>())
 }
 
 fn unexpected<T>() -> Result<T, ServerError> {

@@ -3,6 +3,8 @@
 //! The menu is on the session bus (com.canonical.dbusmenu), where every program of the user's can choose an item of it. So
 //! no item weakens anything by itself: what would, opens a window that asks.
 
+mod hosts;
+
 use firedoor_ipc::command::{Request, Status};
 use firedoor_model::Millis;
 use tauri::{
@@ -21,6 +23,8 @@ use crate::{
     waiting::Waiting,
     windows,
 };
+
+pub use hosts::Hosts;
 
 const ID: &str = "firedoor";
 /// Before a client's id, in the id of its item.
@@ -64,6 +68,7 @@ pub fn make(app: &AppHandle) -> tauri::Result<()> {
         .menu(&menu(app, &said)?)
         .on_menu_event(|app, event| chosen(app, event.id().as_ref()))
         .build(app)?;
+    hosts::watch(app);
     Ok(())
 }
 

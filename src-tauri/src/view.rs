@@ -9,6 +9,7 @@ mod finding;
 mod overview;
 mod question;
 mod rules;
+mod secrets;
 mod server;
 mod settings;
 
@@ -19,7 +20,8 @@ pub use finding::FindingView;
 pub use overview::{FoundClientView, OverviewView};
 pub use question::{AnswerView, ChoiceView, DurationView, QuestionView, WholeArgumentsView};
 pub use rules::RulesView;
-pub use server::{GrantKind, GrantView, Parts as ServerParts, ServerView, granted};
+pub use secrets::{SecretsView, id as secret_id};
+pub use server::{GrantKind, GrantView, Parts as ServerParts, ServerView, SignInView, UsageView, VisitView, granted};
 pub use settings::{AboutView, ExportView, ModeView, SettingsView, VerifiedView};
 
 use std::path::Path;

@@ -1,97 +1,22 @@
-//! The two windows. Each is made when it is needed and destroyed when it is closed: a hidden one costs 120 MiB.
+//! The two windows. The main one is made when it is needed and destroyed when it is closed; the question's is kept ready for a
+//! while (`prompt`).
 
-use std::time::Instant;
+mod prompt;
+mod webkit;
 
 use tauri::{AppHandle, Emitter, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
-use crate::known::{Known, lock};
+use crate::known::lock;
+
+pub use prompt::{Ready, close_prompt, fit, prompt, recall_prompt};
 
 /// Label of the question window, as its capability names it.
-pub const PROMPT: &str = "prompt";
+const PROMPT: &str = "prompt";
 /// Label of the main window.
-pub const MAIN: &str = "main";
+const MAIN: &str = "main";
 
 /// Told to both windows: what they show is no longer what is.
 const CHANGED: &str = "changed";
-
-const PROMPT_WIDTH: f64 = 460.0;
-/// Before the window has told how tall its text is.
-const PROMPT_HEIGHT: f64 = 560.0;
-/// More than this scrolls.
-const PROMPT_MOST: f64 = 860.0;
-
-/// Makes the question window, or tells the one there is to look again. Never takes the focus: what the user types right
-/// now is meant for something else.
-pub fn prompt(app: &AppHandle) {
-    on_main_thread(app, |app| {
-        if app.get_webview_window(PROMPT).is_some() {
-            tell(app, PROMPT);
-            return;
-        }
-        let built = WebviewWindowBuilder::new(app, PROMPT, WebviewUrl::App("prompt.html".into()))
-            .title("Firedoor question")
-            .inner_size(PROMPT_WIDTH, PROMPT_HEIGHT)
-            .resizable(true)
-            .maximizable(false)
-            .focused(false)
-            .always_on_top(true)
-            .on_navigation(ours)
-            .build();
-        if let Some(window) = made(app, built) {
-            let app = app.clone();
-            window.on_window_event(move |event| prompt_event(&app, event));
-        }
-    });
-}
-
-/// The same on the user's wish: everything that was put off is shown again, in front.
-pub fn recall_prompt(app: &AppHandle) {
-    lock(&app.state::<Known>().asking).recall();
-    prompt(app);
-    on_main_thread(app, |app| {
-        if let Some(window) = app.get_webview_window(PROMPT) {
-            front(app, &window);
-        }
-    });
-}
-
-fn prompt_event(app: &AppHandle, event: &WindowEvent) {
-    let known = app.state::<Known>();
-    match event {
-        WindowEvent::Focused(true) => lock(&known.asking).rearm(Instant::now()),
-        // Closing is "later" for everything that waits. Nothing is decided.
-        WindowEvent::CloseRequested { .. } => {
-            let waiting = lock(&known.heard).waiting.clone();
-            let put_off = lock(&known.asking).close(&waiting);
-            crate::app::in_background(app, |app| crate::app::put_off(&app.state::<Known>(), put_off));
-        }
-        // Something came up while the window was on its way out.
-        WindowEvent::Destroyed => {
-            let waiting = lock(&known.heard).waiting.clone();
-            if lock(&known.asking).waits(&waiting) {
-                prompt(app);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Ends the question window.
-pub fn close_prompt(app: &AppHandle) {
-    on_main_thread(app, |app| {
-        if let Some(window) = app.get_webview_window(PROMPT)
-            && let Err(e) = window.destroy()
-        {
-            crate::app::complain(&format!("the question window could not be closed: {e}"));
-        }
-    });
-}
-
-/// Makes the question window as tall as its text, within bounds: the number comes from the webview.
-pub fn fit(window: &WebviewWindow, height: f64) -> tauri::Result<()> {
-    let height = if height.is_finite() { height.clamp(240.0, PROMPT_MOST) } else { PROMPT_HEIGHT };
-    window.set_size(tauri::LogicalSize::new(PROMPT_WIDTH, height))
-}
 
 /// Which part of the main window is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -170,8 +95,34 @@ pub fn main_at(app: &AppHandle, view: View) {
             .min_inner_size(420.0, 360.0)
             .on_navigation(ours)
             .build();
-        made(app, built);
+        if let Some(window) = made(app, built) {
+            let closing = app.clone();
+            window.on_window_event(move |event| {
+                if matches!(event, WindowEvent::Destroyed) {
+                    prompt::main_closed(&closing);
+                }
+            });
+            let ended = app.clone();
+            webkit::set_up(&window, move || main_ended(&ended));
+            prompt::prepare_soon(app);
+        }
     });
+}
+
+/// The page of the main window has ended by itself: an empty window would say nothing.
+fn main_ended(app: &AppHandle) {
+    crate::app::complain("the page of the main window has ended; open it again from the tray");
+    on_main_thread(app, |app| {
+        if let Some(window) = app.get_webview_window(MAIN) {
+            destroy(&window);
+        }
+    });
+}
+
+fn destroy(window: &WebviewWindow) {
+    if let Err(e) = window.destroy() {
+        crate::app::complain(&format!("the window {} could not be closed: {e}", window.label()));
+    }
 }
 
 /// Both windows look again.

@@ -19,9 +19,9 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 
 
 class Desktop:
-    """A context manager around all of it. `scratch` gives home, user and programs."""
+    """A context manager around all of it. `scratch` gives home, user and programs; `tray` says whether there is a tray at first."""
 
-    def __init__(self, scratch, size="1280x900"):
+    def __init__(self, scratch, size="1280x900", tray=True):
         missing = [name for name in NEEDED if not shutil.which(name)]
         if missing:
             raise Missing(f"{', '.join(missing)} not found: run scripts/setup desktop-test")
@@ -37,7 +37,7 @@ class Desktop:
         self.env["DISPLAY"] = self.x_server(size)
         self.env["DBUS_SESSION_BUS_ADDRESS"] = self.bus()
         self.begin("openbox")
-        self.host = self.begin(SYSTEM_PYTHON, HERE / "tray_host.py", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.host = self.begin(SYSTEM_PYTHON, HERE / "tray_host.py", *([] if tray else ["--no-tray"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if json.loads(self.host.stdout.readline() or "null") != "ready":
             raise Missing(f"the tray host did not start{self.complaints()}")
 
@@ -97,6 +97,12 @@ class Desktop:
         # It complains of windows that go while it looks.
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         return bool(subprocess.run(find, env=env, check=False, text=True, **pipes).stdout.split())
+
+    def active(self):
+        """The title of the window with the focus."""
+        env = dict(self.env, PATH=os.environ["PATH"])
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        return subprocess.run(["xdotool", "getactivewindow", "getwindowname"], env=env, check=False, text=True, **pipes).stdout.strip()
 
     def keys(self, *names):
         """Presses keys of the keyboard, for whichever window has the focus."""

@@ -1,12 +1,16 @@
 #!/usr/bin/python3
 """The parts of a desktop that the app speaks to over D-Bus: a tray (StatusNotifierWatcher) and a notification service.
 
-Needs the system's Python with dbus and gi. Takes one order a line on stdin and answers each with one line of JSON:
+Needs the system's Python with dbus and gi. With --no-tray the tray is left out at first. Takes one order a line on stdin and
+answers each with one line of JSON:
   menu               the tray's menu: [{"id", "label", "enabled"}]
   click LABEL        clicks the item whose label starts so: true or false
   icon               the tray icon's name and where it lies
   notifications      what was notified: [{"summary", "body", "actions"}]
   act KEY            invokes an action of the last notification
+  activate           what a click on the icon itself gives, as KDE makes it: true, or {"error"}
+  watch, unwatch     the tray comes or goes: true
+  host yes, host no  the panel behind the tray comes or goes: true
   popup, popdown     opens the menu in a window titled "Tray", for a picture, and closes it: true
 """
 
@@ -33,7 +37,7 @@ class Watcher(dbus.service.Object):
 
     def __init__(self, bus):
         super().__init__(bus, "/StatusNotifierWatcher")
-        self.bus, self.item = bus, None
+        self.bus, self.item, self.host = bus, None, True
 
     @dbus.service.method(WATCHER, in_signature="s", sender_keyword="sender")
     def RegisterStatusNotifierItem(self, service, sender=None):
@@ -51,10 +55,27 @@ class Watcher(dbus.service.Object):
     def GetAll(self, _interface):
         items = ["".join(self.item)] if self.item else []
         return {
-            "IsStatusNotifierHostRegistered": True,
+            "IsStatusNotifierHostRegistered": self.host,
             "ProtocolVersion": dbus.Int32(0),
             "RegisteredStatusNotifierItems": dbus.Array(items, signature="s"),
         }
+
+    @dbus.service.signal(WATCHER, signature="")
+    def StatusNotifierHostRegistered(self):
+        pass
+
+    @dbus.service.signal(WATCHER, signature="")
+    def StatusNotifierHostUnregistered(self):
+        pass
+
+    def set_host(self, there):
+        """A panel comes or goes; the watcher stays."""
+        self.host = there
+        self.StatusNotifierHostRegistered() if there else self.StatusNotifierHostUnregistered()
+
+    def activate(self):
+        """A click with the left button (StatusNotifierItem, `Activate`)."""
+        dbus.Interface(self.bus.get_object(*self.item), "org.kde.StatusNotifierItem").Activate(0, 0)
 
     def properties(self):
         """What the icon says about itself."""
@@ -142,7 +163,7 @@ def main():
     """Serves until stdin ends."""
     DBusGMainLoop(set_as_default=True)
     bus = dbus.SessionBus()
-    names = [dbus.service.BusName(WATCHER, bus), dbus.service.BusName(NOTIFICATIONS, bus)]
+    names = {name: dbus.service.BusName(name, bus) for name in (NOTIFICATIONS, WATCHER) if name == NOTIFICATIONS or "--no-tray" not in sys.argv}
     open_windows = []
     watcher, notices, loop = Watcher(bus), Notices(bus), GLib.MainLoop()
 
@@ -154,8 +175,22 @@ def main():
             notices.ActionInvoked(notices.up, rest)
             notices.NotificationClosed(notices.up, 2)
             return True
+        if word == "watch":
+            names[WATCHER] = dbus.service.BusName(WATCHER, bus)
+            return True
+        if word == "unwatch":
+            names.pop(WATCHER)
+            bus.release_name(WATCHER)
+            watcher.item = None
+            return True
+        if word == "host":
+            watcher.set_host(rest == "yes")
+            return True
         if not watcher.item:
             return None
+        if word == "activate":
+            watcher.activate()
+            return True
         if word == "icon":
             return [str(watcher.properties().get(name)) for name in ("IconName", "IconThemePath")]
         if word == "popup":

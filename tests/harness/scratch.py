@@ -205,6 +205,33 @@ def alive(pid):
     return state != "Z"
 
 
+def family(pid):
+    """A process and its descendants."""
+    children = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found = [pid]
+    for parent in found:
+        found += children.get(parent, [])
+    return found
+
+
+def descendants(pid, name):
+    """Those of a process that have a name, which the kernel cuts (proc_pid_comm(5))."""
+
+    def has_it(member):
+        try:
+            return pathlib.Path(f"/proc/{member}/comm").read_text().strip() == name[:15]
+        except OSError:
+            return False
+
+    return [member for member in family(pid) if has_it(member)]
+
+
 def until(true, seconds):
     """Looks again until something is true, at most so many seconds. Returns the last answer."""
     end = time.monotonic() + seconds

@@ -225,6 +225,49 @@ await run("session as a picture", async () => {
   }
 });
 
+await run("no tray", async () => {
+  for (const [suffix, options] of [["", {}], ["-zoomed", ZOOMED]]) {
+    const { page, context } = await show("bare", "home", options);
+    await page.waitForSelector("#no-tray");
+    if (suffix === "") await picture(page, "home-no-tray");
+    await judge(page, `no-tray${suffix}`);
+    await usable(page, `no-tray${suffix}`);
+    await context.close();
+  }
+});
+
+await run("a login", async () => {
+  for (const [suffix, options] of [["", {}], ["-dark", DARK], ["-zoomed", ZOOMED]]) {
+    const { page, context } = await show("bare", "servers", options);
+    await page.click("#log-in");
+    await page.waitForSelector("#visit");
+    await page.locator("#visit").scrollIntoViewIfNeeded();
+    if (suffix === "") await picture(page, "login");
+    await judge(page, `login${suffix}`);
+    await usable(page, `login${suffix}`);
+    await page.click("#visit-go");
+    await page.waitForFunction(() => document.querySelector("#sign-in")?.textContent.includes("Logged in."));
+    await context.close();
+  }
+});
+
+await run("secrets", async () => {
+  for (const [scene, suffix, options] of [["full", "", {}], ["full", "-dark", DARK], ["full", "-zoomed", ZOOMED], ["hostile", "-hostile", {}]]) {
+    const { page, context } = await show(scene, "settings", options);
+    await page.click("#show-secrets");
+    await page.locator("#secrets tbody button").first().click();
+    await page.locator("#removing").scrollIntoViewIfNeeded();
+    // The buttons are armed late.
+    await page.waitForFunction(() => document.querySelector("#remove-secret")?.getAttribute("aria-disabled") === "false");
+    if (suffix === "") await picture(page, "secrets");
+    if (suffix !== "-hostile") await judge(page, `secrets${suffix}`);
+    await usable(page, `secrets${suffix}`);
+    const found = await page.evaluate(() => [document.title, document.querySelectorAll("main img, main script, main iframe").length]);
+    assert.deepEqual(found, ["Firedoor", 0]);
+    await context.close();
+  }
+});
+
 await run("first run", async () => {
   for (const [suffix, options] of [["", {}], ["-zoomed", ZOOMED]]) {
     const { page, context } = await show("first-run", "home", options);

@@ -238,7 +238,11 @@ reason: string | null, can_protect: boolean, can_restore: boolean, warnings: Arr
 /**
  * What there is to know about it, the worst first.
  */
-findings: Array<ScanFindingView>, };
+findings: Array<ScanFindingView>, 
+/**
+ * The names of its secrets in the keychain.
+ */
+secrets: Array<string>, };
 
 export type FoundFileView = { path: string, scope: string, entries: Array<FoundEntryView>, warnings: Array<string>, problem: string | null, };
 
@@ -303,6 +307,10 @@ export type OverviewView = {
  * The engine.
  */
 engine: EngineView, 
+/**
+ * Whether this desktop shows tray icons.
+ */
+tray: boolean, 
 /**
  * Questions that can be answered.
  */
@@ -536,6 +544,26 @@ code: string, severity: SeverityView, message: string, remedy: string, };
 
 export type ScopeView = "call" | "tool";
 
+export type SecretView = { 
+/**
+ * What the window names it by.
+ */
+id: string, name: string, 
+/**
+ * The server it was moved out of.
+ */
+of: string, used_by: Array<string>, 
+/**
+ * Whether the keychain has it; `null` when it cannot say.
+ */
+kept: boolean | null, };
+
+export type SecretsView = { secrets: Array<SecretView>, 
+/**
+ * Why the keychain cannot say what it has.
+ */
+problem: string | null, };
+
 export type ServerView = { 
 /**
  * How it was started, if the engine that runs has started it.
@@ -564,7 +592,15 @@ observe_next: boolean,
 /**
  * What was seen of it.
  */
-observation: ObservationView | null, };
+observation: ObservationView | null, 
+/**
+ * Whether somebody can log in at it.
+ */
+sign_in: SignInView | null, 
+/**
+ * What it uses now, if it runs.
+ */
+usage: UsageView | null, };
 
 export type ServersView = { 
 /**
@@ -602,6 +638,12 @@ protect_new: boolean, managed: ManagedView | null, };
 
 export type SeverityView = "low" | "medium" | "high" | "critical";
 
+export type SignInView = { 
+/**
+ * When it last said that somebody has to, if nobody has done so since.
+ */
+wanted: number | null, };
+
 export type StartView = { at: number, 
 /**
  * The level in force.
@@ -638,6 +680,16 @@ questions: number, };
 
 export type SummaryView = { reference: string, app: string, server: string, tool: string, findings: Array<FindingView>, held_until: number, open_until: number, };
 
+export type UsageView = { processes: number, 
+/**
+ * In bytes.
+ */
+memory: number, 
+/**
+ * So far, in milliseconds.
+ */
+processor_ms: number, };
+
 export type VerdictView = "allow" | "ask" | "block";
 
 export type VerifiedView = { rows: number, 
@@ -651,6 +703,16 @@ bad: number | null,
 why: string | null, };
 
 export type View = { "at": "home" } | { "at": "activity" } | { "at": "servers" } | { "at": "rules" } | { "at": "settings" } | { "at": "pause" } | { "at": "protect", app: string | null, } | { "at": "restore", app: string | null, };
+
+export type VisitView = { nonce: string, 
+/**
+ * Whose page it is.
+ */
+host: string, address: string, 
+/**
+ * Whether the way there is not encrypted.
+ */
+plain: boolean, };
 
 export type WhatView = { "kind": "started", level: string, } | { "kind": "resumed" } | { "kind": "ended", status: string, } | { "kind": "refused", reason: string, } | { "kind": "judged", method: string, subject: string | null, verdict: VerdictView, reference: string | null, findings: Array<FindingView>, } | { "kind": "answered", reference: string, allowed: boolean, duration: string, } | { "kind": "unanswered", reference: string, } | { "kind": "withdrawn", reference: string, } | { "kind": "expired", reference: string, } | { "kind": "noise", lines: number, bytes: number, } | { "kind": "pinned", subject: string, changed: Array<string>, } | { "kind": "command", text: string, } | { "kind": "denied", text: string, by: string, reason: string, } | { "kind": "noticed", text: string, 
 /**

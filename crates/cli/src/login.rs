@@ -2,25 +2,26 @@
 
 use std::{
     env,
-    ffi::OsString,
     io::{self, IsTerminal as _},
+    os::fd::AsFd as _,
     process::{Command, ExitCode, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use firedoor_clients::{Address, Clients};
-use firedoor_engine::errand::Errands;
+use firedoor_engine::{
+    errand::Errands,
+    login::{self, LoggedIn, Login, LoginError, Typed, User, Visit},
+};
 use firedoor_ipc::command::{EndpointView, Reply, Request};
 use firedoor_model::{
     EntryId, Untrusted,
-    login::{Credentials, Errand, Task, Told},
+    login::{Credentials, Task, Told},
     network::HostGrant,
-    remote::{RemoteRequest, Transport},
 };
 
 use crate::{
     arguments::LoginOptions,
-    callback::{Browser, Callback, Came, Typed},
     changes::authorize,
     endpoints,
     engine::{Engine, sibling, unexpected},
@@ -29,10 +30,7 @@ use crate::{
     scan::surroundings,
 };
 
-/// For the user to log in.
-const PATIENCE: Duration = Duration::from_secs(600);
-
-/// For the server and its issuer between two steps of a login, of a few requests each.
+/// For the issuer.
 const STEP: Duration = Duration::from_secs(180);
 
 fn visible(text: &str) -> String {
@@ -42,8 +40,8 @@ fn visible(text: &str) -> String {
 /// Logs in at an entry's server and keeps what comes of it.
 pub fn login(options: LoginOptions) -> Result<ExitCode, Failure> {
     authorize("logging in at a server")?;
-    let entry = options.entry;
-    let env = surroundings(options.projects)?;
+    let entry = options.entry.clone();
+    let env = surroundings(options.projects.clone())?;
     let address = match Clients::load()?.address(&env, &entry) {
         Some(address) => address,
         None => behind_endpoint(&entry)?.ok_or_else(|| {
@@ -56,99 +54,76 @@ pub fn login(options: LoginOptions) -> Result<ExitCode, Failure> {
             "the entry has an Authorization header of its own, and a login would not be used: remove one or the other",
         ));
     }
-    let url = address.url;
-    // Before the browser opens: nobody else can have it then.
-    let mut callback = Callback::listen()?;
-    let redirect = callback.redirect();
-    let keychain = keychain()?;
-    let known = Credentials::load(&*keychain, &entry, &url)?;
-    let mut scopes = options.scopes;
-    scopes.extend(known.map(|known| known.scopes).unwrap_or_default());
-    let mut hosts = firedoor_launch::login_hosts(&url);
-    hosts.extend(granted(&entry)?);
-    let (client_id, device) = (options.client_id, options.device);
-    let task = Task::Login { url: url.clone(), redirect, client_id, scopes, device };
-    let mut errands = errand(&entry, url.clone(), hosts, &task)?;
-    let (mut browser, mut page): (Option<Browser>, Option<String>) = (None, None);
-    let deadline = Instant::now() + PATIENCE;
+    let granted = granted(&entry)?;
+    let (firedoor, LoginOptions { client_id, scopes, device, paste, yes, .. }) = (sibling("firedoor")?, options);
     // A line of the user's is an address, or the leave to open the browser here.
-    let asks = !options.yes && io::stdin().is_terminal() && has_screen();
-    let mut typed = (options.paste || asks).then(Typed::default);
-    let mut limit = STEP;
-    loop {
-        match errands.hear(limit)? {
-            Told::Visit { address, issuer } => {
-                let at = if options.paste { "any machine" } else { "this machine" };
-                output::line(&format!("Log in at {} with a browser on {at}:", visible(&issuer)));
-                let address = visible_address(address)?;
-                output::line(&address);
-                if options.paste {
-                    output::remark(&format!(
-                        "It ends at an address that it cannot show, beginning with {}: paste that here, then Enter.",
-                        callback.redirect()
-                    ));
-                } else if asks {
-                    output::remark("Press Enter to open it here, or open it yourself.");
-                } else if options.yes && has_screen() {
-                    open(&address);
-                }
-                page = Some(address);
-            }
-            Told::Enter { address, code, issuer } => {
-                output::line(&format!("Log in at {} with a browser on any machine:", visible(&issuer)));
-                output::line(&visible_address(address)?);
-                output::line(&format!("Enter this code there: {}", visible(&code)));
-                limit = PATIENCE;
-                continue;
-            }
-            Told::Ignored { why } => {
-                if browser.is_none() {
-                    output::remark(&visible(&why));
-                }
-                answer(browser.take(), false, &why);
-            }
-            Told::NotNeeded => {
-                output::line("The server lets everybody in: there is nothing to log in to.");
-                return Ok(ExitCode::SUCCESS);
-            }
-            Told::Done(credentials) => {
-                // Who speaks to servers has no say in which one this is for.
-                let credentials = Credentials { url, ..*credentials };
-                let kept = credentials.keep(&*keychain, &entry);
-                answer(browser.take(), kept.is_ok(), "see the terminal");
-                kept?;
-                let issuer = visible(&credentials.issuer);
-                output::line(&format!(
-                    "Logged in. What {issuer} gave is in the keychain, and the server gets it when it wants it."
-                ));
-                return Ok(ExitCode::SUCCESS);
-            }
-            Told::Failed { why, .. } => {
-                answer(browser.take(), false, &why);
-                return Err(Failure::refused(format!("not logged in: {}", visible(&why))));
-            }
-            Told::Revoked => return Err(unexpected()),
+    let asks = !yes && io::stdin().is_terminal() && has_screen();
+    let typed = if paste || asks { Some(Typed::new(io::stdin().as_fd().try_clone_to_owned()?)) } else { None };
+    let mut user = AtTerminal { paste, asks, opens: yes && has_screen(), page: None };
+    let login = Login { entry, url: address.url, granted, client_id, scopes, device, typed, firedoor };
+    let done = login.run(&*keychain()?, &mut user);
+    match done.map_err(failure)? {
+        LoggedIn::NotNeeded => output::line("The server lets everybody in: there is nothing to log in to."),
+        LoggedIn::Kept { issuer } => output::line(&format!(
+            "Logged in. What {} gave is in the keychain, and the server gets it when it wants it.",
+            visible(&issuer)
+        )),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who reads what is said, and types lines.
+struct AtTerminal {
+    /// The browser is elsewhere: what is typed is the address it ended at.
+    paste: bool,
+    /// Enter opens the browser.
+    asks: bool,
+    /// The browser is opened at once.
+    opens: bool,
+    /// What Enter opens.
+    page: Option<String>,
+}
+
+impl User for AtTerminal {
+    fn visit(&mut self, Visit { address, issuer }: &Visit, back: &str) -> bool {
+        let at = if self.paste { "any machine" } else { "this machine" };
+        output::line(&format!("Log in at {} with a browser on {at}:", visible(issuer)));
+        output::line(address);
+        if self.paste {
+            output::remark(&format!(
+                "It ends at an address that it cannot show, beginning with {back}: paste that here, then Enter."
+            ));
+        } else if self.asks {
+            output::remark("Press Enter to open it here, or open it yourself.");
+            self.page = Some(address.clone());
+        } else if self.opens {
+            open(address);
         }
-        let query = loop {
-            match callback.next(deadline, typed.as_mut())? {
-                Came::Browser(query, from) => {
-                    browser = Some(from);
-                    break query;
-                }
-                Came::Line(line) if options.paste => match callback.pasted(&line) {
-                    Some(query) => break query,
-                    None => output::remark(&format!("That is not it: it begins with {}?", callback.redirect())),
-                },
-                Came::Line(_) => page.take().iter().for_each(|page| open(page)),
-            }
-        };
-        errands.say(&query)?;
+        true
+    }
+
+    fn enter(&mut self, Visit { address, issuer }: &Visit, code: &str) {
+        output::line(&format!("Log in at {} with a browser on any machine:", visible(issuer)));
+        output::line(address);
+        output::line(&format!("Enter this code there: {}", visible(code)));
+    }
+
+    fn remark(&mut self, why: &str) {
+        output::remark(&visible(why));
+    }
+
+    fn typed(&mut self) -> bool {
+        if !self.paste {
+            self.page.take().iter().for_each(|page| open(page));
+        }
+        self.paste
     }
 }
 
-fn answer(browser: Option<Browser>, good: bool, why: &str) {
-    if let Some(browser) = browser {
-        browser.tell(good, why);
+fn failure(e: LoginError) -> Failure {
+    match e {
+        LoginError::Declined | LoginError::Nobody | LoginError::Failed(_) => Failure::refused(e.to_string()),
+        LoginError::Errand(_) | LoginError::Keychain(_) | LoginError::Callback(_) | LoginError::Address => e.into(),
     }
 }
 
@@ -184,25 +159,12 @@ fn revoke(entry: &EntryId, known: Credentials) -> Result<(), Failure> {
     let Some(url) = known.revocation_endpoint.clone() else {
         return Err(Failure::refused("it takes no word that a login is over; end it on its own pages"));
     };
-    match errand(entry, url, granted(entry)?, &Task::Revoke(Box::new(known)))?.hear(STEP)? {
+    let errand = login::errand(entry, url, granted(entry)?);
+    match Errands::start(&sibling("firedoor")?, &errand, &Task::Revoke(Box::new(known)))?.hear(STEP)? {
         Told::Revoked => Ok(()),
         Told::Failed { why, .. } => Err(Failure::refused(why)),
         _ => Err(unexpected()),
     }
-}
-
-/// Starts the program that does it, with what the environment says about the network.
-fn errand(entry: &EntryId, url: String, hosts: Vec<HostGrant>, task: &Task) -> Result<Errands, Failure> {
-    let named = |name: &OsString| name.to_str().is_some_and(firedoor_launch::is_about_the_network);
-    let request = RemoteRequest {
-        entry: entry.clone(),
-        url,
-        transport: Transport::Auto,
-        headers: Vec::new(),
-        cwd: "/".into(),
-        env: env::vars_os().filter(|(name, _)| named(name)).collect(),
-    };
-    Ok(Errands::start(&sibling("firedoor")?, &Errand { request, hosts }, task)?)
 }
 
 /// What the user granted the entry: addresses in the user's own network, for example.
@@ -213,12 +175,6 @@ fn granted(entry: &EntryId) -> Result<Vec<HostGrant>, Failure> {
     }
 }
 
-/// An address as it can be copied, and opened: of signs that addresses have, and nothing but a page.
-fn visible_address(address: String) -> Result<String, Failure> {
-    let page = ["https://", "http://"].iter().any(|scheme| address.starts_with(scheme));
-    if page && address.bytes().all(|b| b.is_ascii_graphic()) { Ok(address) } else { Err(unexpected()) }
-}
-
 fn has_screen() -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
@@ -227,20 +183,4 @@ fn has_screen() -> bool {
 fn open(address: &str) {
     let mut browser = Command::new("xdg-open");
     let _ = browser.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_but_a_page_is_opened() {
-        let opens = |address: &str| visible_address(address.to_owned()).is_ok();
-        assert!(opens("https://i.example/a?b=c") && opens("http://127.0.0.1:1/a"));
-        for bad in
-            ["file:///etc/passwd", "javascript:alert(1)", "smb://x/", "--help", "", "https://a b", "https://\u{202e}"]
-        {
-            assert!(!opens(bad), "{bad}");
-        }
-    }
 }

@@ -3,7 +3,6 @@
 
 mod arguments;
 mod broker;
-mod callback;
 mod changes;
 mod daemon;
 mod doctor;

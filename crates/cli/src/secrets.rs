@@ -3,14 +3,14 @@
 mod place;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::PathBuf,
     process::ExitCode,
 };
 
 use firedoor_clients::{Clients, secret_of, set_secret};
-use firedoor_model::{EntryId, Keychain, KeychainError, SecretRef, Untrusted};
-use firedoor_store::{Store, StoreError};
+use firedoor_engine::kept;
+use firedoor_model::{EntryId, SecretRef, Untrusted};
 use serde::Serialize;
 
 use crate::{
@@ -46,29 +46,7 @@ pub fn run(command: SecretsCommand) -> Result<ExitCode, Failure> {
 /// Which entries refer to which secret.
 pub fn in_use(projects: Vec<PathBuf>) -> Result<BTreeMap<SecretRef, Vec<EntryId>>, Failure> {
     let scan = Clients::load()?.scan(&surroundings(projects)?);
-    let mut all: BTreeMap<SecretRef, Vec<EntryId>> = BTreeMap::new();
-    for entry in scan.clients.iter().flat_map(|c| &c.files).flat_map(|f| &f.entries) {
-        for secret in &entry.secrets {
-            all.entry(secret.clone()).or_default().push(entry.id.clone());
-        }
-    }
-    // Read from the database, because this works without an engine.
-    let endpoints = match Store::open_read_only(&paths()?.database()).and_then(|store| store.endpoints()) {
-        Ok(endpoints) => endpoints,
-        Err(StoreError::Missing { .. } | StoreError::Older { .. }) => Vec::new(),
-        Err(e) => return Err(e.into()),
-    };
-    for endpoint in endpoints {
-        for secret in endpoint.target.values().filter_map(|value| SecretRef::read(value)) {
-            all.entry(secret).or_default().push(endpoint.entry.clone());
-        }
-    }
-    Ok(all)
-}
-
-/// The secrets in the keychain. It has other things of Firedoor's as well, whose names are no references.
-fn kept(keychain: &dyn Keychain) -> Result<BTreeSet<SecretRef>, KeychainError> {
-    Ok(keychain.items()?.iter().filter_map(|item| item.parse().ok()).collect())
+    Ok(kept::in_use(&scan, &paths()?.database())?)
 }
 
 fn visible(text: &str) -> String {
@@ -77,18 +55,15 @@ fn visible(text: &str) -> String {
 
 fn list(projects: Vec<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
     let used = in_use(projects)?;
-    let found = kept(&*keychain::keychain()?);
+    let found = kept::kept(&*keychain::keychain()?);
     let (kept, problem) = match found {
         Ok(kept) => (Some(kept), None),
         Err(e) => (None, Some(e.to_string())),
     };
-    let names: BTreeSet<&SecretRef> = used.keys().chain(kept.iter().flatten()).collect();
-    let secret = |reference: &SecretRef| Secret {
-        secret: reference.item(),
-        used_by: used.get(reference).cloned().unwrap_or_default(),
-        kept: kept.as_ref().map(|kept| kept.contains(reference)),
-    };
-    let secrets: Vec<Secret> = names.into_iter().map(secret).collect();
+    let secrets: Vec<Secret> = kept::all(&used, kept.as_ref())
+        .into_iter()
+        .map(|kept::Secret { reference, used_by, kept }| Secret { secret: reference.item(), used_by, kept })
+        .collect();
     let missing = secrets.iter().any(|s| s.kept == Some(false));
     if json {
         output::json(&serde_json::json!({ "secrets": secrets, "problem": problem }))?;
@@ -117,7 +92,7 @@ fn set(secret: &SecretRef, everywhere: bool, projects: Vec<PathBuf>) -> Result<E
     authorize("changing secrets")?;
     let used = in_use(projects)?;
     let keychain = keychain::keychain()?;
-    let kept = kept(&*keychain)?;
+    let kept = kept::kept(&*keychain)?;
     let name = visible(&secret.item());
     if !used.contains_key(secret) && !kept.contains(secret) {
         return Err(Failure::environment(format!("no entry refers to {name}: see `firedoor secrets list`")));
@@ -149,7 +124,7 @@ fn remove(secret: Option<&SecretRef>, unused: bool, force: bool, projects: Vec<P
     let keychain = keychain::keychain()?;
     let chosen: Vec<SecretRef> = match secret {
         Some(secret) => vec![secret.clone()],
-        None if unused => kept(&*keychain)?.into_iter().filter(|s| !used.contains_key(s)).collect(),
+        None if unused => kept::kept(&*keychain)?.into_iter().filter(|s| !used.contains_key(s)).collect(),
         None => Vec::new(),
     };
     let mut code = ExitCode::SUCCESS;

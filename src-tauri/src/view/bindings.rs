@@ -42,11 +42,13 @@ fn bindings_are_those_of_the_views() {
     declared.of::<ProgressView>();
     declared.of::<ActivityView>();
     declared.of::<ServerView>();
+    declared.of::<VisitView>();
     declared.of::<RowsQuery>();
     declared.of::<CountsView>();
     declared.of::<RulesView>();
     declared.of::<crate::settings::NewRule>();
     declared.of::<SettingsView>();
+    declared.of::<SecretsView>();
     declared.of::<VerifiedView>();
     declared.of::<ExportView>();
     declared.of::<AboutView>();

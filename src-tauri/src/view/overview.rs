@@ -14,6 +14,8 @@ use crate::known::{Engine, Heard};
 pub struct OverviewView {
     /// The engine.
     pub engine: EngineView,
+    /// Whether this desktop shows tray icons.
+    pub tray: bool,
     /// Questions that can be answered.
     pub questions: Vec<SummaryView>,
     /// Definitions that are kept from agents until the user has decided.
@@ -151,13 +153,14 @@ impl SummaryView {
 
 impl OverviewView {
     /// For showing, with the questions that could not be shown.
-    pub fn new(heard: &Heard, unseen: &[String], last_block: Option<RowView>, clients: &Clients) -> Self {
+    pub fn new(heard: &Heard, unseen: &[String], tray: bool, last_block: Option<RowView>, clients: &Clients) -> Self {
         let mut engine = EngineView::new(&heard.engine, clients);
         if let EngineView::Up { problems, .. } = &mut engine {
             problems.extend(unseen.iter().map(|why| sentence(why)));
         }
         Self {
             engine,
+            tray,
             questions: heard.waiting.questions.iter().map(|q| SummaryView::new(q, clients)).collect(),
             withheld: heard.waiting.withheld.iter().map(|w| WithheldView::new(w, clients)).collect(),
             offers: match &heard.engine {
@@ -240,6 +243,8 @@ pub struct FoundEntryView {
     pub warnings: Vec<String>,
     /// What there is to know about it, the worst first.
     pub findings: Vec<ScanFindingView>,
+    /// The names of its secrets in the keychain.
+    pub secrets: Vec<String>,
 }
 
 /// One thing to know about a server, from its configuration.
@@ -331,6 +336,7 @@ impl FoundEntryView {
             can_restore: entry.state.can_restore(),
             warnings: entry.warnings.iter().map(|w| sentence(w)).collect(),
             findings: ScanFindingView::of(&entry.id, findings),
+            secrets: entry.secrets.iter().map(|secret| name(secret.name())).collect(),
         }
     }
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{lines, name, path, sentence};
+use crate::processes::Usage;
 
 /// Of one field's text.
 const FIELD: usize = 20_000;
@@ -41,6 +42,53 @@ pub struct ServerView {
     pub observe_next: bool,
     /// What was seen of it.
     pub observation: Option<ObservationView>,
+    /// Whether somebody can log in at it.
+    pub sign_in: Option<SignInView>,
+    /// What it uses now, if it runs.
+    pub usage: Option<UsageView>,
+}
+
+/// What a running server and all that it has started use.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct UsageView {
+    pub processes: u32,
+    /// In bytes.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub memory: u64,
+    /// So far, in milliseconds.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub processor_ms: u64,
+}
+
+impl UsageView {
+    /// Of several together; `None` of none that could be seen.
+    pub fn new(all: &[Usage]) -> Option<Self> {
+        let sum = |of: fn(&Usage) -> u64| all.iter().map(of).fold(0, u64::saturating_add);
+        let processes = u32::try_from(sum(|u| u64::from(u.processes))).unwrap_or(u32::MAX);
+        (processes > 0).then(|| Self { processes, memory: sum(|u| u.memory), processor_ms: sum(|u| u.processor_ms) })
+    }
+}
+
+/// A server at which somebody can log in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct SignInView {
+    /// When it last said that somebody has to, if nobody has done so since.
+    #[cfg_attr(test, ts(type = "number | null"))]
+    pub wanted: Option<u64>,
+}
+
+/// Where the user has to go to log in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct VisitView {
+    pub nonce: String,
+    /// Whose page it is.
+    pub host: String,
+    pub address: String,
+    /// Whether the way there is not encrypted.
+    pub plain: bool,
 }
 
 /// How a server was started.
@@ -195,12 +243,14 @@ pub struct Parts {
     pub pins: Vec<Pin>,
     pub observe_next: bool,
     pub observation: Option<(Observation, Proposal)>,
+    pub sign_in: Option<SignInView>,
+    pub usage: Option<UsageView>,
 }
 
 impl ServerView {
     /// For showing.
     pub fn new(parts: Parts, paths: &Paths) -> Self {
-        let Parts { server, grants, mut pins, observe_next, observation } = parts;
+        let Parts { server, grants, mut pins, observe_next, observation, sign_in, usage } = parts;
         pins.sort_by_key(|pin| pin.seen.is_none());
         Self {
             start: server.start.map(|start| StartView::new(&start, paths)),
@@ -210,6 +260,8 @@ impl ServerView {
             pins: pins.iter().take(MOST).map(PinView::new).collect(),
             observe_next,
             observation: observation.map(|(seen, proposal)| ObservationView::new(&seen, &proposal, &paths.home)),
+            sign_in,
+            usage,
         }
     }
 }

@@ -18,10 +18,12 @@ import type {
   ProgressView,
   RowsQuery,
   RulesView,
+  SecretsView,
   ServerView,
   SettingsView,
   VerifiedView,
   View,
+  VisitView,
   WholeArgumentsView,
 } from "../bindings";
 
@@ -74,6 +76,13 @@ export interface MainBackend {
   stopServer(entry: string): Promise<string>;
   /** Whether the app starts with the login, after another choice or (null) without one. */
   login(on: boolean | null): Promise<boolean>;
+  /** Logs in at a server; `onVisit` gets the page that the browser would be sent to. Resolves when it is over. */
+  signIn(entry: string, onVisit: (to: VisitView) => void): Promise<string>;
+  /** Whether the browser may go there. */
+  visit(nonce: string, go: boolean): Promise<void>;
+  /** By their names. The keychain may ask for its password. */
+  secrets(): Promise<SecretsView>;
+  removeSecret(id: string): Promise<void>;
   /** Asks nothing for so many minutes. */
   pause(minutes: number): Promise<string>;
   resume(): Promise<string>;

@@ -1,5 +1,5 @@
 // A backend for tests and for looking at the windows in a plain browser (npm run fake). Never in a build.
-import type { AskedView, ChangedView, CommandView, CountsView, QuestionView, RowView, RulesView, ServersView, ServerView, SettingsView, View } from "../bindings";
+import type { AskedView, ChangedView, CommandView, CountsView, QuestionView, RowView, RulesView, SecretsView, ServersView, ServerView, SettingsView, View } from "../bindings";
 import type { MainBackend, PromptBackend } from "./backend";
 
 interface Head {
@@ -152,7 +152,7 @@ export class FakePrompt implements PromptBackend {
 }
 
 
-const entry = { scope: "user", command: "npx -y srv", state: "unprotected", reason: null, can_protect: true, can_restore: false, warnings: [], findings: [] } as const;
+const entry = { scope: "user", command: "npx -y srv", state: "unprotected", reason: null, can_protect: true, can_restore: false, warnings: [], findings: [], secrets: [] } as const;
 
 export function serverView(over: Partial<ServerView> = {}): ServerView {
   const now = Date.now();
@@ -213,6 +213,8 @@ export function serverView(over: Partial<ServerView> = {}): ServerView {
     more_pins: 0,
     observe_next: false,
     observation: null,
+    sign_in: null,
+    usage: { processes: 2, memory: 61_300_000, processor_ms: 4_250 },
     ...over,
   };
 }
@@ -232,10 +234,11 @@ export class FakeMain implements MainBackend {
       questions: [],
       withheld: [],
       offers: [],
+      tray: true,
       last_block: null,
     });
   servers = (): ReturnType<MainBackend["servers"]> => {
-    const entries = ["files", "github"].map((server) => ({ ...entry, warnings: [], findings: [], entry: `cursor/user/${server}`, server }));
+    const entries = ["files", "github"].map((server) => ({ ...entry, warnings: [], findings: [], secrets: server === "github" ? ["GITHUB_TOKEN"] : [], entry: `cursor/user/${server}`, server }));
     return Promise.resolve([{ id: "cursor", name: "Cursor", files: [{ path: "/home/u/.cursor/mcp.json", scope: "user", entries, warnings: [], problem: null }] }]);
   };
   plan: MainBackend["plan"] = (action) =>
@@ -338,6 +341,31 @@ export class FakeMain implements MainBackend {
       this.starts = on;
     }
     return this.starts;
+  };
+  /** Decides about the page that is shown. */
+  #goes: (go: boolean) => void = () => undefined;
+  signIn: MainBackend["signIn"] = async (entry, onVisit) => {
+    await this.does(`sign in ${entry}`);
+    onVisit({ nonce: "v1", host: "accounts.example.com", address: "https://accounts.example.com/authorize?client_id=firedoor&state=x", plain: false });
+    if (!(await new Promise<boolean>((decide) => (this.#goes = decide)))) throw new Error("not logged in: the page was not opened");
+    return "Logged in. What https://accounts.example.com gave is in the keychain, and the server gets it when it wants it.";
+  };
+  visit: MainBackend["visit"] = async (nonce, go) => {
+    await this.does(`visit ${nonce} ${go ? "yes" : "no"}`);
+    this.#goes(go);
+  };
+  hidden: SecretsView = {
+    secrets: [
+      { id: "cursor/user/github/GITHUB_TOKEN", name: "GITHUB_TOKEN", of: "Cursor › github", used_by: ["Cursor › github"], kept: true },
+      { id: "cursor/user/old/API_KEY", name: "API_KEY", of: "Cursor › old", used_by: [], kept: true },
+      { id: "claude-code/user/db/PGPASSWORD", name: "PGPASSWORD", of: "Claude Code › db", used_by: ["Claude Code › db"], kept: false },
+    ],
+    problem: null,
+  };
+  secrets = (): Promise<SecretsView> => Promise.resolve(this.hidden);
+  removeSecret: MainBackend["removeSecret"] = async (id) => {
+    await this.does(`remove secret ${id}`);
+    this.hidden = { ...this.hidden, secrets: this.hidden.secrets.filter((secret) => secret.id !== id) };
   };
   pause: MainBackend["pause"] = (minutes) => this.does(`pause ${minutes}`);
   resume: MainBackend["resume"] = () => this.does("resume");

@@ -29,6 +29,7 @@ const entry = (client: string, server: string, over: Partial<FoundEntryView> = {
   can_restore: true,
   warnings: [],
   findings: [],
+  secrets: server === "github" ? ["GITHUB_TOKEN"] : [],
   ...over,
 });
 
@@ -121,6 +122,7 @@ function full(): FakeMain {
     questions: [],
     withheld: [{ entry: "cursor/user/notion", app: "Cursor", server: "notion", kind: "tool", name: "search_pages" }],
     offers: [],
+    tray: true,
     last_block: main.rows.find((r) => r.what.kind === "judged" && r.what.verdict === "block") ?? null,
   });
   main.counted = (since, step, end) => {
@@ -164,6 +166,7 @@ function hostile(): FakeMain {
     pins: [{ kind: "tool", name: long, first_seen: now, change: { seen: "d", back: false, fields: [{ name: EVIL, before: long, after: `${long}B` }] } }],
     observation: { at: now, running: false, read: 1, written: 1, started: 1, connected: [long], refused: [EVIL], name: EVIL, profile: long, warnings: [long] },
   });
+  main.hidden = { secrets: [{ id: "e", name: long, of: EVIL, used_by: [EVIL, long], kept: true }], problem: long };
   main.ruled = { rules: [rule({ server: EVIL, app: EVIL, tool: long, client: long, detector: EVIL })], suggestions: [], questions: 0 };
   return main;
 }
@@ -180,6 +183,15 @@ function empty(): FakeMain {
   return main;
 }
 
+/** A desktop without a tray, and a server that wants a login. */
+function bare(): FakeMain {
+  const main = full();
+  const before = main.overview;
+  main.overview = async () => ({ ...(await before()), tray: false });
+  main.view = serverView({ start: null, grants: [], pins: [], sign_in: { wanted: now - 600_000 } });
+  return main;
+}
+
 function many(): FakeMain {
   const main = full();
   const tools = ["read_file", "search", "write_file", "list_directory"];
@@ -190,7 +202,7 @@ function many(): FakeMain {
   return main;
 }
 
-const SCENES: Record<string, () => FakeMain> = { full, hostile, failing, empty, many, "first-run": () => new FakeMain() };
+const SCENES: Record<string, () => FakeMain> = { full, hostile, failing, empty, bare, many, "first-run": () => new FakeMain() };
 const wanted = new URLSearchParams(location.search).get("scene") ?? "full";
 
 export const mainBackend: MainBackend = (SCENES[wanted] ?? full)();

@@ -1,7 +1,7 @@
 // The only file that knows Tauri.
 import { Channel, invoke } from "@tauri-apps/api/core";
 import { listen } from "@tauri-apps/api/event";
-import type { ProgressView } from "../bindings";
+import type { ProgressView, VisitView } from "../bindings";
 import type { MainBackend, PromptBackend } from "./backend";
 
 const onChanged = (look: () => void): Promise<() => void> => listen("changed", () => look());
@@ -48,6 +48,14 @@ export const mainBackend: MainBackend = {
   observe: (entry, on) => invoke("observe", { entry, on }),
   stopServer: (entry) => invoke("stop_server", { entry }),
   login: (on) => invoke("login", { on }),
+  signIn: (entry, onVisit) => {
+    const visit = new Channel<VisitView>();
+    visit.onmessage = onVisit;
+    return invoke("sign_in", { entry, visit });
+  },
+  visit: (nonce, go) => invoke("visit", { nonce, go }),
+  secrets: () => invoke("secrets"),
+  removeSecret: (id) => invoke("remove_secret", { id }),
   pause: (minutes) => invoke("pause", { minutes }),
   resume: () => invoke("resume"),
   onChanged,

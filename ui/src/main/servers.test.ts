@@ -114,3 +114,25 @@ test("a restart that is needed is said; without a start nothing is made up", asy
   expect(text(".pane")).toContain("has not been started");
   expect(document.querySelector(".reach")).toBeNull();
 });
+
+test("the page of a login is named by its host before the browser opens, and the user may stay", async () => {
+  const backend = new FakeMain();
+  backend.view = serverView({ sign_in: { wanted: Date.now() } });
+  await show(backend);
+  expect(text("#sign-in")).toContain("Its server wanted a login");
+  await press("Log in…");
+  expect(text("#visit")).toContain("Open your browser at accounts.example.com?");
+  expect(text("#visit")).toContain("https://accounts.example.com/authorize?client_id=firedoor");
+  expect(backend.done).toEqual(["sign in cursor/user/files"]);
+  await press("Do not open");
+  expect(text("#sign-in")).toContain("the page was not opened");
+  await press("Log in…");
+  await press("Open browser");
+  expect(backend.done.at(-1)).toBe("visit v1 yes");
+  expect(text("#sign-in")).toContain("Logged in.");
+});
+
+test("a server without an address offers no login", async () => {
+  await show(new FakeMain());
+  expect(document.querySelector("#sign-in")).toBeNull();
+});

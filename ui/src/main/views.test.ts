@@ -6,6 +6,7 @@ import type { RowView, RuleView } from "../bindings";
 import Activity from "./Activity.svelte";
 import Rules from "./Rules.svelte";
 import Settings from "./Settings.svelte";
+import { ARM_MS } from "../words/arming";
 
 let open: ReturnType<typeof mount> | undefined;
 afterEach(async () => {
@@ -54,6 +55,30 @@ test("suggestions are looked at before they are taken", async () => {
   await press("Review 1 rule");
   await press("Add rule");
   expect(backend.done).toEqual(["suggestion d9"]);
+});
+
+test("secrets are looked up on a click, and one is removed only after a moment and a word", async () => {
+  const backend = new FakeMain();
+  open = mount(Settings, { target: document.body, props: { backend, clients: [], news: 0, now: 1, onRestore: () => undefined } });
+  await settle();
+  expect(document.querySelector("#secrets")).toBeNull();
+  await press("Show secrets");
+  expect(text("#secrets")).toContain("missing");
+  expect([...document.querySelectorAll("#secrets tbody button")]).toHaveLength(2);
+  await press("Remove GITHUB_TOKEN of Cursor › github");
+  expect(text("#removing")).toContain("1 server will not start without it");
+  await press("Remove");
+  expect(backend.done).toEqual([]);
+  await new Promise((done) => setTimeout(done, ARM_MS + 50));
+  await press("Remove");
+  expect(backend.done).toEqual(["remove secret cursor/user/github/GITHUB_TOKEN"]);
+  expect(text("#secrets")).not.toContain("GITHUB_TOKEN");
+  backend.refusal = "the engine says no";
+  await press("Remove API_KEY of Cursor › old");
+  await new Promise((done) => setTimeout(done, ARM_MS + 50));
+  await press("Remove");
+  expect(text("[role=alert]")).toContain("the engine says no");
+  expect(text("#secrets")).toContain("API_KEY");
 });
 
 test("starting with the login is a choice, and what could not be changed shows as it is", async () => {

@@ -10,6 +10,7 @@ export interface Listed {
   state: StateView | null;
   reason: string | null;
   warnings: string[];
+  secrets: string[];
   can_protect: boolean;
   can_restore: boolean;
   sessions: SessionView[];
@@ -37,6 +38,7 @@ export function listed(clients: FoundClientView[], sessions: SessionView[]): Lis
       state: null,
       reason: null,
       warnings: [],
+      secrets: [],
       can_protect: false,
       can_restore: false,
       sessions: of(s.entry),

@@ -123,6 +123,7 @@ const entry = (server: string, state: "protected" | "unprotected" | "not_yet"): 
   can_restore: state === "protected",
   warnings: [],
   findings: [],
+  secrets: [],
 });
 const client = (name: string, ...entries: FoundClientView["files"][0]["entries"]): FoundClientView => ({
   id: name,
@@ -134,6 +135,7 @@ const overview = (problems: string[] = []): OverviewView => ({
   questions: [],
   withheld: [],
   offers: [],
+  tray: true,
   last_block: null,
 });
 

@@ -1,5 +1,5 @@
 // English: the view of servers.
-import type { GrantKind, LevelView, LimitKind } from "../../bindings";
+import type { GrantKind, LevelView, LimitKind, UsageView } from "../../bindings";
 import { count } from "../time";
 
 export const servers = {
@@ -22,6 +22,10 @@ export const servers = {
   profileBuiltIn: "built in",
   profileOwn: "a file of yours",
   since: "Running since",
+  uses: "Uses now",
+  usage: ({ processes, memory, processor_ms }: UsageView): string =>
+    `${(memory / 1_048_576).toFixed(0)} MiB in ${count(processes, "process", "processes")}, ${(processor_ms / 1000).toFixed(1)} s of processor time so far`,
+  secrets: "Secrets",
   calls: "Calls so far",
   identity: "Identity",
   identityHint: "Rules of yours are bound to it: when the program changes, they wait for you.",
@@ -130,4 +134,18 @@ export const LIMITS: Record<LimitKind, (most: string) => string> = {
   files: (most) => `${most} open files`,
   file_size: (most) => `files of ${most}`,
   cpu: (most) => `${most} % of a processor`,
+};
+
+export const signIn = {
+  title: "Login",
+  wanted: (day: string, time: string): string => `Its server wanted a login: ${day} ${time}`,
+  text: "Where the server wants a login, Firedoor gets it in your browser, keeps it in the keychain and hands it to this server alone.",
+  logIn: "Log in…",
+  asking: "Asking the server who gives a login …",
+  open: "Open your browser at",
+  look: "The server names this page. Go on only if you know the host and expect to log in there.",
+  plain: "The way to this page is not encrypted.",
+  go: "Open browser",
+  stay: "Do not open",
+  waiting: "Waiting for the browser. It is given up after ten minutes.",
 };

@@ -31,7 +31,7 @@ export const settings = {
   start: "Start",
   login: "Start with my login",
   loginText: "In the tray, without a window. Without it Firedoor starts with the first protected server.",
-  secrets: "Leave",
+  leave: "Leave",
   leaveText: (files: number, servers: number): string =>
     `Gives every configuration file back as it was: ${count(files, "file")}, ${count(servers, "server")}. Servers then run without Firedoor.`,
   leaveNote:

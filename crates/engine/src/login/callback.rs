@@ -7,7 +7,7 @@
 use std::{
     io::{self, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
-    os::fd::AsFd as _,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     time::{Duration, Instant},
 };
 
@@ -17,8 +17,6 @@ use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     unistd::read,
 };
-
-use crate::failure::Failure;
 
 /// For one request of the browser, to its end.
 const BROWSER: Duration = Duration::from_secs(5);
@@ -58,19 +56,24 @@ pub enum Came {
 }
 
 /// What the user types, a line at a time.
-#[derive(Default)]
 pub struct Typed {
+    input: OwnedFd,
     heard: Vec<u8>,
     over: bool,
 }
 
 impl Typed {
+    /// From what the user types into: a terminal, or a pipe.
+    pub fn new(input: OwnedFd) -> Self {
+        Self { input, heard: Vec::new(), over: false }
+    }
+
     /// The next line of what was typed so far. Reads only once there is something.
     fn line(&mut self, ready: bool) -> Option<String> {
         if ready {
             let mut chunk = [0; 4096];
             // Not through a buffer of its own, in which poll(2) would not see what waits.
-            match read(io::stdin(), &mut chunk) {
+            match read(&self.input, &mut chunk) {
                 Ok(0) => self.over = true,
                 Ok(count) => self.heard.extend(chunk.get(..count).unwrap_or_default()),
                 Err(Errno::EINTR) => {}
@@ -128,51 +131,48 @@ impl Callback {
         good.then(|| query.to_owned())
     }
 
-    /// Waits for the browser, and for a line of the user's where one may come.
-    pub fn next(&mut self, deadline: Instant, mut typed: Option<&mut Typed>) -> Result<Came, Failure> {
+    /// Waits for the browser, and for a line of the user's where one may come. `None` when nobody came in time.
+    pub fn next(&mut self, deadline: Instant, mut typed: Option<&mut Typed>) -> io::Result<Option<Came>> {
         loop {
             if let Some(line) = typed.as_mut().and_then(|typed| typed.line(false)) {
-                return Ok(Came::Line(line));
+                return Ok(Some(Came::Line(line)));
             }
             let now = Instant::now();
             if now >= deadline {
-                return Err(Failure::refused("not logged in: nobody came back from the browser in ten minutes"));
+                return Ok(None);
             }
             self.open.retain(|caller| caller.until > now);
-            let listens = typed.as_ref().is_some_and(|typed| !typed.over);
-            if self.wait(deadline, now, listens)?
+            let input = typed.as_ref().filter(|typed| !typed.over).map(|typed| typed.input.as_fd());
+            if self.wait(deadline, now, input)?
                 && let Some(line) = typed.as_mut().and_then(|typed| typed.line(true))
             {
-                return Ok(Came::Line(line));
+                return Ok(Some(Came::Line(line)));
             }
             self.accept()?;
             if let Some((query, browser)) = self.read() {
-                return Ok(Came::Browser(query, browser));
+                return Ok(Some(Came::Browser(query, browser)));
             }
         }
     }
 
     /// Until somebody speaks, or a connection has had its time. Whether the user has typed something.
-    fn wait(&self, deadline: Instant, now: Instant, typed: bool) -> Result<bool, Failure> {
+    fn wait(&self, deadline: Instant, now: Instant, typed: Option<BorrowedFd<'_>>) -> io::Result<bool> {
         let until = self.open.iter().map(|caller| caller.until).min().unwrap_or(deadline).min(deadline);
         let left = until.saturating_duration_since(now).as_millis() + 1;
         let left = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
         let mut all: Vec<PollFd<'_>> =
             self.open.iter().map(|caller| PollFd::new(caller.stream.as_fd(), PollFlags::POLLIN)).collect();
         all.push(PollFd::new(self.listener.as_fd(), PollFlags::POLLIN));
-        let stdin = io::stdin();
-        if typed {
-            all.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
-        }
+        all.extend(typed.map(|input| PollFd::new(input, PollFlags::POLLIN)));
         match poll(&mut all, left) {
-            Ok(_) => Ok(typed && all.last().and_then(PollFd::any).unwrap_or(false)),
+            Ok(_) => Ok(typed.is_some() && all.last().and_then(PollFd::any).unwrap_or(false)),
             Err(Errno::EINTR) => Ok(false),
             Err(e) => Err(e.into()),
         }
     }
 
     /// Takes whoever has come, if it is one of the user's programs; a few at a time, so that strangers hold nobody up.
-    fn accept(&mut self) -> Result<(), Failure> {
+    fn accept(&mut self) -> io::Result<()> {
         for _ in 0..MAX_OPEN {
             match self.listener.accept() {
                 Ok((stream, peer)) => {
@@ -323,14 +323,14 @@ mod tests {
         wrong.write_all(b"GET /callback?x\r\n\r\n").unwrap();
         let request = format!("GET /callback?code=a HTTP/1.1\r\nHost: {}\r\n\r\n", callback.address);
         right.write_all(request.as_bytes()).unwrap();
-        let came = callback.next(Instant::now() + Duration::from_secs(60), None).ok().unwrap();
-        let Came::Browser(query, browser) = came else { panic!("nobody typed anything") };
+        let came = callback.next(Instant::now() + Duration::from_secs(60), None).unwrap();
+        let Some(Came::Browser(query, browser)) = came else { panic!("nobody typed anything") };
         assert_eq!(query, "code=a");
         browser.tell(true, "");
         let mut answer = String::new();
         right.read_to_string(&mut answer).unwrap();
         assert!(answer.contains("is logged in"));
-        assert!(callback.next(Instant::now(), None).is_err());
+        assert!(callback.next(Instant::now(), None).unwrap().is_none());
     }
 
     #[test]

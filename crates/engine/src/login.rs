@@ -1,0 +1,279 @@
+//! One login at a server, from its address to the keychain: for the command line and the desktop. The browser is the user's;
+//! what speaks to the server and its issuer is confined, and has no say in what the login is for.
+
+mod callback;
+
+use std::{
+    env,
+    ffi::OsString,
+    io,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use firedoor_launch::is_about_the_network;
+use firedoor_model::{
+    EntryId, Keychain, KeychainError, Untrusted,
+    login::{Credentials, Errand, Task, Told},
+    network::HostGrant,
+    remote::{RemoteRequest, Transport},
+};
+
+pub use self::callback::Typed;
+use self::callback::{Browser, Callback, Came};
+use crate::errand::{ErrandError, Errands};
+
+/// For the user to log in.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// For the server and its issuer between two steps of a login, of a few requests each.
+const STEP: Duration = Duration::from_secs(180);
+
+/// Why there is no login.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    /// The program that speaks to the server.
+    #[error(transparent)]
+    Errand(#[from] ErrandError),
+    /// The keychain.
+    #[error(transparent)]
+    Keychain(#[from] KeychainError),
+    /// The address that the browser comes back to.
+    #[error("the browser could not be waited for: {0}")]
+    Callback(#[from] io::Error),
+    /// It says where to go, and that is no page.
+    #[error("not logged in: the server's issuer names an address that is no page of the web")]
+    Address,
+    /// The user does not want to go there.
+    #[error("not logged in: the page was not opened")]
+    Declined,
+    /// The browser was not used.
+    #[error("not logged in: nobody came back from the browser in ten minutes")]
+    Nobody,
+    /// What the server or its issuer says.
+    #[error("not logged in: {0}")]
+    Failed(String),
+}
+
+/// What somebody logs in to.
+pub struct Login {
+    /// For which entry.
+    pub entry: EntryId,
+    /// The address of its server.
+    pub url: String,
+    /// What the user granted the entry: addresses in the user's own network, for example.
+    pub granted: Vec<HostGrant>,
+    /// What the issuer knows Firedoor by, if the user has registered it.
+    pub client_id: Option<String>,
+    /// What is asked for besides what the server says.
+    pub scopes: Vec<String>,
+    /// By a code that is entered with a browser on any machine (RFC 8628).
+    pub device: bool,
+    /// Where the user types lines meanwhile, if anywhere.
+    pub typed: Option<Typed>,
+    /// The program that starts and confines what speaks to the server.
+    pub firedoor: PathBuf,
+}
+
+/// Where the user has to go.
+pub struct Visit {
+    /// The page: an address of the web, of visible ASCII characters.
+    pub address: String,
+    /// Who asks there, as the server says.
+    pub issuer: String,
+}
+
+/// Who logs in.
+pub trait User {
+    /// Shows the page, which ends at the address `back`. False when they do not want to go there.
+    fn visit(&mut self, page: &Visit, back: &str) -> bool;
+
+    /// Shows a page and the code that is to be entered there, with a browser on any machine.
+    fn enter(&mut self, page: &Visit, code: &str);
+
+    /// Says why what came was not taken.
+    fn remark(&mut self, why: &str);
+
+    /// They typed a line. Whether it is to be taken for the address that the browser ended at.
+    fn typed(&mut self) -> bool;
+}
+
+/// How it ended.
+pub enum LoggedIn {
+    /// The server lets everybody in.
+    NotNeeded,
+    /// The keychain has what this issuer gave.
+    Kept {
+        /// Who.
+        issuer: String,
+    },
+}
+
+impl Login {
+    /// Logs in.
+    pub fn run(self, keychain: &dyn Keychain, user: &mut impl User) -> Result<LoggedIn, LoginError> {
+        let Self { entry, url, granted, client_id, mut scopes, device, mut typed, firedoor } = self;
+        // Before the browser opens: nobody else can have it then.
+        let mut callback = Callback::listen()?;
+        let known = Credentials::load(keychain, &entry, &url)?;
+        scopes.extend(known.map(|known| known.scopes).unwrap_or_default());
+        let mut hosts = firedoor_launch::login_hosts(&url);
+        hosts.extend(granted);
+        let task = Task::Login { url: url.clone(), redirect: callback.redirect(), client_id, scopes, device };
+        let mut errands = Errands::start(&firedoor, &errand(&entry, url.clone(), hosts), &task)?;
+        let mut browser: Option<Browser> = None;
+        let deadline = Instant::now() + PATIENCE;
+        let mut limit = STEP;
+        loop {
+            match errands.hear(limit)? {
+                Told::Visit { address, issuer } => {
+                    if !user.visit(&Visit::new(address, issuer)?, &callback.redirect()) {
+                        return Err(LoginError::Declined);
+                    }
+                }
+                Told::Enter { address, code, issuer } => {
+                    user.enter(&Visit::new(address, issuer)?, &code);
+                    limit = PATIENCE;
+                    continue;
+                }
+                Told::Ignored { why } => {
+                    if browser.is_none() {
+                        user.remark(&why);
+                    }
+                    answer(browser.take(), false, &why);
+                }
+                Told::NotNeeded => return Ok(LoggedIn::NotNeeded),
+                Told::Done(credentials) => {
+                    // Who speaks to servers has no say in which one this is for.
+                    let credentials = Credentials { url, ..*credentials };
+                    let kept = credentials.keep(keychain, &entry);
+                    answer(browser.take(), kept.is_ok(), "see where you began it");
+                    kept?;
+                    return Ok(LoggedIn::Kept { issuer: credentials.issuer });
+                }
+                Told::Failed { why, .. } => {
+                    answer(browser.take(), false, &why);
+                    return Err(LoginError::Failed(Untrusted::new(why).visible(1000)));
+                }
+                Told::Revoked => return Err(ErrandError::Silent.into()),
+            }
+            let query = loop {
+                match callback.next(deadline, typed.as_mut())?.ok_or(LoginError::Nobody)? {
+                    Came::Browser(query, from) => {
+                        browser = Some(from);
+                        break query;
+                    }
+                    Came::Line(line) if user.typed() => match callback.pasted(&line) {
+                        Some(query) => break query,
+                        None => user.remark(&format!("That is not it: it begins with {}?", callback.redirect())),
+                    },
+                    Came::Line(_) => {}
+                }
+            };
+            errands.say(&query)?;
+        }
+    }
+}
+
+impl Visit {
+    /// Of an address that can be copied, and opened: of signs that addresses have, and nothing but a page.
+    fn new(address: String, issuer: String) -> Result<Self, LoginError> {
+        let page = ["https://", "http://"].iter().any(|scheme| address.starts_with(scheme));
+        if page && address.bytes().all(|b| b.is_ascii_graphic()) {
+            Ok(Self { address, issuer })
+        } else {
+            Err(LoginError::Address)
+        }
+    }
+}
+
+/// What the confined program is told, with what this process' environment says about the network.
+pub fn errand(entry: &EntryId, url: String, hosts: Vec<HostGrant>) -> Errand {
+    let named = |name: &OsString| name.to_str().is_some_and(is_about_the_network);
+    let request = RemoteRequest {
+        entry: entry.clone(),
+        url,
+        transport: Transport::Auto,
+        headers: Vec::new(),
+        cwd: "/".into(),
+        env: env::vars_os().filter(|(name, _)| named(name)).collect(),
+    };
+    Errand { request, hosts }
+}
+
+fn answer(browser: Option<Browser>, good: bool, why: &str) {
+    if let Some(browser) = browser {
+        browser.tell(good, why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use firedoor_model::keychain::MemoryKeychain;
+
+    use super::*;
+
+    #[test]
+    fn nothing_but_a_page_is_opened() {
+        let is_page = |address: &str| Visit::new(address.to_owned(), String::new()).is_ok();
+        assert!(is_page("https://i.example/a?b=c") && is_page("http://127.0.0.1:1/a"));
+        for bad in
+            ["file:///etc/passwd", "javascript:alert(1)", "smb://x/", "--help", "", "https://a b", "https://\u{202e}"]
+        {
+            assert!(!is_page(bad), "{bad}");
+        }
+    }
+
+    /// Goes where they are sent, or not.
+    struct Goes(bool, Vec<String>);
+
+    impl User for Goes {
+        fn visit(&mut self, page: &Visit, _: &str) -> bool {
+            self.1.push(page.address.clone());
+            self.0
+        }
+
+        fn enter(&mut self, page: &Visit, code: &str) {
+            self.1.push(format!("{code} at {}", page.address));
+        }
+
+        fn remark(&mut self, why: &str) {
+            self.1.push(why.to_owned());
+        }
+
+        fn typed(&mut self) -> bool {
+            true
+        }
+    }
+
+    /// Logs in with a program that says this; what became of it, and where it sent the user.
+    fn check(said: &str, goes: bool) -> (Result<LoggedIn, LoginError>, Vec<String>) {
+        let root = tempfile::tempdir().unwrap();
+        let firedoor = root.path().join("firedoor");
+        std::fs::write(&firedoor, format!("#!/bin/sh\nread a\nread b\necho '{said}'\nread c\n")).unwrap();
+        std::fs::set_permissions(&firedoor, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let (entry, url) = ("cursor/user/s".parse().unwrap(), "https://s.example/".to_owned());
+        let (granted, scopes) = (Vec::new(), Vec::new());
+        let login = Login { entry, url, granted, client_id: None, scopes, device: false, typed: None, firedoor };
+        let mut user = Goes(goes, Vec::new());
+        let done = login.run(&MemoryKeychain::default(), &mut user);
+        (done, user.1)
+    }
+
+    #[test]
+    fn nobody_is_sent_anywhere_unasked() {
+        assert!(matches!(check(r#"{"told":"not_needed"}"#, true).0, Ok(LoggedIn::NotNeeded)));
+        let (done, visited) = check(r#"{"told":"visit","address":"https://i.example/a","issuer":"i.example"}"#, false);
+        assert!(matches!(done, Err(LoginError::Declined)) && visited == ["https://i.example/a"]);
+        let (done, visited) = check(r#"{"told":"visit","address":"file:///etc/passwd","issuer":"i"}"#, true);
+        assert!(matches!(done, Err(LoginError::Address)) && visited.is_empty());
+        let (done, _) = check(r#"{"told":"failed","why":"no\u202eway","over":false}"#, true);
+        assert!(matches!(done, Err(LoginError::Failed(why)) if why == "no⟨U+202E⟩way"));
+        let (done, shown) =
+            check(r#"{"told":"enter","address":"https://i.example/d","code":"AB-12","issuer":"i.example"}"#, true);
+        assert!(matches!(done, Err(LoginError::Errand(_))) && shown == ["AB-12 at https://i.example/d"]);
+        assert!(matches!(check("nonsense", true).0, Err(LoginError::Errand(ErrandError::Silent))));
+    }
+}

@@ -1,0 +1,31 @@
+//! What the windows ask of WebKitGTK: little memory, and word of a page that ends.
+
+use std::rc::Rc;
+
+use gtk::glib;
+use tauri::WebviewWindow;
+use webkit2gtk::{CacheModel, HardwareAccelerationPolicy, SettingsExt as _, WebContextExt as _, WebViewExt};
+
+/// Text and a few shapes need no graphics processor, whose libraries cost each page 60 MiB and time at its start. `ended` is
+/// called when the page's process has ended by itself.
+pub fn set_up(window: &WebviewWindow, ended: impl Fn() + Send + 'static) {
+    let done = window.with_webview(move |webview| {
+        let page = webview.inner();
+        // Nothing is loaded that could be needed again.
+        if let Some(context) = WebViewExt::context(&page) {
+            context.set_cache_model(CacheModel::DocumentViewer);
+        }
+        if let Some(settings) = WebViewExt::settings(&page) {
+            settings.set_hardware_acceleration_policy(HardwareAccelerationPolicy::Never);
+        }
+        let ended = Rc::new(ended);
+        page.connect_web_process_terminated(move |_, _| {
+            let ended = ended.clone();
+            // Not while it is told: what is told goes with its window.
+            glib::idle_add_local_once(move || ended());
+        });
+    });
+    if let Err(e) = done {
+        crate::app::complain(&format!("the window {} is not set up as it should be: {e}", window.label()));
+    }
+}
