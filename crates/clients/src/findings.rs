@@ -220,7 +220,7 @@ impl<'p> Findings<'p> {
         let name = stem(&program.text);
         if matches!(name.as_str(), "docker" | "podman") {
             let words: Vec<&str> = line.iter().skip(1).map(|w| w.text.as_str()).collect();
-            let container = firedoor_launch::container(&words);
+            let container = firedoor_model::container::container(&words);
             for opening in container.openings.iter().filter(|o| !o.path) {
                 add(Code::OpenContainer, program, Untrusted::new(opening.text.as_str()).visible(300));
             }

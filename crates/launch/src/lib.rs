@@ -40,7 +40,7 @@ pub use closed::{Closed, Remedy, closed};
 pub use error::PlanError;
 pub use identity::{Ecosystem, Identity, Package, What};
 pub use install::InstallStep;
-pub use plan::{Container, Opening, Plan, Run, container, plan};
+pub use plan::{Plan, Run, plan};
 pub use private::forget;
 pub use profile::{ArgumentAccess, Kind, Match, Problem, Profile, Profiles, Subject};
 pub use proposal::{Proposal, propose};

@@ -34,8 +34,6 @@ use crate::{
     runtime,
 };
 
-pub use container::{Container, Opening, container};
-
 /// What to do next.
 #[derive(Debug)]
 pub enum Plan {

@@ -23,6 +23,7 @@ use serde_as_text;
 pub mod audit;
 pub mod broker;
 pub mod client;
+pub mod container;
 pub mod credentials;
 pub mod digest;
 pub mod endpoint;
