@@ -1,13 +1,19 @@
-//! Framing, peer check and messages between shim, CLI and engine, over one Unix stream socket.
+//! Framing, peer check and messages between shim, CLI and engine, over one Unix stream socket; on Windows over a named pipe,
+//! which nothing but tests listens on yet.
 //!
 //! Architecture invariant: no tokio here. The shim links this crate and stays small; the engine drives the same
 //! [`wire`] functions from its own event loop.
 
+#[cfg(unix)]
 pub mod blocking;
 pub mod command;
+#[cfg(unix)]
 pub mod endpoint;
+#[cfg(windows)]
+pub mod pipe;
 pub mod process;
 pub mod shim;
+#[cfg(unix)]
 pub mod tcp;
 pub mod wire;
 

@@ -8,8 +8,15 @@ mod system;
 #[cfg(target_os = "macos")]
 #[path = "process/macos.rs"]
 mod system;
+#[cfg(windows)]
+#[path = "process/windows.rs"]
+mod system;
 
-pub use system::{all, arguments, executable, group, name, peer, stat, user};
+#[cfg(windows)]
+pub(crate) use system::{Sid, own_user, owned, user_of};
+pub use system::{all, executable, name, stat};
+#[cfg(unix)]
+pub use system::{arguments, group, peer, user};
 
 /// Longest chain of parents followed.
 const MAX_ANCESTRY: usize = 256;
@@ -19,7 +26,8 @@ const MAX_ANCESTRY: usize = 256;
 pub struct Process {
     /// Process id.
     pub pid: u32,
-    /// Linux: clock ticks since boot (field 22 of /proc/PID/stat). macOS: microseconds since 1970.
+    /// Linux: clock ticks since boot (field 22 of /proc/PID/stat). macOS: microseconds since 1970. Windows: tenths of them
+    /// since 1601.
     pub start: u64,
 }
 
@@ -31,8 +39,10 @@ pub struct Stat {
     /// Its parent's number; 0 for the first process.
     pub parent: u32,
     /// Its session's leader.
+    #[cfg(unix)]
     pub session: u32,
     /// Device of its controlling terminal; 0 for none.
+    #[cfg(unix)]
     pub terminal: i32,
 }
 
@@ -42,6 +52,10 @@ pub fn ancestry(pid: u32) -> Vec<Stat> {
     let mut next = pid;
     while next != 0 && chain.len() < MAX_ANCESTRY {
         let Ok(stat) = stat(next) else { break };
+        // Windows tells the number that the parent had, which another process may have by now.
+        if cfg!(windows) && chain.last().is_some_and(|child: &Stat| child.process.start < stat.process.start) {
+            break;
+        }
         chain.push(stat);
         next = stat.parent;
     }
@@ -55,10 +69,11 @@ pub fn descendant(pid: u32, of: Process) -> Option<(Process, bool)> {
     Some((own.process, above.iter().any(|stat| stat.process == of)))
 }
 
-/// The user and process at the other end of a connected Unix socket, as the kernel recorded them at `connect`.
+/// The user and process at the other end of a connection, as the kernel recorded them at `connect`.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// User id.
+    /// User id. On Windows there is no connection with another user.
+    #[cfg(unix)]
     pub uid: u32,
     /// The process. Its start time is read now: a process that connected and exited at once is an error.
     pub process: Process,
@@ -76,7 +91,7 @@ fn parse_arguments(bytes: &[u8]) -> Vec<String> {
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::{fd::AsFd, unix::net::UnixStream};
 
