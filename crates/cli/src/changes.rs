@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,
-    path::PathBuf,
     process::ExitCode,
 };
 
@@ -11,23 +10,26 @@ use firedoor_clients::{
     Clients, Env, FilePlan, FileResult, Plan, SecretLeft, Selection, select,
     verify::{self, Outcome, Verified},
 };
-use firedoor_ipc::command::Request;
-use firedoor_model::{
-    EntryId, SecretRef, Untrusted,
-    endpoint::{Served, Target},
-    remote::Transport,
-};
+use firedoor_model::{EntryId, SecretRef, Untrusted};
 use firedoor_store::{Store, StoreError};
 use serde::Serialize;
 
 use crate::{
     arguments::{ProtectOptions, RestoreOptions},
-    endpoints,
-    engine::{Engine, paths, sibling},
+    clock,
+    engine::paths,
     failure::Failure,
-    keychain, log, output,
+    keychain, output,
     scan::surroundings,
 };
+
+#[cfg(unix)]
+mod running;
+#[cfg(not(unix))]
+#[path = "changes/absent.rs"]
+mod running;
+
+pub use running::authorize;
 
 /// What was done, for `--json`.
 #[derive(Serialize)]
@@ -78,10 +80,10 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
     let clients = Clients::load()?;
     let chosen = chosen(&clients, &env, options.all, &options.entries)?;
     let addresses = match options.endpoint {
-        true => addresses(&clients, &env, &chosen, options.dry_run)?,
+        true => running::addresses(&clients, &env, &chosen, options.dry_run)?,
         false => BTreeMap::new(),
     };
-    let plan = clients.plan_protect_at(&env, &chosen, &sibling(firedoor_clients::SHIM)?, addresses.clone())?;
+    let plan = clients.plan_protect_at(&env, &chosen, &running::shim()?, addresses.clone())?;
     if options.dry_run {
         if options.json {
             output::json(&plan)?;
@@ -117,7 +119,7 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
         Vec::new()
     } else {
         if moved {
-            keychain::share()?;
+            running::share()?;
         }
         let own = own_environment();
         let check = if options.confined { verify::confined } else { verify::entry };
@@ -130,7 +132,7 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
         .map(|outcome| outcome.entry.clone())
         .collect();
     if !given_back.is_empty()
-        && let Err(e) = stop_listening(&given_back)
+        && let Err(e) = running::stop_listening(&given_back)
     {
         output::remark(&format!("Firedoor still listens for what was given back: {}", e.text));
     }
@@ -139,48 +141,6 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
         && plan.problems.is_empty()
         && outcomes.iter().all(|o| !o.rolled_back());
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-/// An address of Firedoor's for each entry, at which it listens from now on; what was there before stays.
-fn addresses(
-    clients: &Clients,
-    env: &Env<'_>,
-    chosen: &BTreeSet<EntryId>,
-    dry_run: bool,
-) -> Result<BTreeMap<EntryId, String>, Failure> {
-    let mut found = BTreeMap::new();
-    for entry in chosen {
-        let url = clients
-            .endpoint_for(env, entry)
-            .map_err(|why| Failure::refused(format!("{}: {why}", Untrusted::new(entry.to_string()).visible(200))))?;
-        found.insert(entry.clone(), url);
-    }
-    if dry_run {
-        return Ok(found.into_keys().map(|entry| (entry, "http://127.0.0.1:0/new".to_owned())).collect());
-    }
-    let mut engine = Engine::running_or_started()?;
-    let at = |(entry, url): (EntryId, String)| {
-        // Where its project is, so that the engine finds its configuration.
-        let project =
-            entry.scope().split_once(':').map(|(_, path)| PathBuf::from(path)).filter(|path| path.is_absolute());
-        let server = Served::Remote { url, transport: Transport::Auto, headers: Vec::new(), pass: true };
-        let cwd = project.unwrap_or_else(|| PathBuf::from("/"));
-        let made = endpoints::made(&mut engine, entry.clone(), Target { server, cwd })?;
-        match (made.address, made.problem) {
-            (Some(address), None) => Ok((entry, address)),
-            (_, problem) => Err(Failure::refused(problem.unwrap_or_else(|| "Firedoor does not listen".into()))),
-        }
-    };
-    found.into_iter().map(at).collect()
-}
-
-/// Stops listening for entries that were given back. Where no engine runs nothing listens, and the next one must not begin to.
-fn stop_listening(entries: &[EntryId]) -> Result<(), Failure> {
-    let Some(mut engine) = Engine::running()? else { return forget_endpoints(entries) };
-    for endpoint in endpoints::all(&mut engine)?.into_iter().filter(|endpoint| entries.contains(&endpoint.entry)) {
-        engine.ask(&Request::RemoveEndpoint { entry: endpoint.entry })?;
-    }
-    Ok(())
 }
 
 /// Takes endpoints out of the database, which no engine has open.
@@ -195,7 +155,7 @@ fn forget_endpoints(entries: &[EntryId]) -> Result<(), Failure> {
     if gone.is_empty() {
         return Ok(());
     }
-    let mut store = Store::open(&database, log::now())?.store;
+    let mut store = Store::open(&database, clock::now())?.store;
     gone.iter().try_for_each(|entry| store.remove_endpoint(entry).map(drop))?;
     Ok(())
 }
@@ -211,7 +171,7 @@ pub fn restore(options: &RestoreOptions) -> Result<ExitCode, Failure> {
     let back: Vec<EntryId> =
         results.iter().filter_map(|r| r.result.as_ref().ok()).flat_map(|a| a.changed.clone()).collect();
     report(&plan, &results, None, options.json)?;
-    if let Err(e) = stop_listening(&back) {
+    if let Err(e) = running::stop_listening(&back) {
         output::remark(&format!("Firedoor still listens for what was given back: {}", e.text));
     }
     let whole = |r: &FileResult| r.result.as_ref().is_ok_and(|a| a.secrets_left.is_empty());
@@ -227,18 +187,6 @@ fn restoring(chosen: &BTreeSet<EntryId>) -> String {
     let more = chosen.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("restoring configurations: {}{more}", names.join(", "))
-}
-
-/// Makes sure that this process may do what weakens protection.
-pub fn authorize(action: &str) -> Result<(), Failure> {
-    match Engine::running()? {
-        Some(mut engine) => engine.ask(&Request::Authorize { action: action.into() }).map(drop),
-        // With the engine dead it must still work; but XDG_RUNTIME_DIR may only point away from it.
-        None => match firedoor_engine::objection_to_this_process(&crate::engine::paths()?) {
-            Some(reason) => Err(Failure::refused(format!("{action} is refused to this process: {reason}"))),
-            None => Ok(()),
-        },
-    }
 }
 
 fn report(plan: &Plan, results: &[FileResult], verified: Option<&[Outcome]>, json: bool) -> Result<(), Failure> {

@@ -1,20 +1,18 @@
 //! What keeps secrets, as commands use it.
 
+#[cfg(unix)]
+use std::path::Path;
 use std::{
-    path::Path,
     sync::{Arc, LazyLock},
     time::Duration,
 };
 
-use firedoor_ipc::command::{Reply, Request};
-use firedoor_model::{Keychain, keychain::FileKey};
+use firedoor_model::Keychain;
+#[cfg(unix)]
+use firedoor_model::keychain::FileKey;
 use firedoor_store::{Keys, Place, Secrets};
 
-use crate::{
-    engine::{Engine, paths, unexpected},
-    failure::Failure,
-    typed::asked,
-};
+use crate::{engine::paths, failure::Failure};
 
 /// For one use of the keychain: a person may have to type its password.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -28,8 +26,15 @@ pub fn keychain() -> Result<Arc<dyn Keychain>, Failure> {
 }
 
 /// The same, with all that can be done with them.
+#[cfg(unix)]
 pub fn asking() -> Result<Secrets, Failure> {
     Ok(silent()?.asking(Arc::new(|path: &Path, again| ask(path, again))))
+}
+
+/// Nobody is asked here: secrets cannot be put into a file.
+#[cfg(not(unix))]
+pub fn asking() -> Result<Secrets, Failure> {
+    silent()
 }
 
 /// The same, which asks nobody.
@@ -38,24 +43,16 @@ pub fn silent() -> Result<Secrets, Failure> {
 }
 
 /// On the terminal.
+#[cfg(unix)]
 fn ask(path: &Path, again: bool) -> Option<String> {
     let wrong = if again { "That was not it. " } else { "" };
-    asked(&format!("{wrong}The passphrase of {}, then Enter:", path.display()))
+    crate::typed::asked(&format!("{wrong}The passphrase of {}, then Enter:", path.display()))
 }
 
 /// What this process has opened the file with, by a passphrase.
+#[cfg(unix)]
 pub fn key() -> Option<FileKey> {
     KEYS.key()
-}
-
-/// Lets the engine open the file as well, if it cannot: it starts servers for what was just protected.
-pub fn share() -> Result<(), Failure> {
-    let Some(key) = key() else { return Ok(()) };
-    let mut engine = Engine::running_or_started()?;
-    match engine.ask(&Request::Unlock { key: Some(key) })? {
-        Reply::Opens { .. } => Ok(()),
-        _ => Err(unexpected()),
-    }
 }
 
 /// Where secrets are kept.

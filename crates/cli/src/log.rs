@@ -1,15 +1,12 @@
 //! `firedoor log`.
 
-use std::{
-    path::Path,
-    process::ExitCode,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use firedoor_ipc::command::{LogQuery, Reply, Request, Row};
 use firedoor_model::{EntryId, Finding, Millis, Untrusted, audit::What, launch::Access, quoted};
 use firedoor_store::{Query, Store};
 
+pub use crate::clock::now;
 use crate::{
     engine::{Engine, paths, unexpected},
     failure::Failure,
@@ -187,12 +184,6 @@ pub fn verify(json: bool) -> Result<ExitCode, Failure> {
         }
         Some((seq, why)) => Err(Failure::refused(format!("the audit log is broken at row {seq}: {why}"))),
     }
-}
-
-/// The system's clock.
-pub fn now() -> Millis {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// A time in RFC 3339, or so long before `now`.

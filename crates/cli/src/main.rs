@@ -2,30 +2,51 @@
 //! 2 for a usage or environment error.
 
 mod arguments;
+#[cfg(unix)]
 mod broker;
 mod changes;
+mod clock;
+#[cfg(unix)]
 mod daemon;
+#[cfg(unix)]
 mod doctor;
+#[cfg(unix)]
 mod endpoints;
+#[cfg(unix)]
 mod engine;
+#[cfg(not(unix))]
+#[path = "engine/absent.rs"]
+mod engine;
+#[cfg(unix)]
 mod errand;
 mod failure;
 mod inspect;
 mod invocation;
 mod keychain;
+#[cfg(unix)]
 mod log;
+#[cfg(unix)]
 mod login;
+#[cfg(unix)]
 mod observe;
 mod output;
+#[cfg(unix)]
 mod questions;
+#[cfg(unix)]
 mod sandbox;
 mod sarif;
 mod scan;
+#[cfg(unix)]
 mod secrets;
+#[cfg(unix)]
 mod settings;
+#[cfg(unix)]
 mod signals;
+#[cfg(unix)]
 mod status;
+#[cfg(unix)]
 mod toolscan;
+#[cfg(unix)]
 mod typed;
 
 use std::process::ExitCode;
@@ -36,7 +57,18 @@ use keychain::keychain;
 
 fn main() -> ExitCode {
     // Usage errors end here, with exit code 2.
-    let outcome = match invocation::read().command {
+    match run(invocation::read().command) {
+        Ok(code) => code,
+        Err(Failure { code, text }) => {
+            output::error(&text);
+            ExitCode::from(code)
+        }
+    }
+}
+
+#[cfg(unix)]
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
         Command::Scan(options) => scan::run(options),
         Command::Protect(options) => changes::protect(&options),
         Command::Restore(options) => changes::restore(&options),
@@ -73,12 +105,17 @@ fn main() -> ExitCode {
         Command::Wasm { command: arguments::WasmCommand::Scan(options) } => toolscan::wasm(options),
         Command::ScanTool(options) => toolscan::native(options),
         Command::Inspect => inspect::run(),
-    };
-    match outcome {
-        Ok(code) => code,
-        Err(Failure { code, text }) => {
-            output::error(&text);
-            ExitCode::from(code)
-        }
+    }
+}
+
+/// What needs an engine, a sandbox or the processes of a system that has neither yet is said to be missing.
+#[cfg(not(unix))]
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Scan(options) => scan::run(options),
+        Command::Protect(options) => changes::protect(&options),
+        Command::Restore(options) => changes::restore(&options),
+        Command::Inspect => inspect::run(),
+        _ => Err(firedoor_model::Unavailable("this command").into()),
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     place::{Base, Project, expand},
     plugins::{Marketplace, Plugin},
     source::{Source, text_of},
+    sys,
 };
 
 /// Most projects that are looked at.
@@ -291,7 +292,7 @@ impl Clients {
     }
 
     fn files_in(&self, env: &Env<'_>, journal: &Journal, projects: &[Project]) -> Vec<Vec<ConfigFile>> {
-        let real = |file: &ConfigFile| file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
+        let real = |file: &ConfigFile| sys::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
         let user = |client: &Client| {
             let mut files = home_files(client, env);
             // A file that was protected while a variable pointed elsewhere is still found.
@@ -383,7 +384,7 @@ impl Clients {
         // The root is nobody's project; a project that is gone has no file.
         all.iter()
             .filter(|p| p.is_absolute() && p.parent().is_some())
-            .filter_map(|p| p.canonicalize().ok())
+            .filter_map(|p| sys::canonicalize(p).ok())
             .take(MAX_PROJECTS)
             .collect()
     }

@@ -4,6 +4,8 @@ use std::{io, path::PathBuf};
 
 use serde::Serialize;
 
+use crate::sys;
+
 /// Why a configuration file was not read or not changed. The file is untouched in every case.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -74,7 +76,7 @@ pub enum FileError {
         uid: u32,
     },
     /// Marked as not to be written.
-    #[error("{path:?} is read-only: make it writable (chmod u+w), or change it where it is generated")]
+    #[error("{path:?} is read-only: make it writable ({}), or change it where it is generated", sys::MAKE_WRITABLE)]
     ReadOnly {
         /// Which file.
         path: PathBuf,
@@ -161,7 +163,7 @@ impl From<&FileError> for Problem {
 impl FileError {
     pub(crate) fn io(doing: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         let remedy = match source.kind() {
-            io::ErrorKind::PermissionDenied => ". Make the file and its directory writable for you",
+            io::ErrorKind::PermissionDenied => sys::DENIED,
             io::ErrorKind::ReadOnlyFilesystem => ". The file system is mounted read-only",
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ". Free some space and try again",
             io::ErrorKind::ResourceBusy => ". It is a mount point: change it where it is mounted from",

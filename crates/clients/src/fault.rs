@@ -2,14 +2,14 @@
 //! something on the disk. In a program that is not a test they are nothing.
 
 /// One such place.
-#[cfg(not(test))]
+#[cfg(not(all(test, unix)))]
 #[inline(always)]
 pub(crate) fn point() {}
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 pub(crate) use armed::point;
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 pub(crate) mod armed {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -35,7 +35,7 @@ pub(crate) mod armed {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::{
         collections::{BTreeMap, BTreeSet},

@@ -5,9 +5,8 @@
 //! one entry needs none of this: the entry says itself what it replaced.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
@@ -15,7 +14,7 @@ use std::{
 use firedoor_model::{Digest, EntryId, Millis};
 use serde::{Deserialize, Serialize};
 
-use crate::{env::Env, error::FileError, fault, seal::SealKey, source::MAX_BYTES};
+use crate::{env::Env, error::FileError, fault, seal::SealKey, source::MAX_BYTES, sys};
 
 const MAX_RECORD: u64 = 4 * 1024 * 1024;
 const MAX_RECORDS: usize = 10_000;
@@ -101,8 +100,7 @@ fn read_backup(path: &Path) -> Option<Vec<u8>> {
 }
 
 fn read_record(path: &Path) -> Option<Record> {
-    let file =
-        OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK).open(path).ok()?;
+    let file = sys::open(path).ok()?;
     let mut bytes = Vec::new();
     let modified = file.metadata().and_then(|meta| meta.modified()).ok();
     file.take(MAX_RECORD).read_to_end(&mut bytes).ok()?;
@@ -113,8 +111,7 @@ fn read_record(path: &Path) -> Option<Record> {
 }
 
 fn key(target: &Path) -> String {
-    use std::os::unix::ffi::OsStrExt as _;
-    Digest::of(target.as_os_str().as_bytes()).to_string()
+    Digest::of(target.as_os_str().as_encoded_bytes()).to_string()
 }
 
 fn backup_path(dir: &Path, digest: Digest) -> PathBuf {
@@ -137,18 +134,12 @@ impl Locked {
     /// Takes the lock of one file, waiting at most `tries` times 20 ms.
     pub fn take(env: &Env<'_>, target: &Path, tries: u32) -> Result<Self, FileError> {
         let dir = env.backups();
-        private_dir(&env.paths.state)?;
-        private_dir(&dir)?;
+        for dir in [&env.paths.state, &dir] {
+            sys::private_dir(dir).map_err(|e| FileError::io("create", dir, e))?;
+        }
         let name = dir.join(format!("{}.lock", key(target)));
         let io = |e| FileError::io("lock", &name, e);
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .custom_flags(nix::libc::O_NOFOLLOW)
-            .open(&name)
-            .map_err(io)?;
+        let lock = sys::open_lock(&name).map_err(io)?;
         for _ in 0..tries {
             match lock.try_lock() {
                 Ok(()) => return Ok(Self { dir, target: target.to_owned(), _lock: lock }),
@@ -226,17 +217,6 @@ impl Locked {
     }
 }
 
-/// A directory that only the user can enter.
-fn private_dir(dir: &Path) -> Result<(), FileError> {
-    let io = |e| FileError::io("create", dir, e);
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io)?;
-    let meta = fs::metadata(dir).map_err(io)?;
-    if meta.permissions().mode() & 0o077 != 0 {
-        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(io)?;
-    }
-    Ok(())
-}
-
 /// Writes a file of mode 0600 so that after a crash it has its old content or all of the new.
 fn write_private(dir: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(dir)?;
@@ -246,7 +226,7 @@ fn write_private(dir: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     fault::point();
     file.persist(path).map_err(|e| e.error)?;
     fault::point();
-    File::open(dir)?.sync_all()
+    sys::sync_names(dir)
 }
 
 #[cfg(test)]

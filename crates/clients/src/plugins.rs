@@ -20,6 +20,7 @@ use crate::{
     env::Env,
     place::{Base, Places, Project, expand},
     source::{Source, text_of},
+    sys,
 };
 
 /// Largest list of plugins that is read.
@@ -302,7 +303,7 @@ fn apart(all: Vec<Plugin>) -> Vec<Plugin> {
     let (mut dirs, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut out = Vec::new();
     for mut plugin in all.into_iter().filter(|p| p.dir.is_dir()).take(MAX_PLUGINS) {
-        if !dirs.insert(plugin.dir.canonicalize().unwrap_or_else(|_| plugin.dir.clone())) {
+        if !dirs.insert(sys::canonicalize(&plugin.dir).unwrap_or_else(|_| plugin.dir.clone())) {
             continue;
         }
         if names.contains(&plugin.name)

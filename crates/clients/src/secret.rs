@@ -185,6 +185,8 @@ fn harmless(value: &str) -> bool {
         )
         || (v.len() <= 3 && v.bytes().all(|b| b.is_ascii_digit()))
         || ["/", "./", "../", "~/", "http://", "https://"].iter().any(|p| v.starts_with(p))
+        // A path of Windows.
+        || matches!(v.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic())
 }
 
 /// Long, without structure, of mixed kinds: 32 or more letters and digits with at least 4 bits per character.
@@ -223,6 +225,7 @@ mod tests {
             ("DATABASE_URL", "${U:-postgres://localhost/db}", false),
             ("DATABASE_URL", "${U:-postgres://u:pw@localhost/db}", true),
             ("GOOGLE_APPLICATION_CREDENTIALS", "/home/u/key.json", false),
+            ("GOOGLE_APPLICATION_CREDENTIALS", r"C:\Users\u\key.json", false),
             ("AUTH_MODE", "oauth", false),
             ("AUTHOR", "somebody", false),
             ("TOKENIZER", "cl100k", false),

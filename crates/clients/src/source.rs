@@ -1,15 +1,14 @@
 //! Reading one configuration file: bounded, regular files only, links resolved.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read as _},
-    os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
 use firedoor_model::Digest;
 
-use crate::error::FileError;
+use crate::{error::FileError, sys};
 
 /// Largest configuration file that is read at all.
 pub(crate) const MAX_BYTES: u64 = 32 * 1024 * 1024;
@@ -58,7 +57,7 @@ pub(crate) fn text_of<'b>(path: &Path, bytes: &'b [u8]) -> Result<(&'b str, &'b 
 
 /// The file behind `path`; `None` when nothing has that name.
 pub(crate) fn resolve(path: &Path) -> Result<Option<PathBuf>, FileError> {
-    match fs::canonicalize(path) {
+    match sys::canonicalize(path) {
         Ok(target) => Ok(Some(target)),
         // ENOTDIR: a part of the way is a file, so there is no such file either.
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -67,7 +66,7 @@ pub(crate) fn resolve(path: &Path) -> Result<Option<PathBuf>, FileError> {
                 Err(_) => Ok(None),
             }
         }
-        Err(e) if e.raw_os_error() == Some(nix::libc::ELOOP) => Err(FileError::Loop { path: path.to_owned() }),
+        Err(e) if sys::is_loop(&e) => Err(FileError::Loop { path: path.to_owned() }),
         Err(e) => Err(FileError::io("read", path, e)),
     }
 }
@@ -78,11 +77,7 @@ pub(crate) fn read_regular(path: &Path, target: &Path, max: u64) -> Result<(Vec<
     let io = |e| FileError::io("read", path, e);
     // Asked before opening, too: opening a device can have effects.
     regular(path, &fs::symlink_metadata(target).map_err(io)?)?;
-    let mut file = OpenOptions::new()
-        .read(true)
-        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY)
-        .open(target)
-        .map_err(io)?;
+    let mut file = sys::open(target).map_err(io)?;
     regular(path, &file.metadata().map_err(io)?)?;
     let mut bytes = Vec::new();
     (&mut file).take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
@@ -97,38 +92,8 @@ fn regular(path: &Path, meta: &fs::Metadata) -> Result<(), FileError> {
     let kind = match () {
         () if t.is_file() => return Ok(()),
         () if t.is_dir() => "a directory",
-        () if t.is_fifo() => "a named pipe",
-        () if t.is_socket() => "a socket",
         () if t.is_symlink() => "a symbolic link",
-        () => "a device",
+        () => sys::kind(t),
     };
     Err(FileError::NotRegular { path: path.to_owned(), kind })
-}
-
-/// Owner and number of names, checked before a file is replaced.
-pub(crate) fn replaceable(path: &Path, meta: &fs::Metadata) -> Result<(), FileError> {
-    let me = nix::unistd::geteuid();
-    if !me.is_root() && meta.uid() != me.as_raw() {
-        return Err(FileError::Foreign { path: path.to_owned(), uid: meta.uid() });
-    }
-    // A rename would not ask: somebody has said that this file is not to be written.
-    if meta.mode() & 0o200 == 0 {
-        return Err(FileError::ReadOnly { path: path.to_owned() });
-    }
-    if meta.nlink() > 1 {
-        return Err(FileError::HardLinks { path: path.to_owned(), links: meta.nlink() });
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn somebody_elses_file_is_not_replaced() {
-        let meta = fs::metadata("/").unwrap();
-        let foreign = matches!(replaceable(Path::new("/"), &meta), Err(FileError::Foreign { uid: 0, .. }));
-        assert_eq!(foreign, !nix::unistd::geteuid().is_root(), "root may replace everything");
-    }
 }

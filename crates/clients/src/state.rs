@@ -9,7 +9,7 @@ use crate::{
     catalog::{Clients, Directory},
     discover::Located,
     document::{Remote, Shape, Stdio, Str},
-    moved, secret,
+    moved, secret, sys,
     wrap::{SHIM, wrapped},
 };
 
@@ -74,7 +74,9 @@ fn formed(clients: &Clients, id: &EntryId, shape: &Shape, shim: Option<&Path>) -
         None if stdio.splits
             && shim.and_then(Path::to_str).is_some_and(|s| s.contains([' ', '\t', '"', '\'', '\\'])) =>
         {
-            not_yet("not yet protected: the client would take Firedoor's own path apart, which has a blank in it")
+            not_yet(
+                "not yet protected: the client would take Firedoor's own path apart, which has a blank, a quote or a backslash in it",
+            )
         }
         None => direct(clients, id, stdio),
     }
@@ -109,7 +111,7 @@ fn routed(id: &EntryId, command: &str, own: &EntryId, shim: Option<&Path>) -> St
     let command = Path::new(command);
     let reason = match shim {
         _ if own != id => format!("it runs in the name of {own}"),
-        Some(shim) if shim != command => format!("it starts {command:?} instead of {shim:?}"),
+        Some(shim) if !sys::same_name(shim, command) => format!("it starts {command:?} instead of {shim:?}"),
         None if !command.is_absolute() => format!("it starts {command:?}, whatever that is, not an installed {SHIM}"),
         _ => return State::Protected,
     };
@@ -118,7 +120,18 @@ fn routed(id: &EntryId, command: &str, own: &EntryId, shim: Option<&Path>) -> St
 
 /// Whether what a command names depends on the directory it is started in.
 pub(crate) fn relative(command: &str) -> bool {
+    if cfg!(windows) { relative_on_windows(command) } else { relative_on_unix(command) }
+}
+
+fn relative_on_unix(command: &str) -> bool {
     command.contains('/') && !command.starts_with(['/', '$', '~'])
+}
+
+/// `C:x` is relative to what is current on that drive; `%` begins a variable.
+fn relative_on_windows(command: &str) -> bool {
+    let drive = matches!(command.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
+    let parts = command.contains(['/', '\\']) || command.as_bytes().get(1) == Some(&b':');
+    parts && !drive && !command.starts_with(['/', '\\', '$', '~', '%'])
 }
 
 fn direct(clients: &Clients, id: &EntryId, stdio: &Stdio) -> State {
@@ -151,4 +164,30 @@ fn unprotected<'s>(values: impl IntoIterator<Item = &'s Str>) -> State {
     }
     let reason = "it starts without Firedoor, but its secrets are in the keychain: protect it, or restore it".into();
     State::Misrouted { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_depends_on_the_directory() {
+        for (command, unix, windows) in [
+            ("npx", false, false),
+            ("./srv", true, true),
+            ("bin/srv", true, true),
+            ("/usr/bin/srv", false, false),
+            ("~/srv", false, false),
+            ("${HOME}/srv", false, false),
+            (r".\srv.exe", false, true),
+            (r"bin\srv.exe", false, true),
+            (r"C:\tools\srv.exe", false, false),
+            (r"\\host\share\srv.exe", false, false),
+            (r"%APPDATA%\srv.exe", false, false),
+            ("c:srv.exe", false, true),
+        ] {
+            assert_eq!((relative_on_unix(command), relative_on_windows(command)), (unix, windows), "{command}");
+        }
+        assert!(!relative_on_windows("C:/tools/srv.exe"));
+    }
 }

@@ -3,6 +3,10 @@
 
 mod apart;
 mod entry;
+#[cfg(unix)]
+mod session;
+#[cfg(not(unix))]
+#[path = "verify/absent.rs"]
 mod session;
 
 pub use apart::{Apart, protect_apart};
@@ -16,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use firedoor_model::{Digest, EntryId, SecretRef, Untrusted};
+use firedoor_model::{Digest, EntryId, SecretRef, Unavailable, Untrusted};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -80,6 +84,9 @@ pub enum VerifyError {
         /// Why.
         reason: String,
     },
+    /// Not here.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
     /// It could not be started.
     #[error("the server could not be started: {0}")]
     Start(std::io::Error),

@@ -20,18 +20,37 @@ pub struct Paths {
     pub runtime: PathBuf,
 }
 
-/// `HOME` is missing or not absolute.
+/// The variable that names the user's home.
+const HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+
+/// The variable that names the user's home is missing, or holds no absolute path.
 #[derive(Debug, thiserror::Error)]
-#[error("HOME is not set to an absolute path: set it to your home directory and try again")]
-pub struct NoHome;
+#[error("{0} is not set to an absolute path: set it to your home directory and try again")]
+pub struct NoHome(&'static str);
 
 impl Paths {
     /// Reads `HOME` and the XDG variables through `var`. As the XDG Base Directory Specification (0.8) asks, a variable
     /// that is not an absolute path is ignored. Without `XDG_RUNTIME_DIR` the runtime directory lies in the state
     /// directory, which only the user can write.
+    ///
+    /// On Windows the directories are those that `USERPROFILE`, `APPDATA` and `LOCALAPPDATA` name.
     pub fn from_env(var: impl Fn(&str) -> Option<OsString>) -> Result<Self, NoHome> {
+        if cfg!(windows) { Self::on_windows(var) } else { Self::on_unix(var) }
+    }
+
+    fn on_windows(var: impl Fn(&str) -> Option<OsString>) -> Result<Self, NoHome> {
         let absolute = |name: &str| var(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        let home = absolute("HOME").ok_or(NoHome)?;
+        let home = absolute("USERPROFILE").ok_or(NoHome(HOME))?;
+        let roaming = absolute("APPDATA").unwrap_or_else(|| home.join("AppData").join("Roaming"));
+        // What belongs to this machine stays on it.
+        let local = absolute("LOCALAPPDATA").unwrap_or_else(|| home.join("AppData").join("Local")).join("firedoor");
+        let state = local.join("state");
+        Ok(Self { config: roaming.join("firedoor"), data: local.join("data"), runtime: state.join("run"), state, home })
+    }
+
+    fn on_unix(var: impl Fn(&str) -> Option<OsString>) -> Result<Self, NoHome> {
+        let absolute = |name: &str| var(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let home = absolute("HOME").ok_or(NoHome(HOME))?;
         let xdg = |name: &str, default: &str| absolute(name).unwrap_or_else(|| home.join(default)).join("firedoor");
         let state = xdg("XDG_STATE_HOME", ".local/state");
         Ok(Self {
@@ -83,11 +102,29 @@ impl Paths {
 mod tests {
     use super::*;
 
+    fn look<'v>(vars: &'v [(&str, &str)]) -> impl Fn(&str) -> Option<OsString> + 'v {
+        |name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into())
+    }
+
+    #[cfg(unix)]
     fn paths(vars: &[(&str, &str)]) -> Result<Paths, NoHome> {
-        Paths::from_env(|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into()))
+        Paths::on_unix(look(vars))
     }
 
     #[test]
+    fn on_windows_what_belongs_to_the_machine_stays_there() {
+        // Absolute on every system that this test runs on.
+        let root = if cfg!(windows) { "C:\\" } else { "/" };
+        let at = |path: &str| format!("{root}{path}");
+        let (home, roaming) = (at("u"), at("r"));
+        let p = Paths::on_windows(look(&[("USERPROFILE", &home), ("APPDATA", &roaming)])).unwrap();
+        assert_eq!(p.config, Path::new(&roaming).join("firedoor"));
+        assert_eq!(p.state, Path::new(&home).join("AppData/Local/firedoor/state"));
+        assert!(Paths::on_windows(look(&[("HOME", &home)])).is_err());
+    }
+
+    #[test]
+    #[cfg(unix)]
     fn xdg_variables_count_when_absolute() {
         let p =
             paths(&[("HOME", "/h"), ("XDG_STATE_HOME", "rel"), ("XDG_CONFIG_HOME", "/c"), ("XDG_RUNTIME_DIR", "/r")])
@@ -98,6 +135,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(unix)]
     fn no_runtime_directory_falls_back_to_state() {
         let p = paths(&[("HOME", "/h")]).unwrap();
         assert_eq!(p.runtime, Path::new("/h/.local/state/firedoor/run"));

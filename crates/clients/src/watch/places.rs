@@ -14,6 +14,7 @@ use crate::{
     catalog::Clients,
     env::Env,
     place::{MAX_MATCHES, Project, matched, names_in, starred},
+    sys,
 };
 
 /// Most symbolic links on one way; the kernel's own bound (path_resolution(7)).
@@ -95,7 +96,7 @@ impl Places {
 
     /// Everything on the way to a file whose directory may not be there yet.
     fn way(&mut self, base: &Path, file: &Path) {
-        let there = base.canonicalize().ok().filter(|dir| dir.is_dir());
+        let there = sys::canonicalize(base).ok().filter(|dir| dir.is_dir());
         let from = match there {
             // From the top, so that a directory on the way can be moved or replaced.
             Some(dir) => Some((dir, VecDeque::new())),
@@ -148,7 +149,7 @@ fn nearest(path: &Path) -> Option<(PathBuf, VecDeque<Name>)> {
         // Ends in "..", or is the root: there is no name to watch.
         parts.push_front(Name::Is(way.file_name()?.to_owned()));
         way = way.parent()?;
-        if let Ok(dir) = way.canonicalize() {
+        if let Ok(dir) = sys::canonicalize(way) {
             return dir.is_dir().then_some((dir, parts));
         }
     }

@@ -14,6 +14,7 @@ use notify::{
 };
 
 use super::places::Name;
+use crate::sys;
 
 /// More touched files than this are as good as all.
 const MAX_TOUCHED: usize = 256;
@@ -222,7 +223,7 @@ impl Tree {
 fn full(error: &notify::Error) -> bool {
     match &error.kind {
         ErrorKind::MaxFilesWatch => true,
-        ErrorKind::Io(e) => e.raw_os_error() == Some(nix::libc::ENOSPC),
+        ErrorKind::Io(e) => sys::no_more_watches(e),
         _ => false,
     }
 }
@@ -239,7 +240,7 @@ fn gone_meanwhile(error: &notify::Error) -> bool {
 fn in_words(error: &notify::Error) -> String {
     match &error.kind {
         _ if full(error) => "the system allows no more watched directories (raise fs.inotify.max_user_watches)".into(),
-        ErrorKind::Io(e) if e.raw_os_error() == Some(nix::libc::EMFILE) => {
+        ErrorKind::Io(e) if sys::no_more_watchers(e) => {
             "the system allows no more programs that watch (raise fs.inotify.max_user_instances)".into()
         }
         ErrorKind::Io(e) => e.to_string(),
