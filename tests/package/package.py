@@ -8,15 +8,18 @@ does not prove what it should, 2 when it cannot run here.
 """
 
 import atexit
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 SUITE, USER, HOME = "bookworm", "dev", "/home/dev"
@@ -126,6 +129,13 @@ def clean_debian(beside):
 
 def session(machine):
     """What a client does: starts the entry's command and calls a tool."""
+    entry, answers = ask(machine)
+    expect(answers[-1].get("result", {}).get("content", [{}])[0].get("text") == "written before\n", f"the call's result: {answers}")
+    return entry
+
+
+def ask(machine):
+    """The entry as it stands, and what is answered."""
     entry = json.loads((machine.root / HOME[1:] / ".claude.json").read_text())["mcpServers"]["files"]
     messages = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -137,16 +147,18 @@ def session(machine):
         "import json, subprocess, sys",
         "command, messages = json.loads(sys.argv[1])",
         "server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)",
-        "for message in messages:",
-        "    server.stdin.write(json.dumps(message) + '\\n'); server.stdin.flush()",
-        "    if 'id' in message: print(server.stdout.readline(), end='')",
-        "server.stdin.close(); server.wait(30)",
+        "try:",
+        "    for message in messages:",
+        "        server.stdin.write(json.dumps(message) + '\\n'); server.stdin.flush()",
+        "        if 'id' in message: print(server.stdout.readline(), end='')",
+        "    server.stdin.close()",
+        # One that was refused says why and ends.
+        "except BrokenPipeError: pass",
+        "server.wait(30)",
     ])
     argument = json.dumps([[entry["command"], *entry["args"]], messages])
     done = machine.run("/usr/bin/python3", "-c", client, argument, user=USER)
-    answer = json.loads(done.stdout.splitlines()[-1])
-    expect(answer["result"]["content"][0]["text"] == "written before\n", f"the call's result: {answer}")
-    return entry
+    return entry, [json.loads(line) for line in done.stdout.splitlines() if line]
 
 
 def try_package(package, archive):
@@ -200,7 +212,159 @@ def try_package(package, archive):
         expect((home / ".claude.json").read_text() == CONFIG, f"not restored:\n{purged.stdout}{purged.stderr}")
         compare(before, machine.listing(), f"{round_}: differs from before")
         step(f"{round_}: {len(before)} files are as before, nothing more and nothing less")
+    try_downgrade(machine, package)
+    try_removal_beside_the_app(machine)
+    compare(before, machine.listing(), "after a downgrade and a removal beside the app: differs from before")
     machine.close()
+
+
+def newer(package, place):
+    """The same package with a higher version."""
+    with tempfile.TemporaryDirectory(prefix="fd-newer-") as files:
+        subprocess.run(["dpkg-deb", "-R", package, files], check=True)
+        control = pathlib.Path(files, "DEBIAN/control")
+        lines = control.read_text().splitlines()
+        lines = [f"Version: 99:{line.split()[1]}" if line.startswith("Version:") else line for line in lines]
+        control.write_text("\n".join(lines) + "\n")
+        subprocess.run(["dpkg-deb", "--root-owner-group", "-b", files, place], check=True, stdout=subprocess.DEVNULL)
+
+
+def installed(machine):
+    return machine.run("dpkg-query", "-W", "-f", "${Version}", "firedoor").stdout
+
+
+def try_downgrade(machine, package):
+    """Back from a newer version: what is protected stays so, and what the newer one has written is refused, not lost."""
+    root, home = machine.root, machine.root / HOME[1:]
+    newer(package, root / "tmp/newer.deb")
+    machine.run("apt-get", "install", "-y", "--no-install-recommends", "/tmp/newer.deb")
+    later = installed(machine)
+    machine.run("firedoor", "protect", "--all", "--yes", user=USER)
+    machine.run("firedoor", "grants", "add", "claude-code/user/files", "--ro", f"{HOME}/notes", user=USER)
+    session(machine)
+    rows = logged(machine)
+    expect(rows, "nothing was logged")
+    config = (home / ".claude.json").read_text()
+    machine.run("apt-get", "install", "-y", "--no-install-recommends", "--allow-downgrades", "/tmp/firedoor.deb")
+    expect(installed(machine) != later, f"still {later}")
+    expect((home / ".claude.json").read_text() == config, "the downgrade changed the configuration")
+    session(machine)
+    expect(set(rows) <= set(logged(machine)), "rows of the log are gone")
+    step(f"{later}, then {installed(machine)}: still protected, still works, nothing of the log is lost")
+
+    # A version that would have changed the database for good.
+    end_engines(machine)
+    database = home / ".local/state/firedoor/firedoor.db"
+    version = as_schema(machine, 1000)
+    before = hashlib.sha256(database.read_bytes()).hexdigest()
+    told = ask(machine)[1][0].get("error", {}).get("message", "")
+    expect("schema version 1000" in told and "install the newer Firedoor again" in told, f"what the client is told: {told}")
+    for command in (["log"], ["mode"], ["daemon"]):
+        done = machine.run("firedoor", *command, user=USER, ok=False, timeout=60)
+        said = done.stdout + done.stderr
+        expect(done.returncode != 0 and "install the newer Firedoor again" in said, f"firedoor {' '.join(command)}: exit {done.returncode}: {said}")
+    expect(hashlib.sha256(database.read_bytes()).hexdigest() == before, "the newer database was changed")
+    # Configurations come back without it.
+    machine.run("firedoor", "restore", "--all", user=USER)
+    expect((home / ".claude.json").read_text() == CONFIG, "restored, the configuration is not as it was")
+    step("a newer version's database: said plainly, left as it is, and the configuration is given back")
+    as_schema(machine, version)
+    expect(set(rows) <= set(logged(machine)), "rows of the log are gone")
+    machine.run("apt-get", "purge", "-y", "firedoor")
+
+
+def logged(machine):
+    return machine.run("firedoor", "log", "--json", user=USER).stdout.splitlines()
+
+
+def as_schema(machine, version):
+    """Gives the database this version of the schema; the one that it had."""
+    code = (
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); "
+        "print(db.execute('PRAGMA user_version').fetchone()[0]); "
+        "db.execute(f'PRAGMA user_version = {int(sys.argv[2])}'); db.execute('PRAGMA wal_checkpoint(TRUNCATE)')"
+    )
+    path = f"{HOME}/.local/state/firedoor/firedoor.db"
+    return int(machine.run("/usr/bin/python3", "-c", code, path, str(version), user=USER).stdout)
+
+
+def end_engines(machine):
+    """Ends the engine as a logout would, and waits until it is gone."""
+    for pid in pids(machine.root, "firedoor"):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    until(lambda: not pids(machine.root, "firedoor"), lambda: "the engine does not end")
+
+
+def until(happens, what, seconds=60):
+    """Waits until something is so; else `what` says what is not."""
+    end = time.monotonic() + seconds
+    while not happens():
+        if time.monotonic() >= end:
+            raise Failed(what())
+        time.sleep(0.1)
+
+
+def try_removal_beside_the_app(machine):
+    """The app asks its user about commands that weaken protection; a removal ends it first."""
+    root, home = machine.root, machine.root / HOME[1:]
+    machine.run("apt-get", "install", "-y", "--no-install-recommends", "/tmp/firedoor.deb")
+    machine.run("firedoor", "protect", "--all", "--yes", user=USER)
+    screen, display = start_screen()
+    # Of the same machine, but not of this session: the screen is reached over the loopback interface.
+    env = {"PATH": "/usr/bin:/bin", "HOME": HOME, "LANG": "C.UTF-8", "DISPLAY": display, "GDK_BACKEND": "x11"}
+    command = ["chroot", f"--userspec={USER}", root, "/usr/bin/firedoor-desktop"]
+    with (root / "tmp/desktop.log").open("w") as log:
+        app = subprocess.Popen(command, env=env, start_new_session=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        log = root / "tmp/desktop.log"
+        until(lambda: asked_on_the_desktop(machine), lambda: f"the app asks nobody: exit {app.poll()}: {log.read_text()[-2000:]}")
+        removed = machine.run("apt-get", "remove", "-y", "firedoor")
+        expect((home / ".claude.json").read_text() == CONFIG, f"not restored:\n{removed.stdout}{removed.stderr}")
+        app.wait(60)
+        expect(not pids(root, "firedoor-desktop"), "the app still runs")
+    finally:
+        for process in (app, screen):
+            process.kill()
+            process.wait()
+    step("removed beside a running app: it was ended, and the configuration is as it was")
+    (root / "tmp/desktop.log").unlink()
+    machine.run("apt-get", "purge", "-y", "firedoor")
+
+
+def asked_on_the_desktop(machine):
+    """Whether a command that weakens protection waits for somebody at the app; nothing is changed then."""
+    command = ["chroot", f"--userspec={USER}", machine.root, "/usr/bin/firedoor", "mode", "watch"]
+    env = {"PATH": "/usr/bin:/bin", "HOME": HOME, "LANG": "C.UTF-8"}
+    asking = subprocess.Popen(command, env=env, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        # Its first word, or its end.
+        return "confirm it on the desktop" in asking.stderr.readline()
+    finally:
+        asking.kill()
+        asking.communicate()
+
+
+def start_screen():
+    """An X server for the copy, and what it is called there."""
+    reader, writer = os.pipe()
+    command = ["Xvfb", "-displayfd", str(writer), "-screen", "0", "1024x768x24", "-listen", "tcp", "-ac"]
+    screen = subprocess.Popen(command, pass_fds=[writer], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.close(writer)
+    with os.fdopen(reader) as said:
+        number = said.readline().strip()
+    expect(number, "the X server does not start")
+    return screen, f"127.0.0.1:{number}"
+
+
+def pids(root, program):
+    """Processes of that root that run this program."""
+    found = []
+    for exe in pathlib.Path("/proc").glob("[0-9]*/exe"):
+        with contextlib.suppress(OSError):
+            if os.readlink(exe).removesuffix(" (deleted)") == f"{root}/usr/bin/{program}":
+                found.append(int(exe.parent.name))
+    return found
 
 
 def running(root):

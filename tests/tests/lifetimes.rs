@@ -308,6 +308,47 @@ fn a_corrupt_database_is_set_aside_and_protection_goes_on() {
     home.firedoor(&["log", "verify"]).expect_code(0);
 }
 
+/// As after a downgrade.
+#[test]
+fn a_newer_database_is_said_and_left_as_it_is() {
+    let home = Home::new();
+    let config = home.cursor(json!({"echo": home.entry("echo_server.py", &[])}));
+    let original = fs::read(&config).unwrap();
+    home.protect();
+    let mut client = Client::open(&home, "echo");
+    client.call("echo", json!({"text": "x"}));
+    assert_eq!(client.end(), 0);
+    let engine = home.engine().unwrap();
+    kill(engine, Signal::SIGTERM);
+    until("the engine ends", || (!alive(engine)).then_some(()));
+    let database = home.state("firedoor.db");
+    // SQLite database file format, "User Version Number".
+    let mut bytes = fs::read(&database).unwrap();
+    let version: [u8; 4] = bytes[60..64].try_into().unwrap();
+    bytes[60..64].copy_from_slice(&1000_u32.to_be_bytes());
+    fs::write(&database, &bytes).unwrap();
+
+    let mut client = Client::start(&home, &home.command_line("echo"));
+    let id = client.request("initialize", json!({}));
+    let answer = client.answer(id);
+    let told = answer["error"]["message"].as_str().unwrap_or_default();
+    let want = "schema version 1000, this Firedoor knows up to";
+    assert!(told.contains(want) && told.contains("install the newer Firedoor again"), "{answer}");
+    assert!(servers(client.pid()).is_empty());
+    assert_ne!(client.end(), 0);
+    for command in [&["log"][..], &["mode"], &["daemon"]] {
+        home.firedoor(command).expect_code(2).expect_said(want);
+    }
+    assert!(fs::read(&database).unwrap() == bytes, "it was changed");
+    // Configurations come back without it.
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    assert_eq!(fs::read(&config).unwrap(), original);
+    // The newer version finds everything again.
+    bytes[60..64].copy_from_slice(&version);
+    fs::write(&database, &bytes).unwrap();
+    home.firedoor(&["log"]).expect_code(0).expect_said("echo");
+}
+
 #[test]
 fn a_runtime_directory_of_somebody_else_is_not_used() {
     let home = Home::new();
