@@ -274,7 +274,8 @@ async fn patiently<T: Send + 'static>(
 pub async fn sign_in(app: AppHandle, entry: String, visit: Channel<VisitView>) -> Told<String> {
     // A window that was closed meanwhile cannot agree, and then it ends by itself.
     let show = move |to| drop(visit.send(to));
-    patiently(app, move |known| known.sign_in(&entry, &crate::changes::keychain(&known.paths), show).map_err(told)).await
+    patiently(app, move |known| known.sign_in(&entry, &crate::changes::keychain(&known.paths), show).map_err(told))
+        .await
 }
 
 /// The user agrees to go there, or does not.

@@ -41,11 +41,7 @@ impl Process {
         let (_, after) = stat.rsplit_once(") ")?;
         let fields: Vec<&str> = after.split(' ').collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-        Some(Self {
-            pid,
-            parent: i32::try_from(number(1)?).ok()?,
-            ticks: number(11)?.checked_add(number(12)?)?,
-        })
+        Some(Self { pid, parent: i32::try_from(number(1)?).ok()?, ticks: number(11)?.checked_add(number(12)?)? })
     }
 }
 

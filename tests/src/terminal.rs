@@ -3,7 +3,6 @@
 use std::{
     fs::File,
     io::{ErrorKind, Read as _, Write as _},
-    path::PathBuf,
     process::Stdio,
     time::Duration,
 };
@@ -26,7 +25,7 @@ pub fn at_a_terminal(home: &Home, args: &[&str], lines: &[&str]) -> Output {
     }
     // Its end may be held by whatever was started meanwhile, so it is not waited for.
     fcntl(&pty.master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("a flag of a terminal");
-    home.own(&PathBuf::from(ttyname(&pty.slave).expect("a terminal has a name")));
+    home.own(&ttyname(&pty.slave).expect("a terminal has a name"));
     let slave = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
     let mut command = home.command("setsid");
     // With --ctty the terminal on its stdin is its own.

@@ -30,6 +30,8 @@ mod running;
 mod running;
 
 pub use running::authorize;
+#[cfg(unix)]
+pub use running::share;
 
 /// What was done, for `--json`.
 #[derive(Serialize)]

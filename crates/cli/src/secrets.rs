@@ -2,11 +2,7 @@
 
 mod place;
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use firedoor_clients::{Clients, secret_of, set_secret};
 use firedoor_engine::kept;

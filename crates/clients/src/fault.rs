@@ -9,7 +9,8 @@ pub(crate) fn point() {}
 #[cfg(all(test, unix))]
 pub(crate) use armed::point;
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 pub(crate) mod armed {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -35,7 +36,8 @@ pub(crate) mod armed {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::{
         collections::{BTreeMap, BTreeSet},

@@ -128,12 +128,8 @@ fn happened(app: &AppHandle, event: &WindowEvent) {
             crate::app::in_background(app, |app| crate::app::put_off(&app.state::<Known>(), put_off));
             close_prompt(app);
         }
-        WindowEvent::Destroyed => {
-            // Something came up while the window was on its way out.
-            if waits(&known) {
-                prompt(app);
-            }
-        }
+        // Something came up while the window was on its way out.
+        WindowEvent::Destroyed if waits(&known) => prompt(app),
         _ => {}
     }
 }

@@ -15,7 +15,7 @@ use firedoor_ipc::command::{Reply, Request};
 use firedoor_store::{Moved, Opener, Place};
 
 use crate::{
-    changes::authorize,
+    changes::{authorize, share},
     engine::{Engine, unexpected},
     failure::Failure,
     keychain, output,
@@ -49,7 +49,7 @@ pub fn keep_in_file(identity: Option<PathBuf>) -> Result<ExitCode, Failure> {
     }
     match opener {
         Opener::Passphrase(_) => {
-            keychain::share()?;
+            share()?;
             output::line(
                 "It opens with the passphrase alone: whoever loses that loses the secrets. The engine has it until it ends; \
                  `firedoor secrets unlock` gives it to the next one.",
@@ -110,7 +110,7 @@ pub fn unlock() -> Result<ExitCode, Failure> {
         }
         other => other?,
     }
-    keychain::share()?;
+    share()?;
     output::line("Unlocked: servers get their secrets until the engine ends.");
     Ok(ExitCode::SUCCESS)
 }

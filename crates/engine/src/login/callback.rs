@@ -184,7 +184,7 @@ impl Callback {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 // It has gone again.
                 Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
-                Err(e) => return Err(e.into()),
+                Err(e) => return Err(e),
             }
         }
         Ok(())
