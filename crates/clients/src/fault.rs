@@ -6,7 +6,8 @@
 #[inline(always)]
 pub(crate) fn point() {}
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 pub(crate) use armed::point;
 
 #[cfg(test)]

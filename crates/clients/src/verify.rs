@@ -22,6 +22,7 @@ use std::{
 
 use firedoor_model::{Digest, EntryId, SecretRef, Unavailable, Untrusted};
 use serde::Serialize;
+#[cfg(unix)]
 use serde_json::Value;
 
 use crate::{
@@ -311,6 +312,7 @@ fn declared(clients: &Clients, env: &Env<'_>, found: &Found) -> Result<Vec<(Stri
 }
 
 /// Hash of JSON that does not depend on the order of members, because some servers' order is not stable.
+#[cfg(unix)]
 fn canonical(value: &Value) -> Digest {
     fn write(value: &Value, out: &mut Vec<u8>) {
         match value {

@@ -91,7 +91,8 @@ fn parse_arguments(bytes: &[u8]) -> Vec<String> {
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::{fd::AsFd, unix::net::UnixStream};
 

@@ -37,7 +37,9 @@ pub enum KeychainError {
         seconds: u64,
     },
     /// Secrets are kept in a file, and nobody has given its passphrase.
-    #[error("the file of secrets {path} is locked: run `firedoor secrets unlock`, which asks for its passphrase")]
+    #[error(
+        "the file of secrets {path} is locked: run `firedoor secrets unlock` for the engine; commands ask for its passphrase on a terminal"
+    )]
     FileLocked {
         /// The file, for people.
         path: String,
