@@ -252,7 +252,7 @@ mod tests {
     fn check(said: &str, goes: bool) -> (Result<LoggedIn, LoginError>, Vec<String>) {
         let root = tempfile::tempdir().unwrap();
         let firedoor = root.path().join("firedoor");
-        std::fs::write(&firedoor, format!("#!/bin/sh\nread a\nread b\necho '{said}'\nread c\n")).unwrap();
+        std::fs::write(&firedoor, format!("#!/bin/sh\nread a\nread b\necho '{said}'\n")).unwrap();
         std::fs::set_permissions(&firedoor, std::fs::Permissions::from_mode(0o700)).unwrap();
         let (entry, url) = ("cursor/user/s".parse().unwrap(), "https://s.example/".to_owned());
         let (granted, scopes) = (Vec::new(), Vec::new());
