@@ -622,24 +622,33 @@ class Test:
         self.restore(config, original)
 
 
+def judged(name, steps):
+    """Runs the steps; says how it went, and returns the exit code for that."""
+    try:
+        steps()
+    except Missing as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2
+    except (Failed, NoSuch, OSError, ValueError, KeyError, RuntimeError, subprocess.SubprocessError) as error:
+        print(f"  FAILED: {type(error).__name__}: {error}")
+        return 1
+    print(f"{name}: passed")
+    return 0
+
+
 def main():
     """Runs the steps and says how it went."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--pictures", type=pathlib.Path)
     chosen = options.parse_args()
     as_ordinary_user(__file__, APP)
-    try:
+
+    def steps():
         with Scratch() as scratch, Desktop(scratch) as desktop:
             print(f"Desktop test as {getpass.getuser()}, display {desktop.env['DISPLAY']}")
             Test(scratch, desktop, chosen.pictures).run()
-    except Missing as error:
-        print(f"desktop: {error}", file=sys.stderr)
-        return 2
-    except (Failed, NoSuch, OSError, ValueError, KeyError, RuntimeError, subprocess.SubprocessError) as error:
-        print(f"  FAILED: {type(error).__name__}: {error}")
-        return 1
-    print("desktop: passed")
-    return 0
+
+    return judged("desktop", steps)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ import sys
 import time
 
 from desktop import APP, Desktop, Missing, until  # knows where the harness lies
-from e2e import Failed, Test, expect
+from e2e import Test, expect, judged
 from scratch import Scratch, as_ordinary_user, descendants
-from webdriver import NoSuch
 
 XEMBED = "trayer"
 
@@ -148,19 +147,14 @@ def main():
     options.add_argument("--pictures", type=pathlib.Path)
     chosen = options.parse_args()
     as_ordinary_user(__file__, APP)
-    try:
+
+    def steps():
         if not shutil.which(XEMBED):
             raise Missing(f"{XEMBED} not found: run scripts/setup desktop-test")
         with Scratch() as scratch, Desktop(scratch, tray=False) as desktop:
             Trays(scratch, desktop, chosen.pictures).run()
-    except Missing as error:
-        print(f"trays: {error}", file=sys.stderr)
-        return 2
-    except (Failed, NoSuch, OSError, ValueError, KeyError, RuntimeError, subprocess.SubprocessError) as error:
-        print(f"  FAILED: {type(error).__name__}: {error}")
-        return 1
-    print("trays: passed")
-    return 0
+
+    return judged("trays", steps)
 
 
 if __name__ == "__main__":

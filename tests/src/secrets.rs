@@ -1,13 +1,14 @@
 //! Looking for secrets: in files, and with the servers that they belong to.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use serde_json::{Value, json};
 
-use crate::{Client, Home, programs, text};
+use crate::{Client, Home, descendants, programs, text};
 
 /// A variable of a server's.
 pub fn environment(client: &mut Client, name: &str) -> String {
@@ -105,7 +106,7 @@ pub fn any_server(home: &Home) -> PathBuf {
 
 /// What the client starts for each program of a JSON file whose variables refer to secrets, and the first such variable.
 /// (What headers become is for `remote.rs`: the addresses of the samples are made up.)
-pub fn with_references(file: &Path) -> Vec<(String, Vec<String>)> {
+fn with_references(file: &Path) -> Vec<(String, Vec<String>)> {
     let all = fs::read(file).expect("a configuration");
     let all: Value = serde_json::from_slice(&all).unwrap_or_default();
     let servers = all["mcpServers"].as_object().into_iter().flatten();
@@ -121,4 +122,48 @@ pub fn with_references(file: &Path) -> Vec<(String, Vec<String>)> {
         Some((name, std::iter::once("env".to_owned()).chain(env).chain(words).collect()))
     };
     servers.filter_map(|(_, entry)| line(entry)).collect()
+}
+
+/// Starts every server whose secrets were moved, and fails the test unless each of these is with its own server and nowhere
+/// else: in no file of the home, and in no argument or variable of another process. `key` is not even with a server.
+pub fn only_with_their_servers(home: &Home, samples: &[Sample], key: Option<&str>) {
+    let secrets: BTreeSet<&String> = samples.iter().flat_map(|s| s.moved.iter().chain(&s.stay)).collect();
+    let check = || {
+        let mut all = Vec::new();
+        files(&home.path(), &mut all);
+        files(&home.runtime(), &mut all);
+        for path in all {
+            // What the client fills in, or what is not protected, stays where it was, and only there.
+            let stays = samples.iter().find(|s| s.file == path).map(|s| s.stay.as_slice()).unwrap_or_default();
+            let bytes = fs::read(&path).unwrap_or_default();
+            for secret in secrets.iter().filter(|s| !stays.contains(s)) {
+                assert!(!holds(&bytes, secret), "{secret} is in {}", path.display());
+            }
+        }
+    };
+    check();
+    let mut started = 0;
+    for sample in samples {
+        for (name, line) in with_references(&sample.file) {
+            let mut client = Client::start(home, &line);
+            client.initialize();
+            let got = environment(&mut client, &name);
+            assert!(sample.moved.contains(&got), "{}: {name} is {got:?}", sample.file.display());
+            for pid in home.engine().into_iter().chain(descendants(client.pid())).chain([client.pid()]) {
+                let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+                let (line, variables) = (read("cmdline"), read("environ"));
+                let shown = String::from_utf8_lossy(&line).into_owned();
+                assert!(!key.is_some_and(|key| holds(&line, key) || holds(&variables, key)), "{pid}: {shown}");
+                // The server itself is what its interpreter runs.
+                if line.starts_with(home.python().as_os_str().as_encoded_bytes()) {
+                    continue;
+                }
+                assert!(!secrets.iter().any(|s| holds(&line, s) || holds(&variables, s)), "{pid}: {shown}");
+            }
+            client.end();
+            started += 1;
+        }
+    }
+    assert!(started >= 15, "{started} servers were started");
+    check();
 }

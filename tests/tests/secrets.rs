@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 
 use firedoor_tests::{
     Client, Home, Keychain, descendants,
-    secrets::{any_server, configured, environment, files, holds, nowhere, open, samples, with_references},
+    secrets::{any_server, configured, environment, files, holds, nowhere, only_with_their_servers, open, samples},
     text,
 };
 use serde_json::{Value, json};
@@ -287,43 +287,5 @@ fn no_credential_of_any_sample_is_anywhere_but_with_its_server() {
     let _keychain = Keychain::start(&home);
     let work = home.path().join("work").into_os_string().into_string().unwrap();
     home.firedoor(&["protect", "--all", "--yes", "--no-verify", "--project", &work]).expect_code(0);
-    let secrets: std::collections::BTreeSet<&String> =
-        samples.iter().flat_map(|s| s.moved.iter().chain(&s.stay)).collect();
-    let check = || {
-        let mut all = Vec::new();
-        files(&home.path(), &mut all);
-        files(&home.runtime(), &mut all);
-        for path in all {
-            // What the client fills in, or what is not protected, stays where it was, and only there.
-            let stays = samples.iter().find(|s| s.file == path).map(|s| s.stay.as_slice()).unwrap_or_default();
-            let bytes = fs::read(&path).unwrap_or_default();
-            for secret in secrets.iter().filter(|s| !stays.contains(s)) {
-                assert!(!holds(&bytes, secret), "{secret} is in {}", path.display());
-            }
-        }
-    };
-    check();
-    let mut started = 0;
-    for sample in &samples {
-        for (name, line) in with_references(&sample.file) {
-            let mut client = Client::start(&home, &line);
-            client.initialize();
-            let got = environment(&mut client, &name);
-            assert!(sample.moved.contains(&got), "{}: {name} is {got:?}", sample.file.display());
-            for pid in home.engine().into_iter().chain(descendants(client.pid())).chain([client.pid()]) {
-                let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
-                let (line, variables) = (read("cmdline"), read("environ"));
-                // The server itself is what its interpreter runs.
-                if line.starts_with(home.python().as_os_str().as_encoded_bytes()) {
-                    continue;
-                }
-                let shown = String::from_utf8_lossy(&line);
-                assert!(!secrets.iter().any(|s| holds(&line, s) || holds(&variables, s)), "{pid}: {shown}");
-            }
-            client.end();
-            started += 1;
-        }
-    }
-    assert!(started >= 15, "{started} servers were started");
-    check();
+    only_with_their_servers(&home, &samples, None);
 }

@@ -2,14 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
 use firedoor_tests::{
     Client, Home, Keychain, Output, alive, at_a_terminal, descendants, finish, kill,
-    secrets::{any_server, configured, environment, files, holds, nowhere, open, samples, with_references},
+    secrets::{any_server, configured, environment, holds, nowhere, only_with_their_servers, open, samples},
     text, until,
 };
 use nix::sys::signal::Signal;
@@ -68,50 +68,11 @@ fn no_credential_of_any_sample_is_anywhere_but_with_its_server_and_every_byte_co
     let identity = in_a_file(&home);
     let before: BTreeMap<&PathBuf, Vec<u8>> = samples.iter().map(|s| (&s.file, fs::read(&s.file).unwrap())).collect();
     let work = home.path().join("work").into_os_string().into_string().unwrap();
-    let secrets: BTreeSet<&String> = samples.iter().flat_map(|s| s.moved.iter().chain(&s.stay)).collect();
     home.firedoor(&["protect", "--all", "--yes", "--no-verify", "--project", &work])
         .expect_code(0)
         .expect_said("moved into the file of secrets");
-    let check = || {
-        let mut all = Vec::new();
-        files(&home.path(), &mut all);
-        files(&home.runtime(), &mut all);
-        for path in all {
-            // What the client fills in, or what is not protected, stays where it was, and only there.
-            let stays = samples.iter().find(|s| s.file == path).map(|s| s.stay.as_slice()).unwrap_or_default();
-            let bytes = fs::read(&path).unwrap_or_default();
-            for secret in secrets.iter().filter(|s| !stays.contains(s)) {
-                assert!(!holds(&bytes, secret), "{secret} is in {}", path.display());
-            }
-        }
-    };
-    check();
-    let mut started = 0;
-    for sample in &samples {
-        for (name, line) in with_references(&sample.file) {
-            let mut client = Client::start(&home, &line);
-            client.initialize();
-            let got = environment(&mut client, &name);
-            assert!(sample.moved.contains(&got), "{}: {name} is {got:?}", sample.file.display());
-            let key = fs::read_to_string(&identity).unwrap();
-            let key = key.lines().last().unwrap();
-            for pid in home.engine().into_iter().chain(descendants(client.pid())).chain([client.pid()]) {
-                let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
-                let (line, variables) = (read("cmdline"), read("environ"));
-                let shown = String::from_utf8_lossy(&line).into_owned();
-                assert!(!holds(&line, key) && !holds(&variables, key), "{pid}: {shown}");
-                // The server itself is what its interpreter runs.
-                if line.starts_with(home.python().as_os_str().as_encoded_bytes()) {
-                    continue;
-                }
-                assert!(!secrets.iter().any(|s| holds(&line, s) || holds(&variables, s)), "{pid}: {shown}");
-            }
-            client.end();
-            started += 1;
-        }
-    }
-    assert!(started >= 15, "{started} servers were started");
-    check();
+    let key = fs::read_to_string(&identity).unwrap();
+    only_with_their_servers(&home, &samples, key.lines().last());
     home.firedoor(&["restore", "--all", "--project", &work])
         .expect_code(0)
         .expect_said("put back from the file of secrets");
