@@ -268,10 +268,17 @@ impl SecretsFile {
                 }
                 let made = Identity::generate().and_then(|identity| {
                     let text = identity_file(&identity);
-                    Ok((age::seal_with_passphrase(passphrase, text.as_bytes())?, identity))
+                    Ok((age::seal_with_passphrase(passphrase, text.as_bytes())?, text, identity))
                 });
-                let (wrapped, identity) = made.map_err(|e| fault(&path, e.to_string()))?;
+                let (wrapped, text, identity) = made.map_err(|e| fault(&path, e.to_string()))?;
                 private::replace(&path, &wrapped)?;
+                // This process has the identity and would not notice that the next one cannot get it.
+                let written = private::read(&path, MAX_SMALL, Links::Refuse)?.unwrap_or_default();
+                let opens =
+                    age::open_with_passphrase(passphrase, &written).is_ok_and(|opened| opened == text.as_bytes());
+                if !opens {
+                    return Err(fault(&path, "this does not give back what was written"));
+                }
                 self.keys.set(Some(identity.clone()));
                 (identity, KeptInFile { identity: None })
             }
