@@ -72,8 +72,9 @@ export function standing(o: OverviewView, n: Count): { door: string; title: stri
   }
   if (engine.paused_until !== null) return { door: "d-paused", title: t.pausedUntil(minute(engine.paused_until)), text: t.paused };
   if (engine.problems.length > 0) return { door: "d-degraded", title: "On, with a problem", text: all };
-  if (n.servers > 0 && n.protected === 0) {
-    return { door: "d-off", title: "Nothing is protected", text: "Every server runs as its app starts it." };
+  if (n.protected === 0) {
+    const text = n.servers === 0 ? "No app has a server." : "Every server runs as its app starts it.";
+    return { door: "d-off", title: "Nothing is protected", text };
   }
   if (rest > 0) return { door: "d-degraded", title: `${n.protected} of ${n.servers} protected`, text: all };
   return { door: "d-protected", title: "Protected", text: all };

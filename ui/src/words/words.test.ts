@@ -148,6 +148,7 @@ test("the grid has a row a server and a column a client that has any", () => {
 test.each([
   [[entry("a", "protected")], [], "Protected", "d-protected"],
   [[entry("a", "unprotected")], [], "Nothing is protected", "d-off"],
+  [[], [], "Nothing is protected", "d-off"],
   [[entry("a", "protected"), entry("b", "not_yet")], [], "1 of 2 protected", "d-degraded"],
   [[entry("a", "protected")], ["disk full"], "On, with a problem", "d-degraded"],
 ])("home says how things stand: %#", (entries, problems, want, door) => {
