@@ -8,7 +8,7 @@ use std::{
 };
 
 use firedoor_clients::Address;
-use firedoor_engine::login::{LoggedIn, Login, LoginError, User, Visit};
+use firedoor_engine::login::{Login, LoginError, User, Visit};
 use firedoor_ipc::command::{PageQuery, Reply, Request};
 use firedoor_model::{EntryId, Keychain, Millis, Untrusted, audit::Filter, audit::What};
 use tauri::Url;
@@ -131,13 +131,7 @@ impl Known {
         *lock(&self.sign_ins.waits) = Some((nonce.clone(), agree));
         let done = login.run(keychain, &mut OnScreen { nonce: &nonce, show, agreed });
         lock(&self.sign_ins.waits).take_if(|(own, _)| *own == nonce);
-        let said = match done? {
-            LoggedIn::NotNeeded => "The server lets everybody in: there is nothing to log in to.".to_owned(),
-            LoggedIn::Kept { issuer } => {
-                let issuer = Untrusted::new(issuer).visible(200);
-                format!("Logged in. What {issuer} gave is in the keychain, and the server gets it when it wants it.")
-            }
-        };
+        let said = done?.to_string();
         lock(&self.sign_ins.done).insert(entry, Millis(now()));
         Ok(said)
     }

@@ -357,7 +357,7 @@ fn broker_mode_is_a_choice_of_the_user_and_needs_the_keychain() {
     add(&["OTHER"]).expect_code(2).expect_said("it has SERVICE_TOKEN");
     let with = |url: &str| add(&["SERVICE_TOKEN", "--variable", "SERVICE_BASE_URL", "--url", url]);
     with("http://127.0.0.1:1/").expect_code(2).expect_said("https://");
-    home.firedoor(&["broker", "add", "cursor/user/none"]).expect_code(2).expect_said("no secret in the keychain");
+    home.firedoor(&["broker", "add", "cursor/user/none"]).expect_code(2).expect_said("no secret that Firedoor keeps");
     let listed = home.json(&["broker", "list"]);
     let want = json!([{"entry": ENTRY, "secret": "SERVICE_TOKEN", "variable": "SERVICE_BASE_URL",
         "url": service.url("/v1"), "header": "authorization"}]);

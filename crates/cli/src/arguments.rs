@@ -107,14 +107,14 @@ pub enum Command {
         #[command(subcommand)]
         command: RulesCommand,
     },
-    /// List, set and remove the secrets of entries that are in the keychain
+    /// List, set and remove the secrets that Firedoor keeps for entries, and choose where: keychain or file
     Secrets {
         #[command(subcommand)]
         command: SecretsCommand,
     },
     /// Log in at a server that is reached over HTTP
     Login(LoginOptions),
-    /// End a login at a server: tell its issuer, and take it out of the keychain
+    /// End a login at a server: tell its issuer, and forget what it gave
     Logout {
         /// Which entry
         entry: EntryId,
@@ -445,7 +445,7 @@ pub enum SecretsCommand {
     Unlock,
     /// Have the engine forget what opens the file of secrets
     Lock,
-    /// Remove one from the keychain
+    /// Remove one
     Remove {
         /// Its name, as `list` shows it
         #[arg(required_unless_present = "unused")]
@@ -470,7 +470,7 @@ pub enum BrokerCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Put a secret in the keychain into broker mode, from its server's next start
+    /// Put a secret that Firedoor keeps into broker mode, from its server's next start
     Add(BrokerOptions),
     /// Take a secret out of broker mode: its server gets it again
     Remove {
@@ -528,10 +528,10 @@ pub struct EndpointOptions {
     /// How it is spoken to: auto, http or sse
     #[arg(long, requires = "url", default_value_t)]
     pub transport: Transport,
-    /// Send it this header; without a value, it is read from stdin and goes into the keychain
+    /// Send it this header; without a value, it is read from stdin and kept as a secret
     #[arg(long = "header", value_name = "NAME[=VALUE]", requires = "url")]
     pub headers: Vec<String>,
-    /// Give it this variable; without a value, it is read from stdin and goes into the keychain
+    /// Give it this variable; without a value, it is read from stdin and kept as a secret
     #[arg(long = "env", value_name = "NAME[=VALUE]", conflicts_with = "url")]
     pub env: Vec<String>,
     /// The server's command

@@ -71,13 +71,13 @@ fn add(options: BrokerOptions) -> Result<ExitCode, Failure> {
         .collect();
     if own.is_empty() {
         return Err(Failure::environment(format!(
-            "{shown} has no secret in the keychain: protect it where there is a keychain, and see `firedoor secrets list`"
+            "{shown} has no secret that Firedoor keeps: protect it where there is a keychain, and see `firedoor secrets list`"
         )));
     }
     let names = own.iter().map(|name| visible(name)).collect::<Vec<_>>().join(", ");
     if let Some(secret) = secret.as_ref().filter(|secret| !own.contains(secret)) {
         return Err(Failure::environment(format!(
-            "{shown} has no secret {} in the keychain; it has {names}",
+            "{shown} has no secret {} that Firedoor keeps; it has {names}",
             visible(secret)
         )));
     }

@@ -11,7 +11,7 @@ use std::{
 use firedoor_clients::{Address, Clients};
 use firedoor_engine::{
     errand::Errands,
-    login::{self, LoggedIn, Login, LoginError, Typed, User, Visit},
+    login::{self, Login, LoginError, Typed, User, Visit},
 };
 use firedoor_ipc::command::{EndpointView, Reply, Request};
 use firedoor_model::{
@@ -62,13 +62,7 @@ pub fn login(options: LoginOptions) -> Result<ExitCode, Failure> {
     let mut user = AtTerminal { paste, asks, opens: yes && has_screen(), page: None };
     let login = Login { entry, url: address.url, granted, client_id, scopes, device, typed, firedoor };
     let done = login.run(&*keychain()?, &mut user);
-    match done.map_err(failure)? {
-        LoggedIn::NotNeeded => output::line("The server lets everybody in: there is nothing to log in to."),
-        LoggedIn::Kept { issuer } => output::line(&format!(
-            "Logged in. What {} gave is in the keychain, and the server gets it when it wants it.",
-            visible(&issuer)
-        )),
-    }
+    output::line(&done.map_err(failure)?.to_string());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -139,11 +133,10 @@ pub fn logout(entry: &EntryId) -> Result<ExitCode, Failure> {
         serde_json::from_slice::<Credentials>(&kept).map_err(Failure::from).and_then(|known| revoke(entry, known));
     keychain.remove(&item)?;
     match revoked {
-        Ok(()) => output::line("Logged out: the issuer was told, and the keychain has nothing of it any more."),
-        Err(e) => output::line(&format!(
-            "The keychain has nothing of it any more. The issuer was not told: {}",
-            visible(&e.text)
-        )),
+        Ok(()) => output::line("Logged out: the issuer was told, and nothing of it is kept any more."),
+        Err(e) => {
+            output::line(&format!("Nothing of it is kept any more. The issuer was not told: {}", visible(&e.text)))
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -34,17 +34,28 @@ impl<T: AsFd> Drop for Quiet<T> {
     }
 }
 
-/// The value on stdin, without one line end. On a terminal it is asked for, and not shown while it is typed.
+/// The value on stdin, all of it without one line end. On a terminal one line is asked for, and not shown while it is typed.
 pub fn typed(question: &str) -> Result<String, Failure> {
+    value(question, io::stdin().is_terminal())
+}
+
+/// The first line on stdin: of a passphrase, which can be typed on a terminal as well.
+pub fn typed_line(question: &str) -> Result<String, Failure> {
+    value(question, true)
+}
+
+fn value(question: &str, one: bool) -> Result<String, Failure> {
     let stdin = io::stdin();
     let mut value = String::new();
-    let read = if stdin.is_terminal() {
+    let quiet = if stdin.is_terminal() {
         output::remark(question);
-        let _quiet = Quiet::begin(stdin.as_fd())?;
-        stdin.lock().take(MAX_SECRET as u64 + 2).read_line(&mut value)
+        Some(Quiet::begin(stdin.as_fd())?)
     } else {
-        stdin.lock().take(MAX_SECRET as u64 + 2).read_to_string(&mut value)
+        None
     };
+    let mut input = stdin.lock().take(MAX_SECRET as u64 + 2);
+    let read = if one { input.read_line(&mut value) } else { input.read_to_string(&mut value) };
+    drop(quiet);
     read.map_err(|e| Failure::environment(format!("the value on stdin cannot be read: {e}")))?;
     let line = one_line(&value);
     if line.is_empty() || line.len() > MAX_SECRET || line.contains('\0') {

@@ -1,4 +1,4 @@
-//! Which secrets there are, and which entries use them: for whoever shows and removes them. Their values stay in the keychain.
+//! Which secrets there are, and which entries use them: for whoever shows and removes them. Their values are not read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ pub struct Secret {
     pub reference: SecretRef,
     /// The entries whose configuration refers to it, and endpoints.
     pub used_by: Vec<EntryId>,
-    /// Whether the keychain has it; `None` when the keychain cannot say.
+    /// Whether it is kept; `None` when that cannot be said.
     pub kept: Option<bool>,
 }
 

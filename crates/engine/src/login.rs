@@ -6,7 +6,7 @@ mod callback;
 use std::{
     env,
     ffi::OsString,
-    io,
+    fmt, io,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -107,6 +107,21 @@ pub enum LoggedIn {
         /// Who.
         issuer: String,
     },
+}
+
+impl fmt::Display for LoggedIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotNeeded => f.write_str("The server lets everybody in: there is nothing to log in to."),
+            Self::Kept { issuer } => {
+                let issuer = Untrusted::new(issuer.as_str()).visible(1000);
+                write!(
+                    f,
+                    "Logged in. What {issuer} gave is kept with your secrets, and the server gets it when it wants it."
+                )
+            }
+        }
+    }
 }
 
 impl Login {

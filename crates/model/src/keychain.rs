@@ -84,7 +84,7 @@ impl fmt::Debug for FileKey {
     }
 }
 
-/// What keeps secrets: the system's keychain, or a stand-in for it in tests. Items are found by their name among
+/// What keeps secrets: the system's keychain, the file of secrets, or a stand-in in tests. Items are found by their name among
 /// Firedoor's own.
 pub trait Keychain: Send + Sync {
     /// The content of an item; `None` when there is none.

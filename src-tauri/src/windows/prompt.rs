@@ -24,7 +24,7 @@ const HEIGHT: f64 = 560.0;
 const MOST: f64 = 860.0;
 
 /// How long the hidden window is kept after a question, and after the main window was closed: one question is often followed
-/// by another, and a page costs about 100 MiB. Tests do not wait that long.
+/// by another, and a page costs about 70 MiB. Tests do not wait that long.
 const KEPT: Duration = Duration::from_secs(if cfg!(feature = "automation") { 5 } else { 120 });
 /// The main window's own page comes first.
 const AFTER_MAIN: Duration = Duration::from_secs(2);

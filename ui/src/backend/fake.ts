@@ -348,7 +348,7 @@ export class FakeMain implements MainBackend {
     await this.does(`sign in ${entry}`);
     onVisit({ nonce: "v1", host: "accounts.example.com", address: "https://accounts.example.com/authorize?client_id=firedoor&state=x", plain: false });
     if (!(await new Promise<boolean>((decide) => (this.#goes = decide)))) throw new Error("not logged in: the page was not opened");
-    return "Logged in. What https://accounts.example.com gave is in the keychain, and the server gets it when it wants it.";
+    return "Logged in. What https://accounts.example.com gave is kept with your secrets, and the server gets it when it wants it.";
   };
   visit: MainBackend["visit"] = async (nonce, go) => {
     await this.does(`visit ${nonce} ${go ? "yes" : "no"}`);

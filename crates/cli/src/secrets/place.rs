@@ -19,7 +19,7 @@ use crate::{
     engine::{Engine, unexpected},
     failure::Failure,
     keychain, output,
-    typed::typed,
+    typed::typed_line,
 };
 
 /// Keeps secrets in a file from now on.
@@ -65,8 +65,8 @@ pub fn keep_in_file(identity: Option<PathBuf>) -> Result<ExitCode, Failure> {
 
 /// On a terminal, twice the same.
 fn new_passphrase() -> Result<String, Failure> {
-    let first = typed("A new passphrase for the file of secrets, then Enter:")?;
-    if io::stdin().is_terminal() && typed("The same again, then Enter:")? != first {
+    let first = typed_line("A new passphrase for the file of secrets, then Enter:")?;
+    if io::stdin().is_terminal() && typed_line("The same again, then Enter:")? != first {
         return Err(Failure::environment("these were two different passphrases; nothing was changed"));
     }
     Ok(first)
@@ -101,7 +101,7 @@ pub fn unlock() -> Result<ExitCode, Failure> {
     let once = move |_: &std::path::Path, again: bool| {
         let more = io::stdin().is_terminal() || !tried.swap(true, Ordering::Relaxed);
         let wrong = if again { "That was not it. " } else { "" };
-        more.then(|| typed(&format!("{wrong}The passphrase of the file of secrets, then Enter:")).ok()).flatten()
+        more.then(|| typed_line(&format!("{wrong}The passphrase of the file of secrets, then Enter:")).ok()).flatten()
     };
     match secrets.asking(Arc::new(once)).open() {
         // Nothing more stood there.

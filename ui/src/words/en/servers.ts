@@ -139,7 +139,7 @@ export const LIMITS: Record<LimitKind, (most: string) => string> = {
 export const signIn = {
   title: "Login",
   wanted: (day: string, time: string): string => `Its server wanted a login: ${day} ${time}`,
-  text: "Where the server wants a login, Firedoor gets it in your browser, keeps it in the keychain and hands it to this server alone.",
+  text: "Where the server wants a login, Firedoor gets it in your browser, keeps it with your secrets and hands it to this server alone.",
   logIn: "Log in…",
   asking: "Asking the server who gives a login …",
   open: "Open your browser at",
