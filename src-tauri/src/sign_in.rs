@@ -129,7 +129,7 @@ impl Known {
         let (agree, agreed) = mpsc::channel();
         // One that waited before is answered with "no" by this.
         *lock(&self.sign_ins.waits) = Some((nonce.clone(), agree));
-        let done = login.run(keychain, &mut OnScreen { nonce: &nonce, show, agreed });
+        let done = login.run(keychain, &mut OnScreen { nonce: &nonce, show, agreed, shown: false });
         lock(&self.sign_ins.waits).take_if(|(own, _)| *own == nonce);
         let said = done?.to_string();
         lock(&self.sign_ins.done).insert(entry, Millis(now()));
@@ -149,11 +149,14 @@ struct OnScreen<'a, F> {
     nonce: &'a Nonce,
     show: F,
     agreed: mpsc::Receiver<bool>,
+    /// A page was shown. A click that was meant for it must not open another one.
+    shown: bool,
 }
 
 impl<F: Fn(VisitView)> User for OnScreen<'_, F> {
     fn visit(&mut self, page: &Visit, _: &str) -> bool {
-        let Some(view) = VisitView::new(page, self.nonce) else { return false };
+        let Some(view) = VisitView::new(page, self.nonce).filter(|_| !self.shown) else { return false };
+        self.shown = true;
         (self.show)(view);
         self.agreed.recv_timeout(PATIENCE).unwrap_or(false) && open(page)
     }

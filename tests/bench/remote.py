@@ -266,7 +266,7 @@ def brokered(scratch):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(place / "cert.pem", place / "key.pem")
     port, alive = fork_server(service(context))
-    scratch.env["NODE_EXTRA_CA_CERTS"] = str(place / "ca.pem")
+    scratch.write(".config/firedoor/config.toml", f"[broker]\ncertificates = {json.dumps(str(place / 'ca.pem'))}\n")
     entry = {"command": scratch.python, "args": [str(scratch.servers / "spending_server.py")], "env": {"SERVICE_TOKEN": SECRET}}
     scratch.write(CONFIG, json.dumps({"mcpServers": {"s": entry}}))
     url = f"https://127.0.0.1:{port}/v1"

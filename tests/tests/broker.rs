@@ -84,9 +84,19 @@ fn protected(home: &Home) {
     home.protect();
 }
 
+/// The authority of a service is trusted by engines that start from now on.
+fn trusts(home: &Home, service: &str) {
+    let path = home.path().join(service).join("ca.pem");
+    home.write(".config/firedoor/config.toml", format!("[broker]\ncertificates = {path:?}\n"));
+}
+
 /// The secret in broker mode.
 fn brokered(home: &Home, service: &Service) {
-    home.set("NODE_EXTRA_CA_CERTS", home.path().join("service/ca.pem").to_str().unwrap());
+    brokered_trusting(home, service, "service");
+}
+
+fn brokered_trusting(home: &Home, service: &Service, authority: &str) {
+    trusts(home, authority);
     protected(home);
     let (variable, url) = ("SERVICE_BASE_URL", service.url("/v1"));
     home.firedoor(&["broker", "add", ENTRY, "SERVICE_TOKEN", "--variable", variable, "--url", &url]).expect_code(0);
@@ -294,7 +304,7 @@ fn only_its_own_server_reaches_a_listener_and_engines_may_die_meanwhile() {
     let home = Home::new();
     let service = Service::start(&home, "service");
     let _keychain = Keychain::start(&home);
-    home.set("NODE_EXTRA_CA_CERTS", home.path().join("service/ca.pem").to_str().unwrap());
+    trusts(&home, "service");
     let mut entry = home.entry("spending_server.py", &[]);
     let plain = entry.clone();
     entry["env"] = json!({"SERVICE_TOKEN": TOKEN});
@@ -327,9 +337,9 @@ fn a_service_that_is_not_who_it_should_be_gets_nothing() {
     let service = Service::start(&home, "service");
     Service::start(&home, "elsewhere");
     let _keychain = Keychain::start(&home);
-    brokered(&home, &service);
-    // Another authority is trusted than that of the service.
-    home.set("NODE_EXTRA_CA_CERTS", home.path().join("elsewhere/ca.pem").to_str().unwrap());
+    // Another authority is trusted than that of the service, and what the client's environment says does not count.
+    home.set("NODE_EXTRA_CA_CERTS", home.path().join("service/ca.pem").to_str().unwrap());
+    brokered_trusting(&home, &service, "elsewhere");
     let mut client = open(&home, "s");
     let answer = request(&mut client, json!({"headers": bearer()}));
     assert!(answer["status"] == 502 && answer["body"].as_str().unwrap().starts_with("firedoor: "), "{answer}");

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 
 use firedoor_tests::{
     Client, Home, Keychain, descendants,
-    secrets::{any_server, configured, environment, files, holds, nowhere, only_with_their_servers, open, samples},
+    secrets::{any_server, configured, environment, holds, nowhere, only_with_their_servers, open, samples},
     text,
 };
 use serde_json::{Value, json};

@@ -2,7 +2,12 @@
 
 mod notices;
 
-use std::{collections::BTreeMap, ffi::OsString, rc::Rc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    path::Path,
+    rc::Rc,
+};
 
 use data_encoding::BASE32_NOPAD;
 use firedoor_launch::{Context, UserGrants, is_about_the_network, means};
@@ -204,15 +209,26 @@ pub async fn start(
     tokio::task::spawn_blocking(work).await.map_err(|e| BrokerError::Failed(e.to_string()))?
 }
 
-/// The environment that counts for what puts a program's secrets in.
-pub fn way(request: &LaunchRequest) -> RemoteRequest {
+/// The environment that counts for what puts a program's secrets in, with the authorities that the user trusts for that besides the
+/// system's. What the client's environment says of these does not count: it may come from an entry that reads otherwise by now.
+pub fn way(request: &LaunchRequest, certificates: Option<&Path>, notes: &mut Vec<String>) -> RemoteRequest {
+    let trust = |name: &OsString| name.to_str().is_some_and(firedoor_launch::is_about_trust);
+    let (told, mut env): (Vec<_>, Vec<_>) = request.env.iter().cloned().partition(|(name, _)| trust(name));
+    env.extend(certificates.map(|path| (firedoor_launch::CERTIFICATES.into(), path.into())));
+    if !told.is_empty() {
+        let names: BTreeSet<_> = told.iter().map(|(name, _)| name.to_string_lossy()).collect();
+        notes.push(format!(
+            "broker mode: {} not used for the service; say `certificates` under `[broker]` in Firedoor's config.toml for that",
+            names.into_iter().collect::<Vec<_>>().join(", ")
+        ));
+    }
     RemoteRequest {
         entry: request.entry.clone(),
         url: String::new(),
         transport: Default::default(),
         headers: Vec::new(),
         cwd: request.cwd.clone(),
-        env: request.env.clone(),
+        env,
     }
 }
 

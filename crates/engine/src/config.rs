@@ -18,6 +18,16 @@ pub struct Config {
     pub limits: Limits,
     /// Watching of clients' configurations.
     pub watch: Watch,
+    /// Broker mode.
+    pub broker: Broker,
+}
+
+/// Broker mode.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Broker {
+    /// A file with certificates of authorities that are trusted for services, besides the system's. An absolute path.
+    pub certificates: Option<PathBuf>,
 }
 
 /// Watching of clients' configurations.

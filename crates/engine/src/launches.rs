@@ -213,7 +213,8 @@ async fn launch(
         true => None,
         false => {
             broker::withhold(&mut step, &brokered, &mut notes).map_err(|e| refused(&e))?;
-            let mut way = broker::way(&request);
+            let certificates = engine.config.broker.certificates.as_deref();
+            let mut way = broker::way(&request, certificates, &mut notes);
             notes.append(&mut without_own_way(engine, &mut way).await?);
             let (user, _) = user_grants(engine, &request.entry).await;
             Some(broker::start(engine, way, brokered, user).await.map_err(|e| refused(&e))?)

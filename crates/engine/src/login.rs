@@ -140,13 +140,14 @@ impl Login {
         let deadline = Instant::now() + PATIENCE;
         let mut limit = STEP;
         loop {
-            match errands.hear(limit)? {
+            match errands.hear(limit.min(deadline.saturating_duration_since(Instant::now())))? {
                 Told::Visit { address, issuer } => {
                     if !user.visit(&Visit::new(address, issuer)?, &callback.redirect()) {
                         return Err(LoginError::Declined);
                     }
                 }
-                Told::Enter { address, code, issuer } => {
+                // Once, and where it is asked for: what says so is no friend.
+                Told::Enter { address, code, issuer } if device && limit == STEP => {
                     user.enter(&Visit::new(address, issuer)?, &code);
                     limit = PATIENCE;
                     continue;
@@ -170,7 +171,7 @@ impl Login {
                     answer(browser.take(), false, &why);
                     return Err(LoginError::Failed(Untrusted::new(why).visible(1000)));
                 }
-                Told::Revoked => return Err(ErrandError::Silent.into()),
+                Told::Enter { .. } | Told::Revoked => return Err(ErrandError::Silent.into()),
             }
             let query = loop {
                 match callback.next(deadline, typed.as_mut())?.ok_or(LoginError::Nobody)? {
@@ -241,6 +242,8 @@ mod tests {
         }
     }
 
+    const ENTER: &str = r#"{"told":"enter","address":"https://i.example/d","code":"AB-12","issuer":"i.example"}"#;
+
     /// Goes where they are sent, or not.
     struct Goes(bool, Vec<String>);
 
@@ -265,13 +268,17 @@ mod tests {
 
     /// Logs in with a program that says this; what became of it, and where it sent the user.
     fn check(said: &str, goes: bool) -> (Result<LoggedIn, LoginError>, Vec<String>) {
+        check_with(said, goes, false)
+    }
+
+    fn check_with(said: &str, goes: bool, device: bool) -> (Result<LoggedIn, LoginError>, Vec<String>) {
         let root = tempfile::tempdir().unwrap();
         let firedoor = root.path().join("firedoor");
         std::fs::write(&firedoor, format!("#!/bin/sh\nread a\nread b\necho '{said}'\n")).unwrap();
         std::fs::set_permissions(&firedoor, std::fs::Permissions::from_mode(0o700)).unwrap();
         let (entry, url) = ("cursor/user/s".parse().unwrap(), "https://s.example/".to_owned());
         let (granted, scopes) = (Vec::new(), Vec::new());
-        let login = Login { entry, url, granted, client_id: None, scopes, device: false, typed: None, firedoor };
+        let login = Login { entry, url, granted, client_id: None, scopes, device, typed: None, firedoor };
         let mut user = Goes(goes, Vec::new());
         let done = login.run(&MemoryKeychain::default(), &mut user);
         (done, user.1)
@@ -286,9 +293,10 @@ mod tests {
         assert!(matches!(done, Err(LoginError::Address)) && visited.is_empty());
         let (done, _) = check(r#"{"told":"failed","why":"no\u202eway","over":false}"#, true);
         assert!(matches!(done, Err(LoginError::Failed(why)) if why == "no⟨U+202E⟩way"));
-        let (done, shown) =
-            check(r#"{"told":"enter","address":"https://i.example/d","code":"AB-12","issuer":"i.example"}"#, true);
+        let (done, shown) = check_with(&format!("{ENTER}\n{ENTER}"), true, true);
         assert!(matches!(done, Err(LoginError::Errand(_))) && shown == ["AB-12 at https://i.example/d"]);
+        let (done, shown) = check(ENTER, true);
+        assert!(matches!(done, Err(LoginError::Errand(_))) && shown.is_empty(), "nobody asked for a code");
         assert!(matches!(check("nonsense", true).0, Err(LoginError::Errand(ErrandError::Silent))));
     }
 }

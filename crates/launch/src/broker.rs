@@ -5,6 +5,7 @@ use std::path::Path;
 use firedoor_model::{
     broker::{BROKER, Route},
     launch::{Network, Step},
+    network::Host,
     remote::RemoteRequest,
 };
 use serde::Deserialize;
@@ -114,6 +115,11 @@ pub fn broker(
     context: &Context<'_>,
     program: &Path,
 ) -> Result<Step, PlanError> {
+    // Names that the server itself may reach are none of this program's business, which holds secrets. Addresses are: there is
+    // no other way to grant a service in the user's own network.
+    let mut user = context.user.clone();
+    user.hosts.retain(|grant| matches!(grant.host, Host::Address(_)));
+    let context = &Context { user: &user, ..context.clone() };
     let mut whole: Option<Step> = None;
     for route in routes {
         let request = RemoteRequest { url: route.url.clone(), ..request.clone() };
@@ -213,7 +219,9 @@ mod tests {
         let program = dir.path().join("firedoor-remote");
         fs::write(&program, "").unwrap();
         let paths = Paths::from_env(|name| (name == "HOME").then(|| dir.path().into())).unwrap();
-        let (profiles, user) = (Profiles::load(&dir.path().join("none")).0, UserGrants::default());
+        let profiles = Profiles::load(&dir.path().join("none")).0;
+        let hosts = ["*", "*.example.com", "other.example", "10.0.0.2"].map(|host| host.parse().unwrap()).into();
+        let user = UserGrants { hosts, ..UserGrants::default() };
         let context = Context::new(&paths, &profiles, &user, Millis(0));
         let request = RemoteRequest {
             entry: "a/b/c".parse().unwrap(),
@@ -231,7 +239,7 @@ mod tests {
         let step = broker(&request, &routes, &context, &program).unwrap();
         let Network::Hosts(hosts) = &step.confinement.network else { panic!("no hosts") };
         let allowed: Vec<String> = hosts.allowed.iter().map(ToString::to_string).collect();
-        assert_eq!(allowed, ["a.example:443", "10.0.0.1:3128", "b.example:8443"]);
+        assert_eq!(allowed, ["10.0.0.2", "a.example:443", "10.0.0.1:3128", "b.example:8443"]);
         assert!(hosts.listen && !hosts.ask && step.args == [BROKER]);
         assert!(step.env.iter().all(|(name, _)| name != "SECRET"));
         assert!(broker(&request, &[], &context, &program).is_err());

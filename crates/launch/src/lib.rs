@@ -44,7 +44,7 @@ pub use plan::{Plan, Run, plan};
 pub use private::forget;
 pub use profile::{ArgumentAccess, Kind, Match, Problem, Profile, Profiles, Subject};
 pub use proposal::{Proposal, propose};
-pub use remote::{RemoteRun, host_of, is_about_the_network, login_hosts, remote};
+pub use remote::{CERTIFICATES, RemoteRun, host_of, is_about_the_network, is_about_trust, login_hosts, remote};
 
 /// What `firedoor grants` holds for one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

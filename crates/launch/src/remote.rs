@@ -21,7 +21,7 @@ use crate::{Context, environment, error::PlanError, grants, grants::Grants, prot
 /// Variables that say how the network is used here; the second part of each pair is whether they name a proxy.
 const VARIABLES: [(&str, bool); 10] = [
     ("SSL_CERT_FILE", false),
-    ("NODE_EXTRA_CA_CERTS", false),
+    (CERTIFICATES, false),
     ("NO_PROXY", false),
     ("no_proxy", false),
     ("HTTPS_PROXY", true),
@@ -31,6 +31,14 @@ const VARIABLES: [(&str, bool); 10] = [
     ("ALL_PROXY", true),
     ("all_proxy", true),
 ];
+
+/// The variable for further authorities.
+pub const CERTIFICATES: &str = "NODE_EXTRA_CA_CERTS";
+
+/// Whether a variable says whose certificates are trusted. Whoever sets it can read what is sent.
+pub fn is_about_trust(name: &str) -> bool {
+    ["SSL_CERT_FILE", CERTIFICATES].contains(&name)
+}
 
 /// A remote server's start.
 pub struct RemoteRun {

@@ -92,6 +92,10 @@ pub fn passed(
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return Err(refusal(StatusCode::BAD_GATEWAY, "the service speaks another protocol than HTTP here"));
     }
+    if response.status() == StatusCode::PARTIAL_CONTENT {
+        let why = "the service answers in parts, each of which could have a part of the secret";
+        return Err(refusal(StatusCode::BAD_GATEWAY, why));
+    }
     let encoded = response.headers().get_all(CONTENT_ENCODING).iter().any(|value| value != "identity");
     if encoded && !is_head {
         let why = "the service compresses its answer, so that it cannot be seen whether the secret is in it";
@@ -139,7 +143,12 @@ fn headers(given: &HeaderMap, lane: &Lane, asked: &Url, port: u16, notices: &Not
 async fn pump(mut response: reqwest::Response, to: &Sender<Result<Bytes, Broken>>, mask: &Mask, echoed: impl Fn()) {
     let mut passing = Passing::default();
     loop {
-        let (piece, last) = match response.chunk().await {
+        let chunk = tokio::select! {
+            // A server that has gone wants no more, also of a service that says nothing for long.
+            () = to.closed() => return,
+            chunk = response.chunk() => chunk,
+        };
+        let (piece, last) = match chunk {
             Ok(Some(piece)) => {
                 let (piece, found) = passing.push(mask, &piece);
                 if found {
@@ -153,7 +162,6 @@ async fn pump(mut response: reqwest::Response, to: &Sender<Result<Bytes, Broken>
                 return;
             }
         };
-        // A server that has gone wants no more.
         if !piece.is_empty() && to.send(Ok(piece.into())).await.is_err() || last {
             return;
         }

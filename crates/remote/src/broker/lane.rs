@@ -13,17 +13,20 @@ use crate::{endpoint::door::same, http::place};
 
 /// Headers that are between the server and us, that would change what the service answers with, or that would tell it of this
 /// machine. What a `Connection` header names goes with them.
-const NOT_PASSED_ON: [HeaderName; 16] = [
+const NOT_PASSED_ON: [HeaderName; 18] = [
     header::ACCEPT_ENCODING,
     header::CONNECTION,
     header::CONTENT_LENGTH,
     header::EXPECT,
     header::FORWARDED,
     header::HOST,
+    // A part of an answer may have a part of the secret.
+    header::IF_RANGE,
     header::MAX_FORWARDS,
     header::ORIGIN,
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
+    header::RANGE,
     header::REFERER,
     header::TE,
     header::TRAILER,
@@ -72,7 +75,7 @@ impl Lane {
     pub fn url(&self, uri: &Uri) -> Result<Option<Url>, Offence> {
         let rest = uri.path().get(1 + self.key.len()..).unwrap_or_default();
         for text in [rest, uri.query().unwrap_or_default()] {
-            if placeholder_in(text.as_bytes()).is_some() || placeholder_in(&decoded(text)).is_some() {
+            if placeholder_in(text.as_bytes()).is_some() || placeholder_in(&decoded(text.as_bytes())).is_some() {
                 return Err((Seen::Misplaced, "the address of a request"));
             }
         }
@@ -82,8 +85,7 @@ impl Lane {
         url.set_query(uri.query());
         // Dots in it are followed where the address is made (RFC 3986 §5.2.4); a service may follow those that are encoded.
         let inside = url.path().strip_prefix(below).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        let dots = decoded(rest).split(|b| matches!(b, b'/' | b'\\')).any(|part| part == b"..");
-        Ok((inside && !dots && url.origin() == self.base.origin()).then_some(url))
+        Ok((inside && !leaves(rest) && url.origin() == self.base.origin()).then_some(url))
     }
 
     /// The address of the listener for one of the service, if it lies below the service's.
@@ -156,10 +158,26 @@ impl Lane {
     }
 }
 
+/// Whether some service may read dots that lead upwards in a path: encoded, more than once too, or with parameters behind them,
+/// which a service may cut off.
+fn leaves(path: &str) -> bool {
+    let mut path = path.as_bytes().to_vec();
+    loop {
+        let upwards = |part: &[u8]| part.split(|b| *b == b';').next() == Some(b"..");
+        if path.split(|b| matches!(b, b'/' | b'\\')).any(upwards) {
+            return true;
+        }
+        let next = decoded(&path);
+        if next.len() == path.len() {
+            return false;
+        }
+        path = next;
+    }
+}
+
 /// A text without its percent-encoding (RFC 3986 §2.1).
-fn decoded(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.as_bytes();
+fn decoded(mut bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
     while let Some((first, rest)) = bytes.split_first() {
         let hex = rest.get(..2).filter(|_| *first == b'%').and_then(|two| std::str::from_utf8(two).ok());
         match hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
@@ -205,9 +223,19 @@ mod tests {
         check("https://a.example/v1/", "/k", Some("https://a.example/v1"));
         check("https://a.example", "/k", Some("https://a.example/"));
         check("https://a.example", "/k/a%2Fb//c", Some("https://a.example/a%2Fb//c"));
-        for uri in ["/k/../admin", "/k/%2e%2e/admin", "/k/x/..%2f..%2fadmin", "/k/x/..%5Cadmin"] {
+        for uri in [
+            "/k/../admin",
+            "/k/%2e%2e/admin",
+            "/k/x/..%2f..%2fadmin",
+            "/k/x/..%5Cadmin",
+            "/k/..;/admin",
+            "/k/x/..;a=b",
+            "/k/%252e%252e/admin",
+        ] {
             check("https://a.example/v1", uri, None);
         }
+        check("https://a.example/v1", "/k/x;..", Some("https://a.example/v1/x;.."));
+        check("https://a.example/v1", "/k/100%25", Some("https://a.example/v1/100%25"));
         check("https://a.example/v1", "/k/...", Some("https://a.example/v1/..."));
         check("https://a.example/v1", "/k@evil.example/x", None);
     }
@@ -296,6 +324,8 @@ mod tests {
             ("Transfer-Encoding", "chunked"),
             ("Upgrade", "websocket"),
             ("Expect", "100-continue"),
+            ("Range", "bytes=0-3"),
+            ("If-Range", "x"),
             ("Referer", "http://127.0.0.1:1/k/x"),
             ("User-Agent", "lib/1"),
         ];

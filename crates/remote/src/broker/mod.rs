@@ -81,9 +81,12 @@ pub async fn serve(mut input: impl AsyncBufRead + Unpin) -> Result<(), String> {
     let mut connections = JoinSet::new();
     let mut end = Vec::new();
     loop {
-        let place = places.clone().acquire_owned().await.map_err(|e| e.to_string())?;
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let next = async {
+            let place = places.clone().acquire_owned().await.map_err(|e| e.to_string())?;
+            Ok::<_, String>((place, listener.accept().await))
+        };
+        let (place, accepted) = tokio::select! {
+            next = next => next?,
             Some(_) = connections.join_next() => continue,
             // Nobody says anything more on it.
             _ = input.read_until(b'\n', &mut end) => return Ok(()),
