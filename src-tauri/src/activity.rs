@@ -120,7 +120,8 @@ fn follow(known: &Known, tell: &impl Fn()) -> Result<(), LinkError> {
     }
 }
 
-fn now() -> u64 {
+/// Milliseconds since 1970, as the log counts them.
+pub fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

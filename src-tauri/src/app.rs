@@ -79,7 +79,7 @@ pub fn run(start: Start) -> Result<(), AppError> {
         .manage(tray::Shown::default())
         .manage(tray::Hosts::default())
         .manage(windows::Wanted::default())
-        .manage(windows::Ready::default())
+        .manage(windows::Turns::default())
         .manage(Door(Mutex::new(Some(single))))
         .invoke_handler(tauri::generate_handler![
             commands::question,

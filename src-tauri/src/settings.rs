@@ -6,7 +6,7 @@ use std::{
     io::{self, BufWriter, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use firedoor_ipc::command::{LogQuery, PageQuery, Reply, Request, WantedRule};
@@ -14,6 +14,7 @@ use firedoor_model::{Digest, Millis, audit::Filter, question::Choice, rule::Matc
 use serde::Serialize;
 
 use crate::{
+    activity::now,
     known::Known,
     link::{Link, LinkError},
     login::{Login, LoginError},
@@ -220,11 +221,6 @@ pub fn about() -> AboutView {
 /// Where an export lies, as people write it.
 pub fn shown(file: &Path, known: &Known) -> String {
     crate::view::path(file, &known.paths.home)
-}
-
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

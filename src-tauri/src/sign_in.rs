@@ -14,6 +14,7 @@ use firedoor_model::{EntryId, Keychain, Millis, Untrusted, audit::Filter, audit:
 use tauri::Url;
 
 use crate::{
+    activity::now,
     known::{Known, lock},
     link::{Link, LinkError},
     servers::ServerError,
@@ -199,11 +200,6 @@ fn open(visit: &Visit) -> bool {
             false
         }
     }
-}
-
-fn now() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tauri::{AppHandle, Emitter, Manager, WebviewUrl, WebviewWindow, WebviewWindo
 
 use crate::known::lock;
 
-pub use prompt::{Ready, close_prompt, fit, prompt, recall_prompt};
+pub use prompt::{Turns, close_prompt, fit, prompt, recall_prompt};
 
 /// Label of the question window, as its capability names it.
 const PROMPT: &str = "prompt";

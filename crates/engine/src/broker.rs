@@ -13,7 +13,7 @@ use data_encoding::BASE32_NOPAD;
 use firedoor_launch::{Context, UserGrants, is_about_the_network, means};
 use firedoor_model::{
     EntryId, Untrusted,
-    broker::{Brokered, MIN_SECRET, PLACEHOLDER, Route, Start},
+    broker::{self, Brokered, MIN_SECRET, PLACEHOLDER, Route, Start},
     launch::{LaunchRequest, Network, Step},
     network::{Host, HostGrant},
     quoted,
@@ -25,7 +25,7 @@ pub use notices::record;
 use crate::engine::Engine;
 
 /// Bytes of randomness in a placeholder, and in a listener's path.
-const RANDOM: usize = 20;
+const RANDOM: usize = broker::RANDOM * 5 / 8;
 
 /// Why a server is not started in broker mode, and then not at all.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

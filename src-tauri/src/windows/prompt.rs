@@ -31,9 +31,9 @@ const AFTER_MAIN: Duration = Duration::from_secs(2);
 
 /// Counts how often the window was shown, hidden or waited for, so that a clock that was set before knows that it is over.
 #[derive(Debug, Default)]
-pub struct Ready(AtomicU64);
+pub struct Turns(AtomicU64);
 
-impl Ready {
+impl Turns {
     fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -58,7 +58,7 @@ fn show(app: &AppHandle) {
     };
     match window.gtk_window() {
         Ok(shell) if !shell.is_visible() => {
-            app.state::<Ready>().next();
+            app.state::<Turns>().next();
             // From now on somebody can press something in it.
             lock(&known.asking).rearm(Instant::now());
             show_unfocused(&shell);
@@ -172,9 +172,9 @@ fn hide(window: &WebviewWindow) -> bool {
 
 /// Keeps the hidden window for a while, and for as long as the main window is open.
 fn keep(app: &AppHandle) {
-    let (turn, app) = (app.state::<Ready>().next(), app.clone());
+    let (turn, app) = (app.state::<Turns>().next(), app.clone());
     glib::timeout_add_local_once(KEPT, move || {
-        if app.state::<Ready>().is(turn) && app.get_webview_window(MAIN).is_none() {
+        if app.state::<Turns>().is(turn) && app.get_webview_window(MAIN).is_none() {
             free(&app);
         }
     });
@@ -243,10 +243,10 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_before_is_over() {
-        let ready = Ready::default();
-        let first = ready.next();
-        assert!(ready.is(first));
-        let second = ready.next();
-        assert!(!ready.is(first) && ready.is(second));
+        let turns = Turns::default();
+        let first = turns.next();
+        assert!(turns.is(first));
+        let second = turns.next();
+        assert!(!turns.is(first) && turns.is(second));
     }
 }

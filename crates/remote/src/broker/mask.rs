@@ -4,10 +4,8 @@
 use std::collections::BTreeSet;
 
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER, HEXUPPER};
+use firedoor_model::broker::MIN_SECRET;
 use memchr::memmem::Finder;
-
-/// Shortest form that is looked for, in bytes.
-const MIN: usize = 8;
 
 /// What is looked for.
 #[derive(Clone)]
@@ -32,7 +30,7 @@ impl Mask {
                 forms.insert(inner(encoding, before, secret));
             }
         }
-        let forms = forms.into_iter().filter(|form| form.len() >= MIN);
+        let forms = forms.into_iter().filter(|form| form.len() >= MIN_SECRET);
         Self { forms: forms.map(|form| Finder::new(&form).into_owned()).collect() }
     }
 
