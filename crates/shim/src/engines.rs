@@ -82,6 +82,18 @@ impl Engines {
     }
 }
 
+/// What `greet` gets from an engine that is there to hear it. The system still takes connections for one that is dying,
+/// and resets them when it is gone: then the next one is greeted.
+pub fn alive(mut greet: impl FnMut() -> Result<Connection, StartError>) -> Result<Connection, StartError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match greet() {
+            Err(StartError::Wire(e)) if e.lost() && Instant::now() < deadline => std::thread::sleep(PAUSE),
+            greeted => return greeted,
+        }
+    }
+}
+
 /// Counts engines that died.
 #[derive(Default)]
 pub struct Restarts(VecDeque<Instant>);
@@ -105,5 +117,31 @@ mod tests {
         let mut restarts = Restarts::default();
         assert!((0..MAX_RESTARTS).all(|_| restarts.allowed()));
         assert!(!restarts.allowed());
+    }
+
+    #[test]
+    fn an_engine_that_dies_as_it_is_greeted_is_followed_by_the_next() {
+        let (lost, dying) = UnixStream::pair().unwrap();
+        drop(dying);
+        let (next, _engine) = UnixStream::pair().unwrap();
+        let mut sockets = [lost, next].into_iter();
+        let mut greet = || {
+            let connection = Connection::new(sockets.next().unwrap());
+            connection.send(&Hello { protocol: PROTOCOL, role: Role::Shim, client: None }, &[])?;
+            Ok(connection)
+        };
+        assert!(alive(&mut greet).is_ok());
+        assert!(sockets.next().is_none(), "both were greeted");
+    }
+
+    #[test]
+    fn what_another_engine_cannot_mend_is_said_at_once() {
+        let mut greeted = 0;
+        let refused = alive(|| {
+            greeted += 1;
+            Err(StartError::Endpoint(EndpointError::Off))
+        });
+        assert!(matches!(refused, Err(StartError::Endpoint(EndpointError::Off))));
+        assert_eq!(greeted, 1);
     }
 }

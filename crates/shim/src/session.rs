@@ -27,7 +27,7 @@ use nix::{
 
 use crate::{
     broker::Broker,
-    engines::{Engines, Restarts},
+    engines::{self, Engines, Restarts},
     refuse,
     server::{Server, Wanted, in_message, noticed},
     words::Words,
@@ -159,10 +159,12 @@ fn listen(stage: &mut Stage, request: &ToEngine, engine: &Connection) {
 
 /// Greets an engine and tells it what to launch.
 fn ask(engines: &Engines, request: &ToEngine) -> Result<Connection, String> {
-    let unprotected = "The server was not started, because it would run unprotected.";
-    let engine = engines.start().map_err(|e| format!("{e}. {unprotected}"))?;
-    engine.send(request, &[]).map_err(|e| format!("the Firedoor engine does not answer ({e}). {unprotected}"))?;
-    Ok(engine)
+    let engine = engines::alive(|| {
+        let engine = engines.start()?;
+        engine.send(request, &[])?;
+        Ok(engine)
+    });
+    engine.map_err(|e| format!("{e}. The server was not started, because it would run unprotected."))
 }
 
 /// How a loss of the engine went on.
