@@ -11,7 +11,7 @@ use serde::Deserialize;
 const MAX_FILE: u64 = 1 << 20;
 
 /// The user's settings.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Bounds.
@@ -20,6 +20,23 @@ pub struct Config {
     pub watch: Watch,
     /// Broker mode.
     pub broker: Broker,
+    /// A classifier of the user's own.
+    pub classifier: Option<Classifier>,
+}
+
+/// A program of the user's that says of texts how much they read like instructions to an agent.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Classifier {
+    /// The Unix socket on which it listens. An absolute path.
+    pub socket: PathBuf,
+    /// From which score on, above 0 and at most 1, a text counts as instructions.
+    #[serde(default = "sure")]
+    pub threshold: f64,
+}
+
+fn sure() -> f64 {
+    0.9
 }
 
 /// Broker mode.
@@ -90,6 +107,12 @@ impl Config {
             Ok(config) if config.watch.projects.iter().any(|p| p.is_relative()) => {
                 problem("watch.projects must be absolute paths".into())
             }
+            Ok(config) if config.classifier.as_ref().is_some_and(|c| c.socket.is_relative()) => {
+                problem("classifier.socket must be an absolute path".into())
+            }
+            Ok(config) if config.classifier.as_ref().is_some_and(|c| !(c.threshold > 0.0 && c.threshold <= 1.0)) => {
+                problem("classifier.threshold must be above 0 and at most 1".into())
+            }
             Ok(config) => (config, None),
             Err(e) => problem(e.to_string().trim_end().replace('\n', " ")),
         }
@@ -110,12 +133,17 @@ mod tests {
         };
         assert_eq!(Config::load(&dir.path().join("none")), (Config::default(), None));
         assert_eq!(check("[limits]\nmessage_mib = 8\n"), (8, None));
+        assert_eq!(check("[classifier]\nsocket = '/c.sock'\n"), (64, None));
         for bad in [
             "[limits]\nmessage_mib = 0\n",
             "[limits]\nlog_days = 0\n",
             "[limits]\nmessage_mb = 8\n",
             "[limits",
             "[watch]\nprojects = ['app']\n",
+            "[classifier]\nsocket = 'c.sock'\n",
+            "[classifier]\nsocket = '/c.sock'\nthreshold = 1.1\n",
+            "[classifier]\nsocket = '/c.sock'\nthreshold = nan\n",
+            "[classifier]\nthreshold = 0.5\n",
         ] {
             let (value, problem) = check(bad);
             assert_eq!(value, 64);

@@ -31,6 +31,7 @@ use tokio::sync::{Notify, watch};
 use crate::{
     agent::{Agent, Client},
     authority::Authority,
+    classifier::Classifier,
     config::Config,
     confirmations::Confirmations,
     egress::Egress,
@@ -72,6 +73,8 @@ pub struct Engine {
     pub config: Config,
     pub profiles: Profiles,
     pub inspector: Arc<Inspector>,
+    /// The user's own, where there is one.
+    pub classifier: Option<Classifier>,
     pub recorder: Rc<Recorder>,
     pub egress: Rc<Egress>,
     pub authority: Authority,
@@ -150,6 +153,7 @@ impl Engine {
             authority: Authority::new(&parts.paths),
             log_days: Cell::new(parts.log_days.unwrap_or(parts.config.limits.log_days)),
             protect_new: Cell::new(parts.protect_new.unwrap_or(parts.config.watch.protect)),
+            classifier: parts.config.classifier.clone().map(Classifier::new),
             paths: parts.paths,
             config: parts.config,
             profiles: parts.profiles,
@@ -233,6 +237,7 @@ impl Engine {
         let mut all = self.problems.borrow().clone();
         all.extend(self.recorder.problem());
         all.extend(self.endpoints.problems());
+        all.extend(self.classifier.as_ref().and_then(Classifier::problem));
         all.extend(self.watching.borrow().as_ref().and_then(watching::problem));
         all
     }

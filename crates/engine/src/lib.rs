@@ -9,6 +9,7 @@
 mod agent;
 mod authority;
 mod broker;
+mod classifier;
 mod commands;
 mod config;
 mod confirmations;
@@ -166,6 +167,7 @@ async fn serve(
     tokio::task::spawn_local(engine.clone().run_retention());
     tokio::task::spawn_local(watching::run(engine.clone(), protect));
     tokio::task::spawn_local(engine.clone().run_uses());
+    tokio::task::spawn_local(classifier::run(engine.clone()));
     ready();
     let own = engine.clone();
     tokio::task::spawn_local(async move { endpoints::start(&own).await });

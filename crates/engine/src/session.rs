@@ -25,6 +25,8 @@ mod upstream;
 mod writing;
 
 pub use life::{Started, Streams, serve};
+pub use pending::Asked;
+pub use upstream::recordable;
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -41,7 +43,7 @@ use connections::HeldConnection;
 use definitions::Tool;
 use held::HeldLine;
 use ledger::Ledger;
-use pending::{Asked, Pending};
+use pending::Pending;
 use refusals::Refusals;
 use renewals::Renewals;
 use tasks::Tasks;

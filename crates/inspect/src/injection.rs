@@ -216,7 +216,7 @@ impl Sight {
 }
 
 /// What is shown of a text: words, without what could be a credential.
-fn excerpt(normal: &str, span: (usize, usize)) -> String {
+pub(crate) fn excerpt(normal: &str, span: (usize, usize)) -> String {
     let from = boundary(normal, span.0);
     let part: String = normal.get(from..).unwrap_or_default().chars().take(SHOWN).collect();
     let secret = |w: &str| w.len() >= 12 && w.bytes().any(|b| b.is_ascii_digit()) || w.len() > 40;

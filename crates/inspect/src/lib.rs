@@ -23,6 +23,7 @@ mod keywords;
 mod likeness;
 mod masked;
 mod memory;
+mod passages;
 mod placeholder;
 mod randomness;
 pub mod record;
@@ -50,6 +51,7 @@ pub use denied::{Denied, denied};
 pub use exposure::Exposure;
 pub use likeness::{Neighbour, Neighbourhood, Sketch};
 pub use memory::{Label, Limits, Memory};
+pub use passages::{Passage, classified, passages};
 pub use schema::Schema;
 pub use sink::Sink;
 

@@ -39,6 +39,7 @@ const REMEDIES: &[(&str, &str)] = &[
     ("flow/trifecta", "Use one session for private data and another for the web; or allow this tool (firedoor rules add allow)."),
     ("flow/unchecked", "Send fewer encoded parts in one call."),
     ("result/", "Nothing needs to be done about the result; look at what the agent does next."),
+    ("result/classified", "Look at the text; start a new session if you do not trust it, for this one is marked and asks more. If your classifier is wrong too often, raise classifier.threshold in Firedoor's config.toml."),
     ("result/hidden-injection", "Look at where the text comes from; start a new session if you do not trust it, for this one is marked and asks more."),
     ("result/injection", "Look at where the text comes from; start a new session if you do not trust it, for this one is marked and asks more. For a source that you trust, add a rule for this tool (firedoor rules add allow)."),
     ("result/secret", "Keep the credential out of what the tool returns; it is remembered, and asked about when it would leave through another tool."),

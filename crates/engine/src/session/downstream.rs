@@ -196,9 +196,16 @@ impl Session {
     /// Looks at a result, remembers it, and withholds it when a rule or a certain critical finding says so.
     async fn inspect_result(self: &Rc<Self>, engine: &Rc<Engine>, asked: &Asked, payload: &str) -> Option<Withheld> {
         let findings = self.findings(engine, asked, payload).await;
-        if findings.is_empty() {
-            return None;
+        let withheld = if findings.is_empty() { None } else { self.judge_result(engine, asked, findings).await };
+        if withheld.is_none()
+            && let Some(classifier) = &engine.classifier
+        {
+            classifier.read(self, asked, payload);
         }
+        withheld
+    }
+
+    async fn judge_result(&self, engine: &Rc<Engine>, asked: &Asked, findings: Vec<Finding>) -> Option<Withheld> {
         let about = Subject {
             entry: self.entry.clone(),
             client: Some(self.agent.client.clone()),

@@ -464,7 +464,7 @@ fn beside<'a>(params: Option<&'a str>, method: &str) -> Vec<&'a str> {
 }
 
 /// A name for the audit log, with credentials masked: a resource's URI may hold one.
-pub(super) fn recordable(engine: &Engine, subject: &str) -> Untrusted {
+pub fn recordable(engine: &Engine, subject: &str) -> Untrusted {
     let raw = serde_json::Value::from(subject).to_string();
     let masked = engine.inspector.masked(&raw);
     if masked == raw { subject.into() } else { masked.trim_matches('"').into() }

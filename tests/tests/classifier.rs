@@ -1,0 +1,93 @@
+//! A classifier of the user's own, behind a Unix socket.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::Child,
+};
+
+use firedoor_tests::{Agent, Home, until};
+use serde_json::{Value, json};
+
+/// No sign of an order to an agent: only the classifier knows it.
+const TEXT: &str = "The lamp in the hall is to be dimmed by the caretaker, says the marmalade committee of the house.";
+
+fn set_up(home: &Home) {
+    let folder = home.script("files");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("plain.md"), "The build is green, and the garden gate was painted yesterday.").unwrap();
+    fs::write(folder.join("marked.md"), TEXT).unwrap();
+    home.cursor(json!({
+        "files": home.entry("files_server.py", &[folder.to_str().unwrap()]),
+        "outbox": home.entry("outbox_server.py", &[]),
+    }));
+    let socket = home.path().join("classifier.sock");
+    let settings = format!("[classifier]\nsocket = '{}'\nthreshold = 0.9\n", socket.display());
+    home.write(".config/firedoor/config.toml", settings);
+    home.protect();
+}
+
+/// A classifier that runs until this is dropped.
+struct Running(Child);
+
+impl Running {
+    fn new(home: &Home) -> Self {
+        let socket = home.path().join("classifier.sock");
+        let mut command = home.command(home.python());
+        command.arg(home.script("classifier.py")).arg(&socket).arg("marmalade");
+        let (child, _, stdout) = home.spawn(&mut command);
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Self(child)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn post() -> Value {
+    json!({"url": "https://api.example.net/", "body": "hello"})
+}
+
+#[test]
+fn what_it_takes_for_instructions_marks_the_session() {
+    let home = Home::new();
+    set_up(&home);
+    let _running = Running::new(&home);
+    let mut agent = Agent::open(&home);
+    agent.call("files", "read_file", json!({"path": "plain.md"}));
+    let (read, error) = agent.call("files", "read_file", json!({"path": "marked.md"}));
+    assert!(!error && read.contains(TEXT), "{read}");
+    // Read one after the other, so the first was read as well.
+    until("the classifier's word", || home.firedoor(&["log"]).stdout.contains("result/classified").then_some(()));
+    let log = home.firedoor(&["log", "--json"]).stdout;
+    assert_eq!(log.matches("result/classified").count(), 1, "{log}");
+    assert!(log.contains("0.97"), "{log}");
+    let tag = agent.send("outbox", "http_post", post());
+    let question = until("a question", || home.pending().into_iter().next());
+    assert!(question.to_string().contains("flow/after-injection"), "{question}");
+    assert!(question.to_string().contains("marmalade"), "{question}");
+    home.firedoor(&["answer", question["id"].as_str().unwrap(), "block"]).expect_code(0);
+    assert!(agent.answer(tag).1);
+}
+
+#[test]
+fn without_it_results_go_on_and_that_is_said() {
+    let home = Home::new();
+    set_up(&home);
+    let mut agent = Agent::open(&home);
+    let (read, error) = agent.call("files", "read_file", json!({"path": "marked.md"}));
+    assert!(!error && read.contains(TEXT), "{read}");
+    let said = until("the problem", || {
+        let said = home.firedoor(&["status"]).stdout;
+        said.contains("classifier.sock does not answer").then_some(said)
+    });
+    assert!(said.contains("1 results were not read"), "{said}");
+    assert_eq!(agent.call("outbox", "http_post", post()).0, "202 Accepted");
+}
