@@ -23,6 +23,7 @@ import time
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 SUITE, USER, HOME = "bookworm", "dev", "/home/dev"
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 LIMIT = 20 << 20
 SHIM_LIMIT = 4 << 20
 # What a program may link. The desktop brings its own toolkit; the others need the C library only.
@@ -60,6 +61,8 @@ class Machine:
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="fd-package-"))
         atexit.register(self.close)
         subprocess.run(["tar", "-xf", archive, "-C", self.root], check=True)
+        # A directory for temporary files is its owner's alone, also the one that the archive was made of.
+        self.root.chmod(0o755)
         for place in ("proc", "sys", "dev"):
             subprocess.run(["mount", "--rbind", f"/{place}", self.root / place], check=True)
             subprocess.run(["mount", "--make-rslave", self.root / place], check=True)
@@ -73,7 +76,7 @@ class Machine:
 
     def run(self, *command, user=None, ok=True, **options):
         """Its output; everything that it needs is in the copy."""
-        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive"}
+        env = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive"}
         env |= {k: v for k, v in os.environ.items() if k.lower().endswith("_proxy")}
         prefix = ["chroot", self.root]
         if user:
@@ -205,8 +208,7 @@ def try_package(package, archive):
             expect((home / ".claude.json").read_text() == CONFIG, f"not restored:\n{removed.stdout}{removed.stderr}")
             expect((home / ".local/state/firedoor").is_dir(), "the log went with a mere removal")
             expect(not (root / "usr/bin/firedoor").exists(), "the program is still there")
-            still = [p for p in running(root)]
-            expect(not still, f"still running: {still}")
+            until(lambda: not any(running(root)), lambda: f"still running: {list(running(root))}")
             step("removed: the configuration is as it was, byte for byte; the log is kept")
         purged = machine.run("apt-get", "purge", "-y", "firedoor")
         expect((home / ".claude.json").read_text() == CONFIG, f"not restored:\n{purged.stdout}{purged.stderr}")
@@ -226,7 +228,7 @@ def newer(package, place):
         lines = control.read_text().splitlines()
         lines = [f"Version: 99:{line.split()[1]}" if line.startswith("Version:") else line for line in lines]
         control.write_text("\n".join(lines) + "\n")
-        subprocess.run(["dpkg-deb", "--root-owner-group", "-b", files, place], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", files, place], check=True, stdout=subprocess.DEVNULL)
 
 
 def installed(machine):
@@ -312,30 +314,31 @@ def try_removal_beside_the_app(machine):
     machine.run("firedoor", "protect", "--all", "--yes", user=USER)
     screen, display = start_screen()
     # Of the same machine, but not of this session: the screen is reached over the loopback interface.
-    env = {"PATH": "/usr/bin:/bin", "HOME": HOME, "LANG": "C.UTF-8", "DISPLAY": display, "GDK_BACKEND": "x11"}
+    env = {"PATH": PATH, "HOME": HOME, "LANG": "C.UTF-8", "DISPLAY": display, "GDK_BACKEND": "x11"}
     command = ["chroot", f"--userspec={USER}", root, "/usr/bin/firedoor-desktop"]
-    with (root / "tmp/desktop.log").open("w") as log:
-        app = subprocess.Popen(command, env=env, start_new_session=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    log, started = root / "tmp/desktop.log", [screen]
     try:
-        log = root / "tmp/desktop.log"
+        with log.open("w") as said:
+            app = subprocess.Popen(command, env=env, start_new_session=True, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        started.append(app)
         until(lambda: asked_on_the_desktop(machine), lambda: f"the app asks nobody: exit {app.poll()}: {log.read_text()[-2000:]}")
         removed = machine.run("apt-get", "remove", "-y", "firedoor")
         expect((home / ".claude.json").read_text() == CONFIG, f"not restored:\n{removed.stdout}{removed.stderr}")
         app.wait(60)
         expect(not pids(root, "firedoor-desktop"), "the app still runs")
     finally:
-        for process in (app, screen):
+        for process in reversed(started):
             process.kill()
             process.wait()
     step("removed beside a running app: it was ended, and the configuration is as it was")
-    (root / "tmp/desktop.log").unlink()
+    log.unlink()
     machine.run("apt-get", "purge", "-y", "firedoor")
 
 
 def asked_on_the_desktop(machine):
     """Whether a command that weakens protection waits for somebody at the app; nothing is changed then."""
     command = ["chroot", f"--userspec={USER}", machine.root, "/usr/bin/firedoor", "mode", "watch"]
-    env = {"PATH": "/usr/bin:/bin", "HOME": HOME, "LANG": "C.UTF-8"}
+    env = {"PATH": PATH, "HOME": HOME, "LANG": "C.UTF-8"}
     asking = subprocess.Popen(command, env=env, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         # Its first word, or its end.
