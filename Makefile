@@ -112,7 +112,7 @@ conformance: build ## official SDKs' clients and servers and the MCP conformance
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/oauth.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/conformance.py
 
-cross: ## type-check macOS and Windows, crate by crate as far as each is ready; run Windows' command line under wine
+cross: ## type-check macOS and Windows, crate by crate as far as each is ready; run Windows' command line and pipe under wine
 	@scripts/setup cross
 	@scripts/cross "$(TARGET)" $(CRATES)
 

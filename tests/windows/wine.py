@@ -2,7 +2,7 @@
 """Runs the command line for Windows under wine: it finds the clients' files in Windows' places, protects and gives them back.
 
 usage: wine.py FIREDOOR.EXE              needs wine and mingw's C compiler
-       wine.py --tests TESTS.EXE [ARG]…  runs unit tests that were built for Windows; exits as they do
+       wine.py --tests TESTS.EXE [ARG]…  runs unit tests that were built for Windows, but for what wine cannot do; exits as they do
 
 What stands for the shim here is an empty file: there is none for Windows yet, and nothing is started. Exits 1 when a step does
 not prove what it should, 2 when it cannot run here.
@@ -18,6 +18,11 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMPILER = "x86_64-w64-mingw32-gcc"
+
+# Unit tests that wine cannot pass, and why.
+BEYOND_WINE = {
+    "pipe::tests::a_name_is_listened_on_once": "its CreateNamedPipeW gives a second listener an end, whatever FILE_FLAG_FIRST_PIPE_INSTANCE says",
+}
 
 # Made up.
 SECRET = "ghp_FAKE0000FAKE0000FAKE0000"
@@ -187,7 +192,8 @@ def main():
         try:
             machine = Windows(pathlib.Path(place), program)
             if arguments is not None:
-                return subprocess.run(["wine", machine.program, *arguments], env=machine.env, check=False).returncode
+                skipped = [word for name in BEYOND_WINE for word in ("--skip", name)]
+                return subprocess.run(["wine", machine.program, *arguments, *skipped], env=machine.env, check=False).returncode
             check(machine)
         except Failed as failure:
             print(f"FAILED: {failure}", file=sys.stderr)

@@ -81,7 +81,7 @@ pub struct Peer {
 
 /// The arguments in what macOS keeps of a program's start (KERN_PROCARGS2): their number, the executable's path, zeros, then each
 /// argument with a zero behind it, and the environment, which is passed over.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", all(unix, test)))]
 fn parse_arguments(bytes: &[u8]) -> Vec<String> {
     let Some((count, rest)) = bytes.split_first_chunk::<4>() else { return Vec::new() };
     let count = usize::try_from(i32::from_ne_bytes(*count)).unwrap_or(0);

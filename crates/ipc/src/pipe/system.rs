@@ -47,7 +47,7 @@ fn wide(text: &str) -> Vec<u16> {
 }
 
 /// A security descriptor of the system's making, given back when dropped.
-struct Descriptor(PSECURITY_DESCRIPTOR);
+pub(super) struct Descriptor(pub(super) PSECURITY_DESCRIPTOR);
 
 impl Drop for Descriptor {
     #[expect(unsafe_code, reason = "the interface has no safe wrapper")]

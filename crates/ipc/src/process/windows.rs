@@ -144,6 +144,14 @@ impl Sid {
     }
 }
 
+#[cfg(test)]
+impl Sid {
+    /// One of these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(bytes.to_vec())
+    }
+}
+
 impl fmt::Display for Sid {
     /// As SDDL has it: `S-1-5-21-…` (MS-DTYP 2.4.2.1).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
