@@ -69,6 +69,7 @@ pub enum Start {
 
 /// Runs until the user quits.
 pub fn run(start: Start) -> Result<(), AppError> {
+    windows::before_start();
     #[cfg(not(feature = "automation"))]
     not_driven(|name| env::var_os(name).is_some())?;
     let paths = firedoor_ipc::endpoint::paths(|name| env::var_os(name))?;

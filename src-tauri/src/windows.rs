@@ -9,6 +9,7 @@ use tauri::{AppHandle, Emitter, Manager, WebviewUrl, WebviewWindow, WebviewWindo
 use crate::known::lock;
 
 pub use prompt::{Turns, close_prompt, fit, prompt, recall_prompt};
+pub use webkit::before_start;
 
 /// Label of the question window, as its capability names it.
 const PROMPT: &str = "prompt";

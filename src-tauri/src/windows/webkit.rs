@@ -6,6 +6,14 @@ use gtk::glib;
 use tauri::WebviewWindow;
 use webkit2gtk::{CacheModel, HardwareAccelerationPolicy, SettingsExt as _, WebContextExt as _, WebViewExt};
 
+/// Tells WebKit, before it is there, to hand pictures over in memory. Sharing the graphics processor's buffers takes 10 MiB that
+/// stay for good, and on some drivers windows are empty with it. Whoever sets the variable decides. Called with one thread.
+pub fn before_start() {
+    if let Err(e) = glib::setenv("WEBKIT_DISABLE_DMABUF_RENDERER", "1", false) {
+        crate::app::complain(&format!("windows may take more memory than they should: {e}"));
+    }
+}
+
 /// Text and a few shapes need no graphics processor, whose libraries cost each page 60 MiB and time at its start. `ended` is
 /// called when the page's process has ended by itself.
 pub fn set_up(window: &WebviewWindow, ended: impl Fn() + Send + 'static) {
