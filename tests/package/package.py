@@ -316,12 +316,22 @@ def try_removal_beside_the_app(machine):
     # Of the same machine, but not of this session: the screen is reached over the loopback interface.
     env = {"PATH": PATH, "HOME": HOME, "LANG": "C.UTF-8", "DISPLAY": display, "GDK_BACKEND": "x11"}
     command = ["chroot", f"--userspec={USER}", root, "/usr/bin/firedoor-desktop"]
-    log, started = root / "tmp/desktop.log", [screen]
+    log, started, said = root / "tmp/desktop.log", [screen], ""
+
+    def asks():
+        nonlocal said
+        said = answer_to_weakening(machine)
+        if "confirm it on the desktop" in said:
+            return True
+        # It came before the app, and would weaken nothing a second time.
+        machine.run("firedoor", "mode", "balanced", user=USER)
+        return False
+
     try:
-        with log.open("w") as said:
-            app = subprocess.Popen(command, env=env, start_new_session=True, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        with log.open("w") as output:
+            app = subprocess.Popen(command, env=env, start_new_session=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         started.append(app)
-        until(lambda: asked_on_the_desktop(machine), lambda: f"the app asks nobody: exit {app.poll()}: {log.read_text()[-2000:]}")
+        until(asks, lambda: f"the app asks nobody: {said!r}; exit {app.poll()}: {log.read_text()[-2000:]}", 300)
         removed = machine.run("apt-get", "remove", "-y", "firedoor")
         expect((home / ".claude.json").read_text() == CONFIG, f"not restored:\n{removed.stdout}{removed.stderr}")
         app.wait(60)
@@ -335,14 +345,14 @@ def try_removal_beside_the_app(machine):
     machine.run("apt-get", "purge", "-y", "firedoor")
 
 
-def asked_on_the_desktop(machine):
-    """Whether a command that weakens protection waits for somebody at the app; nothing is changed then."""
+def answer_to_weakening(machine):
+    """What a command that weakens protection says first. Where it waits for somebody at the app, nothing is changed."""
     command = ["chroot", f"--userspec={USER}", machine.root, "/usr/bin/firedoor", "mode", "watch"]
     env = {"PATH": PATH, "HOME": HOME, "LANG": "C.UTF-8"}
-    asking = subprocess.Popen(command, env=env, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    asking = subprocess.Popen(command, env=env, start_new_session=True, **output)
     try:
-        # Its first word, or its end.
-        return "confirm it on the desktop" in asking.stderr.readline()
+        return asking.stdout.readline()
     finally:
         asking.kill()
         asking.communicate()
