@@ -79,13 +79,13 @@ impl Injections {
         let thresholds = self.phrases.thresholds;
         let visible = if place == Place::Definitions { thresholds.definition } else { thresholds.result };
         let mut room = [0; SHORT];
-        let (normal, words) = match view::plain(text, &mut room) {
-            Some(normal) => (Cow::Borrowed(normal), words),
+        let (normal, plain, words) = match view::plain(text, &mut room) {
+            Some(normal) => (Cow::Borrowed(normal), true, words),
             // Words may stand there that were written in another way.
-            None => (Cow::Owned(view::normalised(text)), true),
+            None => (Cow::Owned(view::normalised(text)), false, true),
         };
         let seen = if words { self.phrases.find(&normal, place) } else { Seen::default() };
-        let (signs, private) = (seen.signs, seen.private);
+        let (signs, private) = (seen.signs.of_plain(plain), seen.private);
         let mut gravest = self.weigh(&normal, &seen.phrases, visible, Concealment::None);
         if let Some(sight) = &mut gravest {
             sight.span = view::place(text, sight.span);

@@ -52,9 +52,9 @@ struct Table<const PLACES: usize> {
     words: Box<[Word]>,
 }
 
-/// The bits of the tables' filters. Words of up to four bytes have one of four, by the lowest bits of a byte beside those that
-/// they are known by.
-const LONG: u8 = 1;
+/// The bits of the tables' filters: one of four, by the lowest bits of a byte beside those that a word is known by, or all where
+/// the word has none there. Of long words it is the byte behind them.
+const LONG: u8 = 0x0F;
 const SHORT: u8 = 0xF0;
 
 impl std::fmt::Debug for Keywords {
@@ -125,7 +125,8 @@ impl Keywords {
             if let Some(at) = rarest(bytes) {
                 for at in [at, at + 1] {
                     let four = bytes.get(at..).and_then(|b| b.first_chunk::<4>()).copied().unwrap_or_default();
-                    long.push((slot(u32::from_le_bytes(four) | FOLDED), LONG, make(-(at as isize), 0, 4)));
+                    let bits = bytes.get(at + 4).map_or(LONG, |b| behind(*b));
+                    long.push((slot(u32::from_le_bytes(four) | FOLDED), bits, make(-(at as isize), 0, 4)));
                 }
             } else {
                 for (two, start) in pairs(bytes) {
@@ -146,9 +147,15 @@ impl Keywords {
     pub(crate) fn each(&self, text: &[u8], mut visit: impl FnMut(Met) -> bool) {
         let (Some(long), Some(short)) = (self.long.filter(), self.short.filter()) else { return };
         let pass = |raw: u32, folded: u32| Table::at(long, slot(folded)) | Table::at(short, pair(raw));
-        let mut one = |at: isize, four: u32, bits: u8| bits == 0 || self.place(text, at, four, bits, &mut visit);
-        // The place before the first, for words of one and two bytes.
         let byte = |at: usize| text.get(at).copied().unwrap_or_default();
+        let mut one = |at: isize, four: u32, bits: u8| {
+            if bits == 0 {
+                return true;
+            }
+            let bits = bits & (behind(byte((at + 4) as usize)) | bit(four) | bit(four >> 24));
+            bits == 0 || self.place(text, at, four, bits, &mut visit)
+        };
+        // The place before the first, for words of one and two bytes.
         let first = u32::from_le_bytes([0, 0, byte(0), byte(1)]);
         if text.is_empty() || !one(-2, first, pass(first, first | FOLDED)) {
             return;
@@ -181,11 +188,12 @@ impl Keywords {
         }
     }
 
-    /// Visits the words at one place of the text, which has these four bytes and these bits of the filters.
+    /// Visits the words at one place of the text, which has these four bytes, and these bits of the filters after a look at the
+    /// bytes beside them.
     #[inline(never)]
     fn place(&self, text: &[u8], at: isize, four: u32, bits: u8, visit: &mut impl FnMut(Met) -> bool) -> bool {
         let long = if bits & LONG != 0 { self.long.words(slot(four | FOLDED)) } else { &[] };
-        let short = if bits & (bit(four) | bit(four >> 24)) != 0 { self.short.words(pair(four)) } else { &[] };
+        let short = if bits & SHORT != 0 { self.short.words(pair(four)) } else { &[] };
         for words in [long, short] {
             for word in words {
                 if word.tells(text, at) && !word.visit(text, at, visit) {
@@ -243,6 +251,12 @@ fn pair(four: u32) -> usize {
 #[inline]
 fn bit(bytes: u32) -> u8 {
     0x10 << (bytes & 3)
+}
+
+/// The bit of [`LONG`] for the byte behind four: the same for small letters and capitals.
+#[inline]
+fn behind(byte: u8) -> u8 {
+    1 << (byte & 3)
 }
 
 /// Multiplicative hashing (Knuth, TAOCP 6.4).

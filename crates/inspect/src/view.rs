@@ -51,8 +51,14 @@ fn lowered(run: &[u8], at: usize, before: u8) -> Option<[u8; TOGETHER]> {
     for (b, before) in part.iter().zip(&previous) {
         no |= u8::from(special(*b) | blank(*b) & blank(*before));
     }
-    let lower = |b: u8| if blank(b) { b' ' } else { b | u8::from(b.wrapping_sub(b'A') < 26) << 5 };
-    (no == 0).then(|| part.map(lower))
+    if no != 0 {
+        return None;
+    }
+    let mut out = *part;
+    for b in &mut out {
+        *b = if blank(*b) { b' ' } else { *b | u8::from(b.wrapping_sub(b'A') < 26) << 5 };
+    }
+    Some(out)
 }
 
 /// The normalised form: lower case, single spaces.
@@ -173,30 +179,38 @@ impl Writer {
         self.room(run.len());
         let mut before = self.last();
         let mut at = self.length;
-        for (from, part) in (0..).step_by(TOGETHER).zip(run.chunks(TOGETHER)) {
+        let mut from = 0;
+        while from < run.len() {
             let all = lowered(run, from, before);
             if let (Some(all), Some(slots)) = (all, self.text.get_mut(at..at + TOGETHER)) {
                 slots.copy_from_slice(&all);
-                (at, taken) = (at + TOGETHER, taken + TOGETHER);
+                (at, from) = (at + TOGETHER, from + TOGETHER);
                 before = all.last().copied().unwrap_or_default();
                 continue;
             }
-            for b in part {
+            let mut left_out = false;
+            for b in run.get(from..).unwrap_or_default().iter().take(TOGETHER) {
                 let plain = PLAIN.get(usize::from(*b)).copied().unwrap_or(SPECIAL);
+                // Behind a special byte somebody else goes on, and behind blanks in a row again many at once.
                 if plain == SPECIAL {
                     self.length = at;
-                    return taken;
+                    return taken + from;
+                }
+                if left_out && plain != b' ' {
+                    break;
                 }
                 if let Some(slot) = self.text.get_mut(at) {
                     *slot = plain;
                 }
-                at += usize::from(plain != b' ' || before != b' ');
+                let again = plain == b' ' && before == b' ';
+                at += usize::from(!again);
+                left_out |= again;
                 before = plain;
-                taken += 1;
+                from += 1;
             }
         }
         self.length = at;
-        taken
+        taken + from
     }
 
     /// Makes room for so many more bytes.

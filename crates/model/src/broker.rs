@@ -1,7 +1,9 @@
 //! Broker mode: a secret that its server never gets. The server has a placeholder in its place, and speaks to its service
 //! through a listener on this machine that puts the secret in.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
 use crate::{Untrusted, launch::Step};
@@ -104,8 +106,13 @@ pub enum Seen {
 
 /// Where a placeholder stands in a text: its bytes.
 pub fn placeholder_in(text: &[u8]) -> Option<(usize, usize)> {
+    // To prepare the search takes longer than to search most texts.
+    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(PLACEHOLDER));
     let is_random = |b: &u8| matches!(b, b'a'..=b'z' | b'2'..=b'7');
-    memmem::find_iter(text, PLACEHOLDER).find_map(|at| {
+    if text.len() < PLACEHOLDER.len() + RANDOM {
+        return None;
+    }
+    FINDER.find_iter(text).find_map(|at| {
         let end = at + PLACEHOLDER.len() + RANDOM;
         let random = text.get(at + PLACEHOLDER.len()..end)?;
         random.iter().all(is_random).then_some((at, end))

@@ -8,6 +8,7 @@
 
 mod leaves;
 mod object;
+mod string;
 
 pub use leaves::{Leaf, Leaves, pointer};
 pub use object::{Object, unescape};

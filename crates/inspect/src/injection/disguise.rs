@@ -4,6 +4,8 @@
 const MAX_LEET: usize = 64 * 1024;
 /// Fewest words with digits inside that make a text one.
 const MIN_LEET: usize = 4;
+/// Bytes that are looked at together.
+const TOGETHER: usize = 16;
 /// Shortest list of codes, in bytes. Every such list covers one of the places that are looked at.
 const MIN_LIST: usize = 40;
 /// Most lists of one text that are read.
@@ -38,15 +40,25 @@ fn mixed(word: &[u8]) -> bool {
 fn may_be_leet(text: &[u8]) -> bool {
     // And the digits that stand for none: the texts that have those are looked at more closely for nothing.
     let stands = |b: u8| u8::from(b.is_ascii_digit() | (b == b'!') | (b == b'@') | (b == b'$') | (b == b'+'));
-    let mut count = 0;
-    for (some, next) in text.chunks(128).zip(text.get(1..).unwrap_or_default().chunks(128)) {
-        let found: u8 = some.iter().zip(next).map(|(a, b)| stands(*a) & u8::from(b.is_ascii_alphabetic())).sum();
-        count += usize::from(found);
+    let found = |some: &[u8; TOGETHER], next: &[u8; TOGETHER]| {
+        some.iter().zip(next).map(|(a, b)| stands(*a) & u8::from(b.is_ascii_alphabetic())).sum::<u8>()
+    };
+    let part = |at: usize| text.get(at..).and_then(|rest| rest.first_chunk());
+    let (mut at, mut count) = (0, 0);
+    while let (Some(some), Some(next)) = (part(at), part(at + 1)) {
+        count += usize::from(found(some, next));
         if count >= MIN_LEET {
             return true;
         }
+        at += TOGETHER;
     }
-    false
+    // At most so many are left, and nothing follows.
+    let mut last = [0; TOGETHER + 1];
+    last.iter_mut().zip(text.get(at..).unwrap_or_default()).for_each(|(slot, b)| *slot = *b);
+    if let (Some(some), Some(next)) = (last.first_chunk(), last.last_chunk()) {
+        count += usize::from(found(some, next));
+    }
+    count >= MIN_LEET
 }
 
 /// A text whose words have digits for letters, with the letters.

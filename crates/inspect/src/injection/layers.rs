@@ -102,13 +102,17 @@ fn walk(text: &str, signs: Signs, outer: &Outer<'_>, work: &mut Work<'_>) {
         return;
     }
     let mut found: Found<'_> = Vec::new();
-    if !text.is_ascii() {
-        tags(text, &mut found);
-        bidi(text, &mut found);
+    if !signs.plain() {
+        if !text.is_ascii() {
+            tags(text, &mut found);
+            bidi(text, &mut found);
+        }
+        terminal(text, &mut found);
     }
-    terminal(text, &mut found);
     markup(text, signs, &mut found);
-    far(text, &mut found);
+    if !signs.plain() {
+        far(text, &mut found);
+    }
     turned(text, signs, &mut found);
     if let Some(plain) = disguise::leet(text) {
         found.push(Inner::made(plain, Concealment::Encoded, "leet", (0, text.len())));

@@ -117,8 +117,8 @@ pub fn blocks(text: &[u8]) -> impl Iterator<Item = (usize, usize)> {
         let cut = if rest.len() <= BLOCK {
             rest.len()
         } else {
-            let head = rest.get(..BLOCK)?;
-            head.iter().rposition(|b| *b == b' ').filter(|p| *p >= BLOCK / 2).map_or(BLOCK, |p| p + 1)
+            let later = rest.get(BLOCK / 2..BLOCK)?;
+            memchr::memrchr(b' ', later).map_or(BLOCK, |p| BLOCK / 2 + p + 1)
         };
         let block = (at, at + cut);
         at += cut;

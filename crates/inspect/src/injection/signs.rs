@@ -15,14 +15,19 @@ pub(crate) const SIGNS: [&str; 31] = [
 /// How many of [`SIGNS`] belong to each way of turning letters.
 const OF_EACH: usize = 12;
 
-/// Which of [`SIGNS`] a text has.
+/// What is known of a text.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Signs(u32);
+pub(crate) struct Signs {
+    /// Which of [`SIGNS`] it has, as bits.
+    words: u32,
+    /// It is ASCII without terminal sequences and without blanks in a row: nothing is hidden by any of them.
+    plain: bool,
+}
 
 impl Signs {
     /// Notes that one was met.
     pub(crate) fn note(&mut self, sign: usize) {
-        self.0 |= 1u32.checked_shl(sign as u32).unwrap_or_default();
+        self.words |= 1u32.checked_shl(sign as u32).unwrap_or_default();
     }
 
     /// Those of a text, of which nothing else is asked.
@@ -36,13 +41,23 @@ impl Signs {
         signs
     }
 
+    /// The same, of a text that is plain or not.
+    pub(crate) fn of_plain(self, plain: bool) -> Self {
+        Self { plain, ..self }
+    }
+
+    /// Whether terminal sequences, characters beyond ASCII and white space hide nothing.
+    pub(crate) fn plain(self) -> bool {
+        self.plain
+    }
+
     /// Whether several words stand there with their letters moved (0) or backwards (1).
     pub(crate) fn turned(self, way: usize) -> bool {
-        (self.0 >> (way * OF_EACH) & ((1 << OF_EACH) - 1)).count_ones() >= 2
+        (self.words >> (way * OF_EACH) & ((1 << OF_EACH) - 1)).count_ones() >= 2
     }
 
     /// Whether words of styles stand there that can hide a text.
     pub(crate) fn styles(self) -> bool {
-        self.0 >> (2 * OF_EACH) != 0
+        self.words >> (2 * OF_EACH) != 0
     }
 }

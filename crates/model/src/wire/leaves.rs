@@ -1,8 +1,8 @@
 //! Every string in a JSON value, keys included, with its place.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write as _};
 
-use super::object::unescape;
+use super::string;
 
 /// Longest pointer given out, in bytes. Keys are the sender's: a pointer is for a person to find a place by.
 const MAX_POINTER: usize = 512;
@@ -45,18 +45,6 @@ impl<'a> Leaves<'a> {
         Self { raw, at: 0, stack: Vec::new() }
     }
 
-    fn string_end(&self) -> usize {
-        let bytes = self.raw.as_bytes();
-        let mut at = self.at + 1;
-        while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-            if bytes.get(at + found) == Some(&b'"') {
-                return at + found + 1;
-            }
-            at += found + 2;
-        }
-        bytes.len()
-    }
-
     /// JSON pointer (RFC 6901) of the leaf that was given last; for a key, of its member. At most about 500 bytes, then cut
     /// with an ellipsis.
     pub fn pointer(&self) -> String {
@@ -64,10 +52,17 @@ impl<'a> Leaves<'a> {
         for level in &self.stack {
             out.push('/');
             match level.index {
-                Some(index) => out.push_str(&index.saturating_sub(1).to_string()),
+                Some(index) => {
+                    let _ = write!(out, "{}", index.saturating_sub(1));
+                }
                 None => {
-                    let key = text(self.raw, level.key).replace('~', "~0").replace('/', "~1");
-                    out.extend(key.chars().take(MAX_POINTER));
+                    let key = string::text(self.raw.get(level.key.0..level.key.1).unwrap_or_default());
+                    if key.len() <= MAX_POINTER && !key.contains(['~', '/']) {
+                        out.push_str(&key);
+                    } else {
+                        let key = key.replace('~', "~0").replace('/', "~1");
+                        out.extend(key.chars().take(MAX_POINTER));
+                    }
                 }
             }
             if out.len() >= MAX_POINTER {
@@ -85,21 +80,6 @@ impl<'a> Leaves<'a> {
             *index += 1;
         }
     }
-
-    fn token(&mut self, end: usize, key: bool) -> Leaf<'a> {
-        let span = (self.at, end);
-        self.at = end;
-        Leaf { text: text(self.raw, span), span, key }
-    }
-}
-
-fn text(raw: &str, span: (usize, usize)) -> Cow<'_, str> {
-    let token = raw.get(span.0..span.1).unwrap_or_default();
-    if token.starts_with('"') {
-        unescape(token).unwrap_or_else(|| Cow::Owned(lossy(token)))
-    } else {
-        Cow::Borrowed(token)
-    }
 }
 
 /// [`Leaves::pointer`] of the leaf that starts at byte `offset` of `raw`.
@@ -111,40 +91,6 @@ pub fn pointer(raw: &str, offset: usize) -> String {
         }
     }
     walk.pointer()
-}
-
-/// Unescapes a string with lone surrogates, which become U+FFFD.
-fn lossy(raw: &str) -> String {
-    let mut fixed = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(i) = rest.find('\\') {
-        fixed.push_str(&rest[..i]);
-        let escape = &rest[i..];
-        let unit =
-            |s: &str| s.strip_prefix("\\u").and_then(|h| h.get(..4)).and_then(|h| u16::from_str_radix(h, 16).ok());
-        let step = match unit(escape) {
-            Some(0xD800..=0xDBFF) if matches!(escape.get(6..).and_then(unit), Some(0xDC00..=0xDFFF)) => {
-                fixed.push_str(&escape[..12]);
-                12
-            }
-            Some(0xD800..=0xDFFF) => {
-                fixed.push('\u{FFFD}');
-                6
-            }
-            Some(_) => {
-                fixed.push_str(&escape[..6]);
-                6
-            }
-            None => {
-                let n = escape.chars().take(2).map(char::len_utf8).sum();
-                fixed.push_str(&escape[..n]);
-                n
-            }
-        };
-        rest = &escape[step..];
-    }
-    fixed.push_str(rest);
-    serde_json::from_str(&fixed).unwrap_or_default()
 }
 
 impl<'a> Iterator for Leaves<'a> {
@@ -171,17 +117,18 @@ impl<'a> Iterator for Leaves<'a> {
                     self.at += 1;
                 }
                 b'"' => {
-                    let end = self.string_end();
-                    let mut key = false;
+                    let (end, text) = string::read(self.raw, self.at);
+                    let (span, mut key) = ((self.at, end), false);
                     match self.stack.last_mut() {
                         Some(level) if level.wants_key => {
                             level.wants_key = false;
-                            level.key = (self.at, end);
+                            level.key = span;
                             key = true;
                         }
                         _ => self.enter_value(),
                     }
-                    return Some(self.token(end, key));
+                    self.at = end;
+                    return Some(Leaf { text, span, key });
                 }
                 b'-' | b'0'..=b'9' => {
                     self.enter_value();
@@ -189,7 +136,10 @@ impl<'a> Iterator for Leaves<'a> {
                         .iter()
                         .position(|b| !matches!(b, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9'))
                         .unwrap_or(bytes.len() - self.at);
-                    return Some(self.token(self.at + len, false));
+                    let span = (self.at, self.at + len);
+                    self.at = span.1;
+                    let text = Cow::Borrowed(self.raw.get(span.0..span.1).unwrap_or_default());
+                    return Some(Leaf { text, span, key: false });
                 }
                 b't' | b'f' | b'n' => {
                     self.enter_value();
