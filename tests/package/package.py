@@ -33,6 +33,8 @@ OF_DPKG = (
     "/var/lib/dpkg/", "/var/lib/apt/", "/var/cache/apt/", "/var/log/", "/var/cache/debconf/", "/var/cache/ldconfig/",
     "/etc/ld.so.cache", "/tmp/", "/var/tmp/", "/run/", "/dev/", "/proc/", "/root/", "/var/cache/man/",
     "/usr/share/applications/mimeinfo.cache", "/usr/share/icons/hicolor/icon-theme.cache",
+    # What libraries of any program with a window keep.
+    f"{HOME}/.cache/fontconfig/", f"{HOME}/.cache/mesa_shader_cache/",
 )
 CONFIG = """{
     "numStartups": 17,  "theme": "dark",
