@@ -13,6 +13,7 @@ mod keychain;
 mod processes;
 mod programs;
 pub mod secrets;
+mod service;
 mod terminal;
 
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ pub use client::{Client, text};
 pub use home::{Home, Output, finish};
 pub use keychain::Keychain;
 pub use processes::{alive, descendants, kill, shim_of, worked};
+pub use service::{SERVICE, Service};
 pub use terminal::at_a_terminal;
 
 /// Longer than anything takes that works, also on a busy machine with debug builds.

@@ -1,80 +1,14 @@
 //! Broker mode: a server uses its service, over TLS, with a secret that it never has.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, PipeWriter, Write as _},
-    process::Child,
-    sync::mpsc::{Receiver, channel},
-};
+use std::{fs, io::Write as _};
 
-use firedoor_tests::{Client, Home, Keychain, PATIENCE, descendants, kill, text, until};
+use firedoor_tests::{Client, Home, Keychain, Service, descendants, kill, text, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 const TOKEN: &str = "ghp_MadeUpForThisTest000000000000000007";
 const ENTRY: &str = "cursor/user/s";
-
-/// A service of `tests/servers/https_service.py`, with a certificate of an authority of its own.
-struct Service {
-    process: Child,
-    stdin: PipeWriter,
-    seen: Receiver<Value>,
-    port: u16,
-}
-
-impl Service {
-    fn start(home: &Home, directory: &str) -> Self {
-        let dir = home.directory(directory);
-        let openssl = |args: &str| {
-            let mut command = home.command("openssl");
-            firedoor_tests::finish(command.args(args.split(' ')).current_dir(&dir)).expect_code(0);
-        };
-        let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
-        openssl(&format!("req -x509 {key} -keyout ca.key -out ca.pem -days 2 -subj /CN={directory}"));
-        openssl(&format!("req {key} -keyout key.pem -out req.pem -subj /CN=service"));
-        home.write(&format!("{directory}/ext"), "subjectAltName=IP:127.0.0.1");
-        openssl("x509 -req -in req.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out cert.pem");
-        let mut command = home.command(home.python());
-        let (process, stdin, stdout) = home.spawn(command.arg(home.script("https_service.py")).current_dir(&dir));
-        let mut stdout = BufReader::new(stdout);
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let (sender, seen) = channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines() {
-                let Ok(line) = line else { return };
-                if sender.send(serde_json::from_str(&line).unwrap()).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { process, stdin, seen, port: line.trim().parse().unwrap() }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("https://127.0.0.1:{}{path}", self.port)
-    }
-
-    /// The next request that came.
-    #[track_caller]
-    fn next(&self) -> Value {
-        self.seen.recv_timeout(PATIENCE).unwrap()
-    }
-
-    #[track_caller]
-    fn saw_nothing(&self) {
-        let seen: Vec<Value> = self.seen.try_iter().collect();
-        assert!(seen.is_empty(), "{seen:?}");
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// A protected server with a secret in the keychain.
 fn protected(home: &Home) {
@@ -370,7 +304,7 @@ fn broker_mode_is_a_choice_of_the_user_and_needs_the_keychain() {
     home.firedoor(&["broker", "add", "cursor/user/none"]).expect_code(2).expect_said("no secret that Firedoor keeps");
     let listed = home.json(&["broker", "list"]);
     let want = json!([{"entry": ENTRY, "secret": "SERVICE_TOKEN", "variable": "SERVICE_BASE_URL",
-        "url": service.url("/v1"), "header": "authorization"}]);
+        "url": service.url("/v1"), "header": "authorization", "intercept": false}]);
     assert_eq!(listed["broker"], want, "{listed}");
 
     // An entry that says another address for its service is not overruled in silence.

@@ -490,6 +490,10 @@ pub struct BrokerOptions {
     /// The variable that tells the server where its service is, such as OPENAI_BASE_URL
     #[arg(long, value_name = "NAME", requires = "secret", requires = "url")]
     pub variable: Option<String>,
+    /// For a server that reads its service's address from no variable: its encrypted connections to the service end at
+    /// Firedoor, which reads them, shows the server a certificate of its own making, and has it trust that
+    #[arg(long, conflicts_with = "variable")]
+    pub intercept: bool,
     /// The service's own address; only requests below it get the secret
     #[arg(long, value_name = "URL", requires = "secret")]
     pub url: Option<String>,

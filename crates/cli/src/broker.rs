@@ -40,7 +40,7 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
         let view = |(entry, route): &(EntryId, Route)| {
             serde_json::json!({
                 "entry": entry, "secret": route.secret, "variable": route.variable, "url": route.url,
-                "header": route.header,
+                "header": route.header, "intercept": route.intercept,
             })
         };
         let all: Vec<_> = routes.iter().map(view).collect();
@@ -48,21 +48,24 @@ fn list(json: bool) -> Result<ExitCode, Failure> {
     } else if routes.is_empty() {
         output::line("No secret is in broker mode: see `firedoor broker add --help`.");
     }
-    for (entry, Route { secret, variable, url, header }) in routes.iter().filter(|_| !json) {
+    for (entry, Route { secret, variable, url, header, intercept }) in routes.iter().filter(|_| !json) {
         let entry = visible(&entry.to_string());
+        let how = match intercept {
+            true => "the server's own connections are intercepted".to_owned(),
+            false => format!("the server reads {}", visible(variable)),
+        };
         output::line(&format!(
-            "{entry}  {}: sent to {} in the header {}; the server reads {}",
+            "{entry}  {}: sent to {} in the header {}; {how}",
             visible(secret),
             visible(url),
             visible(header),
-            visible(variable)
         ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn add(options: BrokerOptions) -> Result<ExitCode, Failure> {
-    let BrokerOptions { entry, secret, variable, url, header, projects } = options;
+    let BrokerOptions { entry, secret, variable, intercept, url, header, projects } = options;
     let shown = visible(&entry.to_string());
     let own: Vec<String> = in_use(projects.clone())?
         .into_iter()
@@ -93,16 +96,18 @@ fn add(options: BrokerOptions) -> Result<ExitCode, Failure> {
         let Some(known) = known.or_else(|| url.is_some().then(|| unknown(secret))) else { return Ok(None) };
         let said = Route {
             secret: secret.clone(),
-            variable: variable.clone().unwrap_or(known.variable),
+            variable: variable.clone().unwrap_or(if intercept { String::new() } else { known.variable }),
             url: url.clone().unwrap_or(known.url),
             header: header.clone().unwrap_or(known.header),
+            intercept,
         };
         route(said).map(Some).map_err(|e| Failure::environment(e.to_string()))
     };
     let routes: Vec<Route> = wanted.iter().filter_map(|secret| one(secret).transpose()).collect::<Result<_, _>>()?;
     if routes.is_empty() {
         return Err(Failure::environment(format!(
-            "it is not known where the secrets of {shown} belong ({names}): name one, and its service with --variable and --url"
+            "it is not known where the secrets of {shown} belong ({names}): name one, and its service with --variable and --url, \
+             or with --intercept and --url where the server reads its address from no variable"
         )));
     }
     for route in routes {
@@ -113,12 +118,13 @@ fn add(options: BrokerOptions) -> Result<ExitCode, Failure> {
 
 /// What is known of a secret whose name says nothing.
 fn unknown(secret: &str) -> Route {
-    Route { secret: secret.to_owned(), variable: String::new(), url: String::new(), header: HEADER.to_owned() }
+    let (secret, header) = (secret.to_owned(), HEADER.to_owned());
+    Route { secret, variable: String::new(), url: String::new(), header, intercept: false }
 }
 
 fn done(request: &Request) -> Result<ExitCode, Failure> {
     match Engine::running_or_started()?.ask(request)? {
-        Reply::Done { text } => output::line(&visible(&text)),
+        Reply::Done { text } => output::line(&Untrusted::new(text).visible(2000)),
         _ => return Err(unexpected()),
     }
     Ok(ExitCode::SUCCESS)

@@ -13,7 +13,7 @@ use data_encoding::BASE32_NOPAD;
 use firedoor_launch::{Context, UserGrants, is_about_the_network, means};
 use firedoor_model::{
     EntryId, Untrusted,
-    broker::{self, Brokered, MIN_SECRET, PLACEHOLDER, Route, Start},
+    broker::{self, Brokered, Interception, MIN_SECRET, PLACEHOLDER, Route, Start},
     launch::{LaunchRequest, Network, Step},
     network::{Host, HostGrant},
     quoted,
@@ -154,18 +154,26 @@ pub fn withhold(step: &mut Step, brokered: &[Brokered], notes: &mut Vec<String>)
             return Err(BrokerError::Elsewhere { secret: route.secret.clone(), place });
         }
         let said = step.env.iter().find(|(name, _)| *name == *route.variable).and_then(|(_, value)| value.to_str());
-        if said.is_some_and(|value| !value.is_empty() && !means(value, route)) {
+        if !route.intercept && said.is_some_and(|value| !value.is_empty() && !means(value, route)) {
             let (variable, secret) = (route.variable.clone(), route.secret.clone());
             return Err(BrokerError::OtherAddress { variable, secret });
         }
     }
     // What goes to a proxy would not reach the listener.
     if step.env.iter().any(|(name, _)| name.to_str().is_some_and(is_about_the_network)) {
+        let mut direct = BTreeSet::new();
+        for Brokered { route, .. } in brokered {
+            direct.insert(match firedoor_launch::host_of(&route.url) {
+                Some(Host::Name(name)) if route.intercept => name,
+                _ => "127.0.0.1".into(),
+            });
+        }
+        let direct = direct.into_iter().collect::<Vec<_>>().join(",");
         for name in ["NO_PROXY", "no_proxy"] {
             match step.env.iter_mut().find(|(known, _)| known == name) {
-                Some((_, value)) if value.is_empty() => *value = "127.0.0.1".into(),
-                Some((_, value)) => value.push(",127.0.0.1"),
-                None => step.env.push((name.into(), "127.0.0.1".into())),
+                Some((_, value)) if value.is_empty() => *value = direct.clone().into(),
+                Some((_, value)) => value.push(format!(",{direct}")),
+                None => step.env.push((name.into(), direct.clone().into())),
             }
         }
     }
@@ -188,11 +196,37 @@ pub fn withhold(step: &mut Step, brokered: &[Brokered], notes: &mut Vec<String>)
     Ok(())
 }
 
+/// What the shim does for the connections of this server that are intercepted, if any are. What its variables say already of
+/// certificates stays.
+pub fn interception(
+    engine: &Engine,
+    entry: &EntryId,
+    step: &Step,
+    brokered: &[Brokered],
+    notes: &mut Vec<String>,
+) -> Option<Interception> {
+    let interception = firedoor_launch::interception(&engine.paths, entry, brokered)?;
+    let hosts: Vec<&str> = interception.led.iter().map(|led| led.name.as_str()).collect();
+    notes.push(format!("broker mode: encrypted connections to {} end at Firedoor", hosts.join(", ")));
+    let is_set = |name: &str| step.env.iter().any(|(known, value)| known == name && !value.is_empty());
+    let own: Vec<&str> = interception.variables.iter().map(|(name, _)| name.as_str()).filter(|n| is_set(n)).collect();
+    if !own.is_empty() {
+        notes.push(format!(
+            "broker mode: connections to {} may fail, because {} says already whose certificates the server trusts; take it out \
+             of the entry, or of its client's environment",
+            hosts.join(", "),
+            own.join(", ")
+        ));
+    }
+    Some(interception)
+}
+
 /// What the shim starts before the server. `way` has the environment that counts for connections.
 pub async fn start(
     engine: &Rc<Engine>,
     way: RemoteRequest,
     brokered: Vec<Brokered>,
+    interception: Option<Interception>,
     user: UserGrants,
 ) -> Result<Box<Start>, BrokerError> {
     let own = std::env::current_exe().map_err(|e| BrokerError::Failed(format!("cannot find Firedoor itself: {e}")))?;
@@ -204,7 +238,8 @@ pub async fn start(
         let context = Context { identify: false, ..Context::new(&paths, &profiles, &user, now) };
         let routes: Vec<Route> = brokered.iter().map(|one| one.route.clone()).collect();
         let step = firedoor_launch::broker(&way, &routes, &context, &program);
-        step.map(|step| Box::new(Start { step, brokered })).map_err(|e| BrokerError::Failed(e.to_string()))
+        step.map(|step| Box::new(Start { step, brokered, interception }))
+            .map_err(|e| BrokerError::Failed(e.to_string()))
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| BrokerError::Failed(e.to_string()))?
 }
@@ -240,7 +275,7 @@ mod tests {
 
     fn route(secret: &str) -> Route {
         let (variable, url) = ("BASE_URL".to_owned(), "https://api.example.com/v1".to_owned());
-        Route { secret: secret.into(), variable, url, header: "authorization".into() }
+        Route { secret: secret.into(), variable, url, header: "authorization".into(), intercept: false }
     }
 
     fn step(args: &[&str], env: &[(&str, &str)], hosts: &[&str]) -> Step {
@@ -311,7 +346,12 @@ mod tests {
         let proxied = [("HTTPS_PROXY", "http://10.0.0.1:1"), ("NO_PROXY", "localhost")];
         let mut step = step(&[], &proxied, &["api.example.com:443", "api.example.com", "other.example", "*"]);
         let mut notes = Vec::new();
-        withhold(&mut step, &[one], &mut notes).unwrap();
+        let intercepted = Route { variable: String::new(), intercept: true, ..route("T") };
+        let mut other = step.clone();
+        withhold(&mut step, std::slice::from_ref(&one), &mut notes).unwrap();
+        let both = [one.clone(), Brokered { route: intercepted, ..one }];
+        withhold(&mut other, &both, &mut Vec::new()).unwrap();
+        assert!(other.env.contains(&("no_proxy".into(), "127.0.0.1,api.example.com".into())));
         let Network::Hosts(hosts) = &step.confinement.network else { panic!() };
         let shown = |all: &[HostGrant]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(

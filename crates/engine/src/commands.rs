@@ -123,10 +123,11 @@ fn weakens(request: &Request, set: Set) -> Option<String> {
         Request::Pause { minutes } => Some(format!("pausing questions for {minutes} min")),
         Request::Ignore { entry } => Some(format!("leaving {entry} unprotected")),
         Request::AddRoute { entry, route } => Some(format!(
-            "putting the secret {} of {entry} into broker mode, which sends it to {} in the header {}",
+            "putting the secret {} of {entry} into broker mode, which sends it to {} in the header {}{}",
             seen(&route.secret),
             seen(&route.url),
-            seen(&route.header)
+            seen(&route.header),
+            if route.intercept { ", and lets Firedoor read its server's encrypted connections there" } else { "" }
         )),
         Request::RemoveRoute { entry, secret } => Some(format!(
             "taking the secret {} of {entry} out of broker mode, so that its server gets it",
@@ -380,10 +381,11 @@ mod tests {
             variable: text("V"),
             url: text("https://a.example"),
             header: text("x"),
+            intercept: true,
         };
         let add = Request::AddRoute { entry, route };
         let said = weakens(&add, Set { mode: Mode::Strict, log_days: 90, protect_new: true });
-        assert!(said.is_some_and(|said| said.contains("https://a.example")));
+        assert!(said.is_some_and(|said| said.contains("https://a.example") && said.contains("encrypted connections")));
         check(add, Mode::Strict, true);
         check(Request::RemoveRoute { entry: "a/b/c".parse().unwrap(), secret: text("T") }, Mode::Strict, true);
         check(Request::Routes, Mode::Watch, false);

@@ -217,7 +217,8 @@ async fn launch(
             let mut way = broker::way(&request, certificates, &mut notes);
             notes.append(&mut without_own_way(engine, &mut way).await?);
             let (user, _) = user_grants(engine, &request.entry).await;
-            Some(broker::start(engine, way, brokered, user).await.map_err(|e| refused(&e))?)
+            let interception = broker::interception(engine, &request.entry, &step, &brokered, &mut notes);
+            Some(broker::start(engine, way, brokered, interception, user).await.map_err(|e| refused(&e))?)
         }
     };
     let entry = request.entry;

@@ -1,17 +1,23 @@
 //! What puts secrets in for a server that does not get them: `firedoor-remote`, confined to the hosts of those secrets.
 
-use std::path::Path;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use firedoor_model::{
-    broker::{BROKER, Route},
+    EntryId,
+    broker::{BROKER, Brokered, Holds, Interception, Route},
     launch::{Network, Step},
-    network::Host,
+    network::{Host, Led},
+    paths::Paths,
     remote::RemoteRequest,
 };
 use serde::Deserialize;
 use url::Url;
 
-use crate::{Context, error::PlanError, is_about_the_network, remote, remote::RemoteRun};
+use crate::{Context, error::PlanError, host_of, is_about_the_network, private::Private, remote, remote::RemoteRun};
 
 /// Longest name and address.
 const MAX_NAME: usize = 200;
@@ -46,6 +52,12 @@ pub enum RouteError {
     /// The address. It is shown by whoever gave it.
     #[error("the address must begin with https://, name one host, and have no user, query or fragment")]
     Url,
+    /// An address whose connections cannot be intercepted.
+    #[error(
+        "connections can be intercepted only to a host with a name that is not this machine's, because the server has to say \
+         which host it means"
+    )]
+    Unnamed,
     /// The header.
     #[error("{0:?} cannot be the header with the secret: name the one that the service wants, such as Authorization")]
     Header(String),
@@ -56,13 +68,16 @@ pub enum RouteError {
 
 /// A route in its normal form, if it can be one.
 pub fn route(route: Route) -> Result<Route, RouteError> {
-    let Route { secret, variable, url, header } = route;
+    let Route { secret, variable, url, header, intercept } = route;
     if secret.is_empty() || secret.len() > MAX_NAME {
         return Err(RouteError::Secret);
     }
     let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     let begins = variable.bytes().next().is_some_and(|b| !b.is_ascii_digit());
-    if !begins || variable.len() > MAX_NAME || !variable.bytes().all(is_name) || is_about_the_network(&variable) {
+    let named =
+        begins && variable.len() <= MAX_NAME && variable.bytes().all(is_name) && !is_about_the_network(&variable);
+    // A server whose connections are intercepted is told nothing.
+    if if intercept { !variable.is_empty() } else { !named } {
         return Err(RouteError::Variable(variable));
     }
     let lower = header.to_ascii_lowercase();
@@ -76,7 +91,23 @@ pub fn route(route: Route) -> Result<Route, RouteError> {
         return Err(RouteError::Header(header));
     }
     let url = address(&url).ok_or(RouteError::Url)?;
-    Ok(Route { secret, variable, url: url.into(), header: lower })
+    if intercept && host(&url).is_none() {
+        return Err(RouteError::Unnamed);
+    }
+    Ok(Route { secret, variable, url: url.into(), header: lower, intercept })
+}
+
+/// The name and port that connections to a service are made to, where it has a name of its own.
+fn host(url: &Url) -> Option<(String, u16)> {
+    let Some(Host::Name(name)) = host_of(url.as_str()) else { return None };
+    let own = name == "localhost" || name.ends_with(".localhost") || url.host_str() != Some(&name);
+    (!own).then(|| url.port_or_known_default().map(|port| (name, port)))?
+}
+
+/// Whether two routes are for connections to the same host, which have one secret at most.
+pub fn same_connections(one: &Route, other: &Route) -> bool {
+    let of = |route: &Route| Url::parse(&route.url).ok().filter(|_| route.intercept).as_ref().and_then(host);
+    of(one).is_some_and(|host| of(other) == Some(host))
 }
 
 /// The address of a service: below it lies what the server asks for.
@@ -97,14 +128,33 @@ pub fn means(value: &str, route: &Route) -> bool {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    roots: Vec<PathBuf>,
+    trust: BTreeMap<String, Holds>,
     service: Vec<Route>,
 }
 
+#[expect(clippy::expect_used, reason = "built-in data, parsed by a test")]
+static FILE: LazyLock<File> =
+    LazyLock::new(|| toml::from_str(include_str!("../../../profiles/broker.toml")).expect("broker.toml parses"));
+
 /// The service that a secret of this name is for, where the name says so.
 pub fn known_route(secret: &str) -> Option<Route> {
-    // A test reads it, too.
-    let file: File = toml::from_str(include_str!("../../../profiles/broker.toml")).ok()?;
-    file.service.into_iter().find(|route| route.secret == secret)
+    FILE.service.iter().find(|route| route.secret == secret).cloned()
+}
+
+/// What the shim does for an entry's connections that are intercepted, if any are.
+pub fn interception(paths: &Paths, entry: &EntryId, brokered: &[Brokered]) -> Option<Interception> {
+    let led = |one: &Brokered| {
+        let (name, port) = host(&Url::parse(&one.route.url).ok()?)?;
+        one.route.intercept.then(|| Led { name, port, at: 0, key: one.key.clone() })
+    };
+    let led: Vec<Led> = brokered.iter().filter_map(led).collect();
+    (!led.is_empty()).then(|| Interception {
+        led,
+        directory: Private::of(paths, entry).trust(),
+        roots: FILE.roots.clone(),
+        variables: FILE.trust.iter().map(|(name, holds)| (name.clone(), *holds)).collect(),
+    })
 }
 
 /// What the shim starts. `request` has an entry, a directory and the environment that counts for connections; `program` is
@@ -154,7 +204,12 @@ mod tests {
     use crate::{Profiles, UserGrants};
 
     fn given(variable: &str, url: &str, header: &str) -> Route {
-        Route { secret: "T".into(), variable: variable.into(), url: url.into(), header: header.into() }
+        let (variable, url, header) = (variable.into(), url.into(), header.into());
+        Route { secret: "T".into(), variable, url, header, intercept: false }
+    }
+
+    fn intercepted(variable: &str, url: &str) -> Route {
+        Route { intercept: true, ..given(variable, url, "x") }
     }
 
     #[test]
@@ -186,6 +241,53 @@ mod tests {
     }
 
     #[test]
+    fn what_can_be_intercepted() {
+        let check = |variable: &str, url: &str| route(intercepted(variable, url));
+        assert_eq!(check("", "https://Api.Example.com:443/v1"), Ok(intercepted("", "https://api.example.com/v1")));
+        assert_eq!(check("BASE_URL", "https://a.example"), Err(RouteError::Variable("BASE_URL".into())));
+        for url in [
+            "https://127.0.0.1/",
+            "https://[::1]/",
+            "https://localhost/",
+            "https://a.localhost/",
+            "https://a.example./",
+        ] {
+            assert_eq!(check("", url), Err(RouteError::Unnamed), "{url}");
+        }
+        for (one, other, want) in [
+            (intercepted("", "https://a.example/v1"), intercepted("", "https://a.example:443/v2"), true),
+            (intercepted("", "https://a.example/"), intercepted("", "https://a.example:8443/"), false),
+            (intercepted("", "https://a.example/"), intercepted("", "https://b.example/"), false),
+            (intercepted("", "https://a.example/"), given("V", "https://a.example/", "x"), false),
+            (given("V", "https://a.example/", "x"), given("V", "https://a.example/", "x"), false),
+        ] {
+            assert_eq!(
+                (same_connections(&one, &other), same_connections(&other, &one)),
+                (want, want),
+                "{one:?} {other:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_shim_does_for_connections_that_are_intercepted() {
+        let paths = Paths::from_env(|name| (name == "HOME").then(|| "/h".into())).unwrap();
+        let entry: EntryId = "a/b/c".parse().unwrap();
+        let one = |route: Route| Brokered { route, key: "k".into(), placeholder: "p".into(), secret: "s".into() };
+        let base = one(given("V", "https://b.example", "x"));
+        assert_eq!(interception(&paths, &entry, std::slice::from_ref(&base)), None);
+        let done = interception(&paths, &entry, &[base, one(intercepted("", "https://a.example:8443/v1"))]).unwrap();
+        assert_eq!(done.led, [Led { name: "a.example".into(), port: 8443, at: 0, key: "k".into() }]);
+        assert!(done.directory.starts_with("/h/.local/share/firedoor/servers") && done.directory.ends_with("trust"));
+        assert!(!format!("{:?}", done.led).contains('k'), "the key is not shown");
+        let of = |name: &str| done.variables.iter().find(|(known, _)| known == name).map(|(_, holds)| *holds);
+        // What replaces the system's authorities gets these as well.
+        assert_eq!(of("SSL_CERT_FILE"), Some(Holds::All));
+        assert_eq!(of("NODE_EXTRA_CA_CERTS"), Some(Holds::Authority));
+        assert!(done.roots.iter().all(|path| path.is_absolute()) && done.roots.iter().any(|path| path.is_file()));
+    }
+
+    #[test]
     fn an_address_is_read_as_a_library_reads_it() {
         let route = given("A", "https://api.example.com/v1", "x");
         for (value, want) in [
@@ -202,9 +304,8 @@ mod tests {
 
     #[test]
     fn the_known_services_are_routes() {
-        let file: File = toml::from_str(include_str!("../../../profiles/broker.toml")).unwrap();
-        assert!(!file.service.is_empty());
-        for service in file.service {
+        assert!(!FILE.service.is_empty());
+        for service in FILE.service.clone() {
             let known = known_route(&service.secret).unwrap();
             let read = route(service.clone()).unwrap();
             assert_eq!(read.header, service.header);

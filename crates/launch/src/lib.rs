@@ -35,7 +35,7 @@ use std::{
 
 use firedoor_model::{Millis, launch::Grant, network::HostGrant, paths::Paths};
 
-pub use broker::{RouteError, broker, known_route, means, route};
+pub use broker::{RouteError, broker, interception, known_route, means, route, same_connections};
 pub use closed::{Closed, Remedy, closed};
 pub use error::PlanError;
 pub use identity::{Ecosystem, Identity, Package, What};

@@ -103,6 +103,11 @@ impl Private {
         self.base.join("packages")
     }
 
+    /// Certificates that were made for single starts of the server; only single ones are granted, to be read.
+    pub(crate) fn trust(&self) -> PathBuf {
+        self.base.join("trust")
+    }
+
     /// The record of the last install. Never granted.
     pub(crate) fn marker(&self) -> PathBuf {
         self.base.join("installed.json")

@@ -1,12 +1,12 @@
 //! Broker mode: a secret that its server never gets. The server has a placeholder in its place, and speaks to its service
 //! through a listener on this machine that puts the secret in.
 
-use std::sync::LazyLock;
+use std::{path::PathBuf, sync::LazyLock};
 
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
-use crate::{Untrusted, launch::Step};
+use crate::{Untrusted, launch::Step, network::Led};
 
 /// Argument with which `firedoor-remote` puts secrets in, instead of standing for a server.
 pub const BROKER: &str = "--broker";
@@ -31,12 +31,15 @@ pub const MAX_NOTICES: usize = 64;
 pub struct Route {
     /// The secret's name in the entry: that of its variable, or of the option before its argument.
     pub secret: String,
-    /// The variable that tells the server where its service is.
+    /// The variable that tells the server where its service is. Empty where its connections are intercepted.
     pub variable: String,
     /// The service: one https address, below which everything is meant.
     pub url: String,
     /// The header of requests that the secret is sent in.
     pub header: String,
+    /// The server connects to the service as ever, and its TLS ends at Firedoor.
+    #[serde(default)]
+    pub intercept: bool,
 }
 
 /// A route of one launch, with its secret. Never logged, never stored.
@@ -44,7 +47,7 @@ pub struct Route {
 pub struct Brokered {
     /// What it is.
     pub route: Route,
-    /// What the path of its address begins with.
+    /// What the path of its address begins with; where connections are intercepted, what the guardian begins each with.
     pub key: String,
     /// What the server has in the secret's place.
     pub placeholder: String,
@@ -59,6 +62,33 @@ pub struct Start {
     pub step: Step,
     /// What it is told first, on its stdin.
     pub brokered: Vec<Brokered>,
+    /// What is done besides, where connections are intercepted.
+    #[serde(default)]
+    pub interception: Option<Interception>,
+}
+
+/// Which of a server's connections end here, and how it comes to trust an authority that is made for one start of it: by files
+/// that its variables name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interception {
+    /// The connections. Where they end is not known before something listens.
+    pub led: Vec<Led>,
+    /// Where the files are put, in a directory of their own for each start.
+    pub directory: PathBuf,
+    /// The system's authorities; the first that there is counts.
+    pub roots: Vec<PathBuf>,
+    /// The variables, and which file each names.
+    pub variables: Vec<(String, Holds)>,
+}
+
+/// What a file of certificates holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// That authority alone: the variable adds to what is trusted.
+    Authority,
+    /// The system's authorities as well: the variable takes their place.
+    All,
 }
 
 /// What that process says, a line each.
@@ -67,8 +97,11 @@ pub struct Start {
 pub enum Said {
     /// It listens on 127.0.0.1.
     Listens {
-        /// The port.
-        port: u16,
+        /// The port for those who were told an address.
+        port: Option<u16>,
+        /// Where intercepted connections are to go.
+        #[serde(default)]
+        intercepts: Option<Intercepts>,
     },
     /// It cannot.
     Failed {
@@ -77,6 +110,15 @@ pub enum Said {
     },
     /// Something to be put on record.
     Noticed(Notice),
+}
+
+/// Where intercepted connections go, and who vouches for what is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intercepts {
+    /// The port of 127.0.0.1.
+    pub port: u16,
+    /// The certificate of the authority, as PEM. Nobody has its key any more.
+    pub authority: String,
 }
 
 /// What a listener has noticed.
@@ -102,6 +144,12 @@ pub enum Seen {
     Other,
     /// The service answered with the secret, which was masked.
     Echoed,
+    /// An intercepted connection named another host, or none. It was refused.
+    Unnamed,
+    /// An intercepted connection spoke something else than HTTP/1.1 over TLS. It was refused.
+    Unspoken,
+    /// The server did not take the certificate of an intercepted connection.
+    Distrusted,
 }
 
 /// Where a placeholder stands in a text: its bytes.

@@ -208,6 +208,29 @@ pub struct Hosts {
     /// Hosts that are refused without a question unless they are allowed.
     #[serde(default)]
     pub refuse: Vec<HostGrant>,
+    /// Hosts whose connections go to this machine instead. They are not looked up.
+    #[serde(default)]
+    pub led: Vec<Led>,
+}
+
+/// A host whose connections go to a port of 127.0.0.1 instead.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Led {
+    /// Its name, in its normal form.
+    pub name: String,
+    /// Its port.
+    pub port: u16,
+    /// The port of 127.0.0.1.
+    pub at: u16,
+    /// What each connection begins with there, so that no other process can make one.
+    pub key: String,
+}
+
+/// Without the key.
+impl fmt::Debug for Led {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{} at {}", self.name, self.port, self.at)
+    }
 }
 
 /// A connection that waits for somebody's word. Others to the same host and port wait with it.

@@ -4,8 +4,11 @@
 #[rustfmt::skip]
 const REMEDIES: &[(&str, &str)] = &[
     ("broker/", "Look at what the server did with its placeholder (firedoor log); if you do not trust it, stop it (firedoor stop) and remove it."),
+    ("broker/distrusted", "If its connections fail, the server brings its own certificates: it cannot be used with --intercept (firedoor broker remove); where it reads its service's address from a variable, say that with --variable."),
     ("broker/echo", "The secret was masked, so the server did not get it; replace it where the service shows it to others as well."),
     ("broker/other-credential", "Let the server use the credential of its entry; or, if it needs another one there, take it out of broker mode (firedoor broker remove)."),
+    ("broker/other-name", "Nothing was sent. If the server means well, it connects to its service by another name, or without one: it cannot be used with --intercept (firedoor broker remove)."),
+    ("broker/other-protocol", "Nothing was sent. A server that needs HTTP/2 or WebSocket cannot be used with --intercept (firedoor broker remove)."),
     ("call/", "Let the agent make the call without this in its arguments; or, if this tool is meant to get it, allow this detector for this tool (firedoor rules add allow)."),
     ("call/deletes-rows", "Let the statement name the rows that are meant (WHERE), or run it yourself."),
     ("call/destroys-files", "Let the agent name the one folder that is meant, or delete it yourself."),

@@ -21,7 +21,7 @@ use std::{
 use common::{Setup, grant, users};
 use firedoor_model::{
     launch::{Access, Network},
-    network::{HostQuestion, HostRuling, Hosts, KnownName},
+    network::{HostQuestion, HostRuling, Hosts, KnownName, Led},
 };
 use firedoor_sandbox::Notice;
 use tls::PYTHON;
@@ -265,6 +265,41 @@ fn tls_passes_through_the_relay() {
             run.answer(true, false);
             assert_eq!(run.line(), "hello", "{words:?} as {user:?}");
         }
+    }
+}
+
+#[test]
+fn a_host_that_is_led_elsewhere_is_reached_there_only() {
+    for user in users() {
+        let there = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = there.local_addr().unwrap().port();
+        let body = format!(
+            r#"
+def echo():
+    peer = connect("led.example.org", 443)
+    peer.sendall(b" and hello")
+    peer.shutdown(socket.SHUT_WR)
+    return whole(peer)
+attempt(echo)
+attempt(lambda: connect("led.example.org", 444))
+attempt(lambda: connect("127.0.0.1", {at}))
+attempt(lambda: connect("below.led.example.org", 443))
+"#
+        );
+        let led = Led { name: "led.example.org".into(), port: 443, at, key: "the key".into() };
+        let refuse = vec!["led.example.org".parse().unwrap()];
+        let hosts = Hosts { led: vec![led], ask: false, refuse, ..hosts(1) };
+        let run = Running::start_in(Setup::new(user), &[PYTHON, "-I", "-c", &script(1, &body)], hosts);
+        let (mut stream, _) = there.accept().unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "the key and hello", "{user:?}");
+        stream.write_all(b"heard").unwrap();
+        drop(stream);
+        assert_eq!([run.line(), run.line(), run.line()], ["heard", "EACCES", "EACCES"], "{user:?}");
+        assert_eq!(run.line(), "no such name", "{user:?}");
+        there.set_nonblocking(true).unwrap();
+        assert!(there.accept().is_err(), "nothing else came");
     }
 }
 

@@ -11,6 +11,7 @@ mod invocation;
 mod refuse;
 mod server;
 mod session;
+mod trust;
 mod words;
 
 use std::{

@@ -22,10 +22,7 @@ use nix::{
     unistd::pipe2,
 };
 
-use crate::{
-    broker::{Broker, lead},
-    words::Words,
-};
+use crate::{broker::Broker, words::Words};
 
 /// What the engine wants started.
 pub struct Wanted {
@@ -108,11 +105,7 @@ impl Server {
             Err(e) => return Err(format!("cannot make a socket: {e}")),
         };
         let broker = match broker {
-            Some(start) => {
-                let (broker, port) = Broker::start(&start)?;
-                lead(&mut step, &start.brokered, port);
-                Some(broker)
-            }
+            Some(start) => Some(Broker::start(&start, &mut step)?),
             None => None,
         };
         let launch = Launch { step: &step, stdin: server_stdin.into(), stdout: server_stdout.into(), stderr, observe };

@@ -22,10 +22,10 @@ impl Store {
             if others >= MAX_ROUTES as i64 {
                 return Err(StoreError::Refused { doing: DOING, why: "the entry has as many as there may be" });
             }
-            let sql =
-                "INSERT OR REPLACE INTO broker (entry, secret, variable, url, header) VALUES (?1, ?2, ?3, ?4, ?5)";
-            let Route { secret, variable, url, header } = route;
-            tx.execute(sql, params![entry, secret, variable, url, header]).map(drop).map_err(failed)
+            let sql = "INSERT OR REPLACE INTO broker (entry, secret, variable, url, header, intercept)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            let Route { secret, variable, url, header, intercept } = route;
+            tx.execute(sql, params![entry, secret, variable, url, header, intercept]).map(drop).map_err(failed)
         })
     }
 
@@ -49,10 +49,16 @@ impl<A> Store<A> {
     /// Every entry that has any.
     pub fn all_routes(&self) -> Result<BTreeMap<EntryId, Vec<Route>>, StoreError> {
         const DOING: &str = "read what is in broker mode";
-        let sql = "SELECT rowid, entry, secret, variable, url, header FROM broker ORDER BY entry, secret";
+        let sql = "SELECT rowid, entry, secret, variable, url, header, intercept FROM broker ORDER BY entry, secret";
         let mut statement = self.sql(DOING, self.db.prepare_cached(sql))?;
         let route = |r: &rusqlite::Row<'_>| -> rusqlite::Result<Route> {
-            Ok(Route { secret: r.get(2)?, variable: r.get(3)?, url: r.get(4)?, header: r.get(5)? })
+            Ok(Route {
+                secret: r.get(2)?,
+                variable: r.get(3)?,
+                url: r.get(4)?,
+                header: r.get(5)?,
+                intercept: r.get(6)?,
+            })
         };
         let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, route(r)?)));
         let rows: Vec<(i64, String, Route)> = self.sql(DOING, rows.and_then(Iterator::collect))?;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig, lim
 use crate::StoreError;
 
 /// One file per version, in order. A released one never changes.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -17,6 +17,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/0007.sql"),
     include_str!("migrations/0008.sql"),
     include_str!("migrations/0009.sql"),
+    include_str!("migrations/0010.sql"),
 ];
 
 /// `application_id` in the database's header (SQLite file format §1.3), set by the first migration.

@@ -37,6 +37,31 @@ fn judged(entry: &EntryId, Notice { seen, secret, host, place }: Notice) -> What
             Verdict::Allow,
             format!("the service sent the credential {secret} back, in {place}; it was masked"),
         ),
+        Seen::Unnamed => (
+            "broker/other-name",
+            Severity::Medium,
+            Verdict::Block,
+            format!(
+                "the server named another host than its service on an intercepted connection, in {place}, and was refused"
+            ),
+        ),
+        Seen::Unspoken => (
+            "broker/other-protocol",
+            Severity::Low,
+            Verdict::Block,
+            format!(
+                "the server spoke something else than HTTP/1.1 over TLS on an intercepted connection, in {place}, and was refused"
+            ),
+        ),
+        Seen::Distrusted => (
+            "broker/distrusted",
+            Severity::Low,
+            Verdict::Allow,
+            format!(
+                "the server did not take the certificate that Firedoor made for its intercepted connections, in {place}: it \
+                 may trust only certificates of its own"
+            ),
+        ),
     };
     let host = Untrusted::new(host);
     let at = Evidence {
@@ -70,6 +95,9 @@ mod tests {
             (Seen::Misplaced, "broker/placeholder"),
             (Seen::Other, "broker/other-credential"),
             (Seen::Echoed, "broker/echo"),
+            (Seen::Unnamed, "broker/other-name"),
+            (Seen::Unspoken, "broker/other-protocol"),
+            (Seen::Distrusted, "broker/distrusted"),
         ] {
             let notice = Notice { seen, secret: "T".into(), host: "https://a.example".into(), place: "x".repeat(999) };
             let What::Judged { findings, .. } = judged(&"a/b/c".parse().unwrap(), notice) else { panic!() };

@@ -19,16 +19,35 @@ pub async fn list(engine: &Rc<Engine>) -> Outcome {
 /// Puts a secret into broker mode.
 pub async fn add(engine: &Rc<Engine>, entry: EntryId, route: Route) -> Outcome {
     let route = firedoor_launch::route(route).map_err(text)?;
-    let shown = Untrusted::new(route.secret.as_str()).visible(80);
-    note(engine, Some(&entry), format!("{shown} of {entry} in broker mode: sent to {} only", route.url)).await?;
+    let visible = |text: &str| Untrusted::new(text).visible(80);
+    let shown = visible(&route.secret);
+    let of = entry.clone();
+    let others = engine.recorder.with(move |store| store.routes(&of)).await.map_err(text)?;
+    let same = |other: &&Route| other.secret != route.secret && firedoor_launch::same_connections(&route, other);
+    if let Some(other) = others.iter().find(same) {
+        return Err(format!(
+            "connections of {entry} to this host are intercepted for {} already, and one secret is put in there: run \
+             `firedoor broker remove` for that one first",
+            visible(&other.secret)
+        ));
+    }
+    let how = if route.intercept { ", its connections there intercepted" } else { "" };
+    note(engine, Some(&entry), format!("{shown} of {entry} in broker mode: sent to {} only{how}", route.url)).await?;
     let (of, kept) = (entry.clone(), route.clone());
     engine.recorder.with(move |store| store.put_route(&of, &kept)).await.map_err(text)?;
-    Ok(Reply::Done {
-        text: format!(
-            "{entry} does not get {shown} any more from its next start: requests to {} get it, in the header {}",
-            route.url, route.header
-        ),
-    })
+    let mut text = format!(
+        "{entry} does not get {shown} any more from its next start: requests to {} get it, in the header {}",
+        route.url, route.header
+    );
+    if route.intercept {
+        text.push_str(
+            ". Its encrypted connections to this host then end at Firedoor, which reads what server and service say to each \
+             other there and looks for the secret in it. The server is shown a certificate that Firedoor makes at each start, \
+             and is told by variables to trust that; nothing else on this machine trusts it. A server that trusts only \
+             certificates of its own cannot connect, nor one that needs HTTP/2 or WebSocket",
+        );
+    }
+    Ok(Reply::Done { text })
 }
 
 /// Takes it out again.

@@ -9,7 +9,10 @@ use reqwest::{
 };
 
 use super::mask::Mask;
-use crate::{endpoint::door::same, http::place};
+use crate::{
+    endpoint::door::{same, single},
+    http::place,
+};
 
 /// Headers that are between the server and us, that would change what the service answers with, or that would tell it of this
 /// machine. What a `Connection` header names goes with them.
@@ -68,18 +71,42 @@ impl Lane {
     /// Whether a path is this lane's.
     pub fn is_at(&self, path: &str) -> bool {
         let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next());
-        same(first.unwrap_or_default(), &self.key)
+        !self.route.intercept && same(first.unwrap_or_default(), &self.key)
+    }
+
+    /// Whether an intercepted connection that begins so is this lane's.
+    pub fn is_led_by(&self, key: &str) -> bool {
+        self.route.intercept && same(key, &self.key)
+    }
+
+    /// The service's name.
+    pub fn name(&self) -> &str {
+        self.base.host_str().unwrap_or_default()
+    }
+
+    /// Whether a request on an intercepted connection is for the host that its TLS was for.
+    pub fn is_meant(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let host = single(headers, &header::HOST).ok().flatten().filter(|_| uri.authority().is_none());
+        let meant = host.and_then(|host| Url::parse(&format!("https://{host}")).ok());
+        meant.is_some_and(|url| url.origin() == self.base.origin() && url.username().is_empty() && url.path() == "/")
     }
 
     /// Where a request goes: below the service's address. `None` where it would leave that.
     pub fn url(&self, uri: &Uri) -> Result<Option<Url>, Offence> {
-        let rest = uri.path().get(1 + self.key.len()..).unwrap_or_default();
-        for text in [rest, uri.query().unwrap_or_default()] {
+        let below = self.base.path().trim_end_matches('/');
+        let path = match self.route.intercept {
+            true => uri.path().strip_prefix(below),
+            false => uri.path().get(1 + self.key.len()..),
+        };
+        let rest = path.unwrap_or_default();
+        for text in [uri.path(), uri.query().unwrap_or_default()] {
             if placeholder_in(text.as_bytes()).is_some() || placeholder_in(&decoded(text.as_bytes())).is_some() {
                 return Err((Seen::Misplaced, "the address of a request"));
             }
         }
-        let below = self.base.path().trim_end_matches('/');
+        if path.is_none_or(|rest| self.route.intercept && !rest.is_empty() && !rest.starts_with('/')) {
+            return Ok(None);
+        }
         let mut url = self.base.clone();
         url.set_path(&format!("{below}{rest}"));
         url.set_query(uri.query());
@@ -88,12 +115,14 @@ impl Lane {
         Ok((inside && !leaves(rest) && url.origin() == self.base.origin()).then_some(url))
     }
 
-    /// The address of the listener for one of the service, if it lies below the service's.
+    /// The address of the listener for one of the service, if it lies below the service's. Where connections are intercepted,
+    /// the service's own is the right one.
     pub fn local(&self, url: &Url, port: u16) -> Option<String> {
         let below = self.base.path().trim_end_matches('/');
         let rest = url.path().strip_prefix(below).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
-        (url.origin() == self.base.origin()).then(|| format!("http://127.0.0.1:{port}/{}{rest}{query}", self.key))
+        let led = url.origin() == self.base.origin() && !self.route.intercept;
+        led.then(|| format!("http://127.0.0.1:{port}/{}{rest}{query}", self.key))
     }
 
     /// The headers that go on, the secret in the one that is for it.
@@ -207,7 +236,12 @@ mod tests {
     }
 
     fn lane(url: &str, header: &str) -> Lane {
-        let route = Route { secret: "T".into(), variable: "V".into(), url: url.into(), header: header.into() };
+        any_lane(url, header, false)
+    }
+
+    fn any_lane(url: &str, header: &str, intercept: bool) -> Lane {
+        let (secret, variable, url, header) = ("T".into(), "V".into(), url.into(), header.into());
+        let route = Route { secret, variable, url, header, intercept };
         let (placeholder, secret) = (placeholder("a"), SECRET.into());
         Lane::new(Brokered { route, key: "k".into(), placeholder, secret }).unwrap_or_else(|e| panic!("{e}"))
     }
@@ -238,6 +272,42 @@ mod tests {
         check("https://a.example/v1", "/k/100%25", Some("https://a.example/v1/100%25"));
         check("https://a.example/v1", "/k/...", Some("https://a.example/v1/..."));
         check("https://a.example/v1", "/k@evil.example/x", None);
+    }
+
+    #[test]
+    fn what_is_intercepted_stays_where_it_was_meant_to_go() {
+        let lane = any_lane("https://a.example:8443/v1", "x", true);
+        let check = |uri: &str, want: Option<&str>| {
+            let got = lane.url(&uri.parse().unwrap()).unwrap_or_else(|(_, place)| panic!("{place}"));
+            assert_eq!(got.as_ref().map(Url::as_str), want, "{uri}");
+        };
+        check("/v1/chat?x=1", Some("https://a.example:8443/v1/chat?x=1"));
+        check("/v1", Some("https://a.example:8443/v1"));
+        for uri in ["/", "/v2/chat", "/v10", "/v1/../admin", "/v1%2f..%2fadmin", "/k/v1", "*"] {
+            check(uri, None);
+        }
+        assert!(lane.url(&format!("/{}", placeholder("a")).parse().unwrap()).is_err(), "outside of it, too");
+        assert!(lane.is_led_by("k") && !lane.is_led_by("x") && !lane.is_led_by("") && !lane.is_at("/k"));
+        assert!(!super::tests::lane("https://a.example", "x").is_led_by("k"));
+        assert_eq!(lane.local(&"https://a.example:8443/v1/x".parse().unwrap(), 1), None);
+        for (hosts, uri, want) in [
+            (&["a.example:8443"][..], "/v1", true),
+            (&["A.Example:8443"], "/v1", true),
+            (&["a.example"], "/v1", false),
+            (&["a.example:443"], "/v1", false),
+            (&["b.example:8443"], "/v1", false),
+            (&["a.example:8443/x"], "/v1", false),
+            (&["u@a.example:8443"], "/v1", false),
+            (&["a.example:8443", "a.example:8443"], "/v1", false),
+            (&[], "/v1", false),
+            (&["a.example:8443"], "https://a.example:8443/v1", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(header::HOST, host.parse().unwrap());
+            }
+            assert_eq!(lane.is_meant(&uri.parse().unwrap(), &headers), want, "{hosts:?} {uri}");
+        }
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn other_databases_stay_untouched() {
     open(&path);
     tamper(&path, "PRAGMA user_version = 99");
     let before = fs::read(&path).unwrap();
-    assert!(matches!(error(&path), StoreError::Newer { found: 99, known: 9, .. }));
+    assert!(matches!(error(&path), StoreError::Newer { found: 99, known: 10, .. }));
     assert!(error(&path).to_string().contains("99"));
     assert!(matches!(Store::open_read_only(&path), Err(StoreError::Newer { .. })));
     assert!(fs::read(&path).unwrap() == before);

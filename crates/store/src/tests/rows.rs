@@ -56,6 +56,7 @@ fn secrets_go_into_broker_mode_and_out_of_it() {
         variable: "BASE_URL".into(),
         url: url.into(),
         header: "authorization".into(),
+        intercept: url.contains("two"),
     };
     store.put_route(&entry("a/b/c"), &route("T", "https://one.example")).unwrap();
     store.put_route(&entry("a/b/c"), &route("T", "https://two.example")).unwrap();

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use firedoor_model::network::{AttemptKind, Host, HostGrant, HostQuestion, HostRuling, Port};
+use firedoor_model::network::{AttemptKind, Host, HostGrant, HostQuestion, HostRuling, Led, Port};
 use nix::{errno::Errno, poll::PollFlags, unistd::Pid};
 
 use super::{
@@ -43,6 +43,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 const MAX_PAUSES: usize = 256;
 
 const TOO_MANY: &str = "too many connections to hosts that nobody granted wait already";
+const FULL: &str = "too many connections at once that Firedoor carries";
 const UNHEARD: &str = "no grant names this host, and nobody can be asked now";
 
 /// Questions and relays of one server.
@@ -66,6 +67,8 @@ pub(super) enum Via {
     Counted(HostGrant),
     /// It was refused on the direct way: somebody is asked, or the host has no address of the socket's family.
     Unknown(HostGrant),
+    /// It goes to this machine instead.
+    Led(Led),
 }
 
 struct Open {
@@ -241,18 +244,22 @@ impl Judge {
     ) -> nix::Result<Outcome> {
         let now = Instant::now();
         let listed = self.listed.as_mut().ok_or(Errno::EACCES)?;
-        let (to, granted) = match to {
-            Via::Counted(to) => (to, true),
+        let (to, granted, led) = match to {
+            Via::Counted(to) => (to, true, None),
             Via::Unknown(to) => {
                 let granted = listed.policy.grants(&to);
-                (to, granted)
+                (to, granted, None)
+            }
+            Via::Led(led) => {
+                let to = HostGrant { host: Host::Name(led.name.clone()), port: Some(Port::Tcp(led.port)) };
+                (to, true, Some(led))
             }
         };
         let Some(asking) = &mut listed.asking else {
             return Err(self.refuse(caller, AttemptKind::Network, &to.to_string(), &Refusal::NotGranted.to_string()));
         };
         let objection = if granted { None } else { asking.objection(&to, now) };
-        let full = (asking.relays.len() >= MAX_RELAYS).then(|| TOO_MANY.to_owned());
+        let full = (asking.relays.len() >= MAX_RELAYS).then(|| FULL.to_owned());
         if let Some(why) = objection.or(full) {
             return Err(self.refuse(caller, AttemptKind::Network, &to.to_string(), &why));
         }
@@ -274,13 +281,17 @@ impl Judge {
         };
         drop(own);
         let mut relay = Relay::new(caller.thread, to.clone(), door, from, now);
-        if granted {
+        if let Some(led) = &led {
+            if !relay.lead(led, now) {
+                return Err(Errno::ECONNREFUSED);
+            }
+        } else if granted {
             relay.look_up();
         } else if !asking.ask(&self.attempts, caller.thread, &to, now) {
             return Err(self.refuse(caller, AttemptKind::Network, &to.to_string(), UNHEARD));
         }
         asking.relays.push(relay);
-        if granted {
+        if granted && led.is_none() {
             self.look_up_relays();
         }
         begun

@@ -123,6 +123,10 @@ impl Judge {
     /// Where a TCP connection really goes.
     fn tcp(&mut self, caller: &Caller<'_>, to: SocketAddr) -> nix::Result<Route> {
         let listed = self.listed()?;
+        if let Some(led) = listed.led(to) {
+            self.attempts.allowed(AttemptKind::Network, &format!("{}:{}", led.name, led.port));
+            return Ok(Route::Relay(Via::Led(led)));
+        }
         if let Some(host) = listed.metered(to) {
             self.attempts.allowed(AttemptKind::Network, &host.to_string());
             return Ok(Route::Relay(Via::Counted(host)));

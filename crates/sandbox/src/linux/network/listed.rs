@@ -9,7 +9,7 @@ use std::{
 use firedoor_model::{
     credentials::embedded,
     limits::Rates,
-    network::{self, AttemptKind, Host, HostGrant, Hosts, KnownName, Port},
+    network::{self, AttemptKind, Host, HostGrant, Hosts, KnownName, Led, Port},
 };
 use nix::{errno::Errno, libc};
 
@@ -41,6 +41,7 @@ pub(super) struct Listed {
     domain: Option<String>,
     pub(super) listen: bool,
     pub(super) names: Names,
+    led: Vec<Led>,
     pub(super) resolver: Resolver,
     pub(super) stub: Stub,
     pub(super) waiting: Vec<(Query, Question, String)>,
@@ -55,13 +56,19 @@ impl Listed {
         let mut known = hosts.known.clone();
         let addresses = vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         known.push(KnownName { name: "localhost".into(), addresses });
-        let relays = hosts.ask || rates.sent_to_one.is_some();
+        let relays = hosts.ask || rates.sent_to_one.is_some() || !hosts.led.is_empty();
+        let mut names = Names::default();
+        for led in &hosts.led {
+            // Before the server can have used them all up.
+            names.reserve(&led.name).ok_or(Errno::E2BIG)?;
+        }
         Ok(Self {
             policy: Policy::new(hosts.allowed.clone()),
             caps: Caps::new(rates, Instant::now()),
             domain: own_domain(),
             listen: hosts.listen,
-            names: Names::default(),
+            names,
+            led: hosts.led.clone(),
             resolver: Resolver::new(known)?,
             stub: Stub::new().map_err(errno)?,
             waiting: Vec::new(),
@@ -87,6 +94,13 @@ impl Listed {
             self.resolver.begin(&name);
         }
         (target, verdict.map(|()| SocketAddr::new(ip, to.port())))
+    }
+
+    /// Where connections to this host go instead, if to anywhere else.
+    pub(super) fn led(&self, to: SocketAddr) -> Option<Led> {
+        let to = address::destination(to);
+        let (known, _) = self.names.meant_by(to.ip())?;
+        self.led.iter().find(|led| led.name == known.name && led.port == to.port()).cloned()
     }
 
     /// Where a connection goes that is allowed and has to pass where its bytes are counted.
@@ -183,6 +197,10 @@ impl Listed {
             // Nobody else is asked: what names an address has is no business of the server's.
             let known = address.and_then(|ip| self.names.meant_by(ip));
             return Ok(known.map_or(Answer::NoSuchName, |(known, _)| Answer::Host(known.name.clone())));
+        }
+        if self.led.iter().any(|led| led.name == *name) {
+            // It is not looked up: it stands for the way through us, whatever its addresses are.
+            return Ok(self.names.reserve(name).map_or(Answer::Failed, |stand_in| Answer::Addresses(vec![stand_in])));
         }
         if !self.policy.may_look_up(name) {
             if self.is_completion(attempts, name) {

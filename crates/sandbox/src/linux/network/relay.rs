@@ -1,4 +1,5 @@
-//! One connection that goes through the guardian, because somebody has to be asked whether it may be made.
+//! One connection that goes through the guardian: because somebody has to be asked whether it may be made, because what is
+//! sent is counted, or because it goes elsewhere than its program meant.
 //!
 //! The server's socket is connected to a listener of ours on the loopback interface, so its program goes on as after any
 //! `connect`, and what it sends stays in the kernel's buffers until there is an answer. Then the guardian connects to the
@@ -15,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use firedoor_model::network::HostGrant;
+use firedoor_model::network::{HostGrant, Led};
 use nix::{
     errno::Errno,
     libc,
@@ -74,6 +75,8 @@ pub(crate) struct Relay {
     inner: Inner,
     phase: Phase,
     since: Instant,
+    /// What the host is told before all else.
+    hello: Vec<u8>,
     /// Bytes that went to the host and were not asked for yet.
     sent: usize,
 }
@@ -145,7 +148,8 @@ fn begin(to: SocketAddr) -> nix::Result<TcpStream> {
 impl Relay {
     /// For a socket that was led to `door` from its address `from`. Nothing goes further before [`Self::look_up`].
     pub fn new(thread: Pid, to: HostGrant, door: Door, from: SocketAddr, now: Instant) -> Self {
-        Self { thread, to, inner: Inner::Expected { door, from }, phase: Phase::Asked, since: now, sent: 0 }
+        let inner = Inner::Expected { door, from };
+        Self { thread, to, inner, phase: Phase::Asked, since: now, hello: Vec::new(), sent: 0 }
     }
 
     pub fn is_asked(&self) -> bool {
@@ -169,6 +173,12 @@ impl Relay {
     /// It may be made.
     pub fn look_up(&mut self) {
         self.phase = Phase::LookingUp;
+    }
+
+    /// Goes on to a port of this machine, which is told who comes. `false`: nobody is there.
+    pub fn lead(&mut self, led: &Led, now: Instant) -> bool {
+        self.hello = led.key.clone().into_bytes();
+        self.connect([SocketAddr::from((Ipv4Addr::LOCALHOST, led.at))], now)
     }
 
     /// Goes on to the first of these addresses that takes the connection. `false`: there is none.
@@ -249,7 +259,8 @@ impl Relay {
         outer.set_nodelay(true)?;
         // The program may have set it on its own socket, which now ends here.
         setsockopt(&outer, sockopt::KeepAlive, &true)?;
-        self.phase = Phase::Open { outer, up: Flow::default(), down: Flow::default() };
+        let up = Flow { bytes: std::mem::take(&mut self.hello), ..Flow::default() };
+        self.phase = Phase::Open { outer, up, down: Flow::default() };
         Ok(())
     }
 

@@ -56,6 +56,28 @@ fn dropping_resets() {
 }
 
 #[test]
+fn what_is_led_elsewhere_begins_with_the_key() {
+    let there = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (mut program, mut relay) = arrived();
+    let (name, key) = ("a.example".to_owned(), "a key".to_owned());
+    let led = Led { name, port: 80, at: there.local_addr().unwrap().port(), key };
+    assert!(relay.lead(&led, Instant::now()));
+    program.write_all(b", and what was said").unwrap();
+    program.shutdown(Shutdown::Write).unwrap();
+    let driven = thread::spawn(move || drive(relay));
+    let (mut stream, _) = there.accept().unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "a key, and what was said");
+    stream.write_all(b"heard").unwrap();
+    drop(stream);
+    let mut heard = String::new();
+    program.read_to_string(&mut heard).unwrap();
+    assert_eq!(heard, "heard");
+    driven.join().unwrap();
+}
+
+#[test]
 fn what_came_to_nothing_is_over() {
     let (program, mut relay) = arrived();
     let now = Instant::now();
