@@ -77,7 +77,8 @@ pub fn route(route: Route) -> Result<Route, RouteError> {
     let named =
         begins && variable.len() <= MAX_NAME && variable.bytes().all(is_name) && !is_about_the_network(&variable);
     // A server whose connections are intercepted is told nothing.
-    if if intercept { !variable.is_empty() } else { !named } {
+    let fits = if intercept { variable.is_empty() } else { named };
+    if !fits {
         return Err(RouteError::Variable(variable));
     }
     let lower = header.to_ascii_lowercase();
