@@ -20,7 +20,7 @@ const SHORTEST: usize = 32;
 pub struct Passage {
     /// Where it stands (RFC 6901).
     pub pointer: Arc<str>,
-    /// What it says, at most [`LONGEST`] bytes.
+    /// What it says, at most 2048 bytes.
     pub text: String,
 }
 
