@@ -6,7 +6,7 @@ use gtk::glib;
 use tauri::WebviewWindow;
 use webkit2gtk::{CacheModel, HardwareAccelerationPolicy, SettingsExt as _, WebContextExt as _, WebViewExt};
 
-/// Tells WebKit, before it is there, to hand pictures over in memory. Sharing the graphics processor's buffers takes 10 MiB that
+/// Tells WebKit, before it is there, to hand pictures over in memory. Sharing the graphics processor's buffers takes some MiB that
 /// stay for good, and on some drivers windows are empty with it. Whoever sets the variable decides. Called with one thread.
 pub fn before_start() {
     if let Err(e) = glib::setenv("WEBKIT_DISABLE_DMABUF_RENDERER", "1", false) {
