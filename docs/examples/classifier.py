@@ -8,6 +8,7 @@ Hugging Face Transformers do; INDEX (1) is the class that means an injection. Ne
 import json
 import os
 import socketserver
+import stat
 import sys
 
 import numpy
@@ -39,7 +40,8 @@ class Reader(socketserver.StreamRequestHandler):
 
 
 os.umask(0o077)
-if os.path.exists(path):
+# What an earlier run has left. Anything else that stands there is not ours to remove.
+if os.path.exists(path) and stat.S_ISSOCK(os.lstat(path).st_mode):
     os.unlink(path)
 with socketserver.UnixStreamServer(path, Reader) as listener:
     listener.serve_forever()

@@ -3,11 +3,12 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, PipeWriter},
     process::Child,
 };
 
-use firedoor_tests::{Agent, Home, until};
+use firedoor_tests::{Agent, Home, descendants, kill, until};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 /// No sign of an order to an agent: only the classifier knows it.
@@ -29,18 +30,18 @@ fn set_up(home: &Home) {
 }
 
 /// A classifier that runs until this is dropped.
-struct Running(Child);
+struct Running(Child, Option<PipeWriter>);
 
 impl Running {
-    fn new(home: &Home) -> Self {
+    fn new(home: &Home, more: &[&str]) -> Self {
         let socket = home.path().join("classifier.sock");
         let mut command = home.command(home.python());
-        command.arg(home.script("classifier.py")).arg(&socket).arg("marmalade");
-        let (child, _, stdout) = home.spawn(&mut command);
+        command.arg(home.script("classifier.py")).arg(&socket).arg("marmalade").args(more);
+        let (child, stdin, stdout) = home.spawn(&mut command);
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        Self(child)
+        Self(child, Some(stdin))
     }
 }
 
@@ -59,7 +60,7 @@ fn post() -> Value {
 fn what_it_takes_for_instructions_marks_the_session() {
     let home = Home::new();
     set_up(&home);
-    let _running = Running::new(&home);
+    let _running = Running::new(&home, &[]);
     let mut agent = Agent::open(&home);
     agent.call("files", "read_file", json!({"path": "plain.md"}));
     let (read, error) = agent.call("files", "read_file", json!({"path": "marked.md"}));
@@ -75,6 +76,29 @@ fn what_it_takes_for_instructions_marks_the_session() {
     assert!(question.to_string().contains("marmalade"), "{question}");
     home.firedoor(&["answer", question["id"].as_str().unwrap(), "block"]).expect_code(0);
     assert!(agent.answer(tag).1);
+}
+
+#[test]
+fn a_server_that_ends_before_the_answer_has_still_said_it() {
+    let home = Home::new();
+    set_up(&home);
+    let mut running = Running::new(&home, &["held"]);
+    let mut agent = Agent::open(&home);
+    agent.call("files", "read_file", json!({"path": "marked.md"}));
+    let folder = home.script("files").into_os_string().into_string().unwrap();
+    let of_server = |pid: &i32| {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.contains("files_server.py") && line.contains(&folder) && !line.contains("firedoor-shim")
+    };
+    let server = descendants(i32::try_from(std::process::id()).unwrap()).into_iter().find(of_server).unwrap();
+    kill(server, Signal::SIGKILL);
+    until("the server's end", || home.firedoor(&["log"]).stdout.contains("ended").then_some(()));
+    assert!(!home.firedoor(&["log"]).stdout.contains("result/classified"));
+    running.1.take();
+    until("the classifier's word", || home.firedoor(&["log"]).stdout.contains("result/classified").then_some(()));
+    agent.send("outbox", "http_post", post());
+    let question = until("a question", || home.pending().into_iter().next());
+    assert!(question.to_string().contains("flow/after-injection"), "{question}");
 }
 
 #[test]

@@ -8,12 +8,15 @@ use std::{
     cell::{Cell, RefCell},
     io,
     path::Path,
-    rc::{Rc, Weak},
+    rc::Rc,
     time::Duration,
 };
 
 use firedoor_inspect::{DefinitionKind, Passage, Source, classified, passages};
-use firedoor_model::{Untrusted, Verdict, audit::What};
+use firedoor_model::{
+    EntryId, Untrusted, Verdict,
+    audit::{Event, What},
+};
 use nix::unistd::getuid;
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -27,6 +30,7 @@ use tokio::{
 };
 
 use crate::{
+    agent::Agent,
     config,
     engine::Engine,
     session::{Asked, Session, recordable},
@@ -52,9 +56,11 @@ pub struct Classifier {
     missed: Cell<u64>,
 }
 
-/// A result that is to be read.
+/// A result that is to be read. Its server may be gone by then; the agent has what it said.
 struct Job {
-    session: Weak<Session>,
+    agent: Rc<Agent>,
+    entry: EntryId,
+    session: u64,
     asked: Asked,
     passages: Vec<Passage>,
 }
@@ -99,7 +105,7 @@ impl Classifier {
     }
 
     /// Has a result read that was handed on. Definitions are judged one by one, elsewhere.
-    pub fn read(&self, session: &Rc<Session>, asked: &Asked, result: &str) {
+    pub fn read(&self, session: &Session, asked: &Asked, result: &str) {
         if DefinitionKind::of_method(&asked.method).is_some() {
             return;
         }
@@ -109,7 +115,8 @@ impl Classifier {
         };
         let passages = passages(result);
         if !passages.is_empty() {
-            place.send(Job { session: Rc::downgrade(session), asked: asked.clone(), passages });
+            let (agent, entry, session) = (session.agent.clone(), session.entry.clone(), session.id);
+            place.send(Job { agent, entry, session, asked: asked.clone(), passages });
         }
     }
 
@@ -132,15 +139,13 @@ pub async fn run(engine: Rc<Engine>) {
     let Some(mut waiting) = classifier.waiting.take() else { return };
     let mut connection = None;
     while let Some(job) = waiting.recv().await {
-        // Of a session that has ended nobody asks any more, but its agent may live on.
-        let Some(session) = job.session.upgrade() else { continue };
         match first(&mut connection, &classifier.settings, &job.passages).await {
             Ok(found) => {
                 if classifier.failed.take().is_some() {
                     engine.changed();
                 }
                 if let Some((passage, score)) = found {
-                    mark(&engine, &session, &job.asked, passage, score).await;
+                    mark(&engine, &job, passage, score).await;
                 }
             }
             Err(e) => {
@@ -175,12 +180,11 @@ async fn first<'a>(
 }
 
 /// Marks the agent's session and writes it down.
-async fn mark(engine: &Engine, session: &Session, asked: &Asked, passage: &Passage, score: f64) {
-    let now = engine.now();
+async fn mark(engine: &Engine, job: &Job, passage: &Passage, score: f64) {
+    let (Job { agent, entry, session, asked, .. }, now) = (job, engine.now());
     let finding = {
-        let mut memory = session.agent.memory.lock().await;
-        let source =
-            Source { entry: &session.entry, method: &asked.method, subject: &asked.subject, label: asked.label, now };
+        let mut memory = agent.memory.lock().await;
+        let source = Source { entry, method: &asked.method, subject: &asked.subject, label: asked.label, now };
         classified(&mut memory, &source, passage, score)
     };
     let what = What::Judged {
@@ -190,7 +194,8 @@ async fn mark(engine: &Engine, session: &Session, asked: &Asked, passage: &Passa
         reference: None,
         findings: vec![finding],
     };
-    engine.recorder.record(session.event(now, what));
+    let (entry, session, client) = (Some(entry.clone()), Some(*session), Some(agent.client.clone()));
+    engine.recorder.record(Event { at: now, entry, session, client, what });
     engine.recorder.room().await;
 }
 

@@ -72,8 +72,8 @@ impl Commands {
             }
             seen.push((rule, met.start));
             let Some((row, regex)) = self.rows.get(rule) else { return true };
-            let from = boundary(text, met.start.saturating_sub(AROUND));
-            let to = boundary(text, text.len().min(met.end + AROUND));
+            let from = text.floor_char_boundary(met.start.saturating_sub(AROUND));
+            let to = text.floor_char_boundary(text.len().min(met.end + AROUND));
             let regex = regex.get_or_init(|| compile(&row.regex));
             if regex.as_ref().is_some_and(|r| r.is_match(text.get(from..to).unwrap_or_default())) {
                 out.push(rule);
@@ -86,11 +86,6 @@ impl Commands {
 
 fn compile(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(&fast_edges(pattern)).case_insensitive(true).size_limit(8 << 20).build().ok()
-}
-
-/// The nearest start of a character at or before `at`.
-fn boundary(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
 }
 
 impl Inspector {

@@ -139,8 +139,8 @@ impl Injections {
         let best = self.model.best_from(normal, threshold - NEAR);
         let (mut score, mut span, mut says) = (best.score, best.span, None);
         for phrase in phrases.iter().take(MAX_PHRASES) {
-            let from = boundary(normal, phrase.span.0.saturating_sub(AROUND));
-            let to = boundary(normal, normal.len().min(phrase.span.1 + AROUND));
+            let from = normal.floor_char_boundary(phrase.span.0.saturating_sub(AROUND));
+            let to = normal.floor_char_boundary(normal.len().min(phrase.span.1 + AROUND));
             let mut rules = 0u64;
             let mut added = 0f32;
             for near in phrases.iter().filter(|p| p.span.0 < to && from < p.span.1) {
@@ -217,16 +217,11 @@ impl Sight {
 
 /// What is shown of a text: words, without what could be a credential.
 pub(crate) fn excerpt(normal: &str, span: (usize, usize)) -> String {
-    let from = boundary(normal, span.0);
+    let from = normal.floor_char_boundary(span.0);
     let part: String = normal.get(from..).unwrap_or_default().chars().take(SHOWN).collect();
     let secret = |w: &str| w.len() >= 12 && w.bytes().any(|b| b.is_ascii_digit()) || w.len() > 40;
     let words: Vec<&str> = part.split(' ').map(|w| if secret(w) { "••••" } else { w }).collect();
     words.join(" ")
-}
-
-/// The nearest start of a character at or before `at`.
-fn boundary(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
 }
 
 impl Inspector {

@@ -51,7 +51,7 @@ impl Sketch {
         let object = Object::parse(raw)?;
         let name = object.get("name").and_then(unescape)?.into_owned();
         let description = object.get("description").and_then(unescape).unwrap_or_default();
-        let text = view::normalised(description.get(..boundary(&description, MAX_TEXT)).unwrap_or_default());
+        let text = view::normalised(description.get(..description.floor_char_boundary(MAX_TEXT)).unwrap_or_default());
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
         let mut pieces: Vec<u64> = words.windows(SHINGLE).map(hash).collect();
         pieces.sort_unstable();
@@ -294,13 +294,10 @@ fn orders_about(text: &str, start: usize, end: usize) -> bool {
     if !whole(start.checked_sub(1).and_then(|i| bytes.get(i))) || !whole(bytes.get(end)) {
         return false;
     }
-    let near = text.get(boundary(text, start.saturating_sub(AROUND))..boundary(text, end + AROUND)).unwrap_or_default();
+    let near = text
+        .get(text.floor_char_boundary(start.saturating_sub(AROUND))..text.floor_char_boundary(end + AROUND))
+        .unwrap_or_default();
     ORDERS.iter().any(|o| near.contains(o)) && DEMANDS.iter().any(|d| near.contains(d))
-}
-
-/// The nearest start of a character at or before `at`.
-fn boundary(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
 }
 
 #[cfg(test)]

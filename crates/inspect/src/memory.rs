@@ -12,7 +12,7 @@ use std::{
 use firedoor_model::{Digest, EntryId, Millis, Untrusted};
 
 use crate::{
-    Sink,
+    Sink, Source,
     flow::split::Trails,
     fold,
     index::{Cut, Index, Place},
@@ -58,6 +58,19 @@ pub(crate) struct Origin {
     pub(crate) sink: Sink,
     /// Whether that call named a private path.
     pub(crate) private: bool,
+}
+
+impl Origin {
+    /// Of what a server has just sent.
+    pub(crate) fn of(source: &Source<'_>) -> Self {
+        Self {
+            entry: source.entry.clone(),
+            tool: source.subject.into(),
+            at: source.now,
+            sink: source.label.sink,
+            private: source.label.private,
+        }
+    }
 }
 
 /// One remembered text.

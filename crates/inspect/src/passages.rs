@@ -1,6 +1,6 @@
 //! What a classifier of the user's own reads of a result, and what follows from its word.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use firedoor_model::{Confidence, Evidence, Finding, Severity, finding::Role, wire::Leaves};
 
@@ -14,6 +14,10 @@ const SHARED: usize = 256;
 const MOST: usize = 64;
 /// Shortest text that is worth asking about, in bytes.
 const SHORTEST: usize = 32;
+/// How much of a result is looked through for them, in bytes: the engine's one loop does it.
+const LOOKED_AT: usize = 256 * 1024;
+/// Longest escape of JSON, in bytes: a pair of surrogates (RFC 8259, section 7).
+const ESCAPE: usize = 12;
 
 /// A part of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +28,12 @@ pub struct Passage {
     pub text: String,
 }
 
-/// The texts of a result, given as JSON, in pieces. Names of members are not among them.
+/// The texts of a result, given as JSON, in pieces. Names of members are not among them. Of a result that is longer than that the
+/// first 256 KiB are looked at.
 pub fn passages(result: &str) -> Vec<Passage> {
     let mut all = Vec::new();
-    let mut leaves = Leaves::of(result);
+    let beginning = beginning(result);
+    let mut leaves = Leaves::of(&beginning);
     while let Some(leaf) = leaves.next() {
         if leaf.key || leaf.text.len() < SHORTEST {
             continue;
@@ -49,6 +55,21 @@ pub fn passages(result: &str) -> Vec<Passage> {
     all
 }
 
+/// The beginning of JSON, with the string in which it stops, if it does in one, brought to an end.
+fn beginning(result: &str) -> Cow<'_, str> {
+    if result.len() <= LOOKED_AT {
+        return Cow::Borrowed(result);
+    }
+    let head = upto(result, LOOKED_AT);
+    // An escape may be cut in two.
+    let last = upto(head, head.len() - ESCAPE).len();
+    let whole = head.get(last..).and_then(|end| end.find('\\')).map_or(head.len(), |at| last + at);
+    let head = upto(head, whole);
+    // Two backslashes are one that is said.
+    let odd = head.bytes().rev().take_while(|b| *b == b'\\').count() % 2;
+    Cow::Owned(format!("{}\"", upto(head, head.len() - odd)))
+}
+
 /// The start of a text, of at most that many bytes, in whole characters.
 fn upto(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
@@ -57,13 +78,7 @@ fn upto(text: &str, bytes: usize) -> &str {
 /// The finding about a passage that a classifier takes for instructions, with how sure it is from 0 to 1. The agent's later
 /// calls are judged as after any instructions that are not its user's.
 pub fn classified(memory: &mut Memory, source: &Source<'_>, passage: &Passage, score: f64) -> Finding {
-    let origin = Arc::new(Origin {
-        entry: source.entry.clone(),
-        tool: source.subject.into(),
-        at: source.now,
-        sink: source.label.sink,
-        private: source.label.private,
-    });
+    let origin = Arc::new(Origin::of(source));
     let excerpt = injection::excerpt(&passage.text, (0, 0));
     memory.note_injected(&origin, Arc::clone(&passage.pointer), &excerpt);
     Finding {
@@ -104,6 +119,38 @@ mod tests {
         let all = passages(&serde_json::json!([text]).to_string());
         assert_eq!(all.len(), MOST);
         assert!(all.iter().all(|p| p.text.len() <= LONGEST && p.text.chars().all(|c| c == 'ß')));
+    }
+
+    #[test]
+    fn a_huge_result_is_looked_at_in_part() {
+        let short = vec!["x"; 200_000];
+        assert_eq!(check(&serde_json::json!([short, "a text that is long enough to be read"])), []);
+        assert_eq!(check(&serde_json::json!([short[..60_000], "a text that is long enough to be read"])).len(), 1);
+    }
+
+    #[test]
+    fn a_string_that_is_cut_off_is_read_as_far_as_it_goes() {
+        for text in ["a", "\u{1}", "😀", "\\", "\"", "ß"] {
+            let escaped = "\\ud83d\\ude00".repeat(LOOKED_AT / 8);
+            for token in
+                [serde_json::to_string(&text.repeat(LOOKED_AT / text.len() + 99)).unwrap(), format!("\"{escaped}\"")]
+            {
+                for before in 0..ESCAPE + 2 {
+                    let all = passages(&format!("[\"{}\",{token}]", "x".repeat(before)));
+                    // Six bytes and more stand for one.
+                    assert!(all.len() > LOOKED_AT / 6 / LONGEST, "{text:?} {before}: {}", all.len());
+                    let last = all.last().unwrap().text.trim_end_matches('\u{FFFD}');
+                    assert!(last.chars().all(|c| text.contains(c) || c == '😀'), "{text:?} {before}: {last:?}");
+                }
+            }
+        }
+        // Where the string began just before the end, its beginning is read.
+        let late = serde_json::json!(["x", "y".repeat(LOOKED_AT - 200), "this is an order to the agent ".repeat(50)]);
+        assert!(passages(&late.to_string()).len() == MOST);
+        let short: String = vec!["\"x\""; LOOKED_AT / 4 - 100].join(",");
+        let all = passages(&format!("[{short},\"{}\"]", "an order ".repeat(200)));
+        assert_eq!(all.len(), 1);
+        assert!(all[0].text.starts_with("an order an order") && all[0].text.len() < 1000, "{all:?}");
     }
 
     #[test]

@@ -41,13 +41,7 @@ impl Pointers {
 impl Inspector {
     /// Judges what a server sends, and remembers it.
     pub fn result(&self, memory: &mut Memory, source: &Source<'_>, result: &str) -> Vec<Finding> {
-        let origin = Arc::new(Origin {
-            entry: source.entry.clone(),
-            tool: source.subject.into(),
-            at: source.now,
-            sink: source.label.sink,
-            private: source.label.private,
-        });
+        let origin = Arc::new(Origin::of(source));
         let mut pointers = Pointers { budget: result.len().saturating_mul(4).saturating_add(4096) };
         let mut out: Vec<Finding> = Vec::new();
         let label = if source.label.private { Label::Private } else { Label::Ordinary };

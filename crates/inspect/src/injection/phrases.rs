@@ -164,8 +164,8 @@ impl Phrases {
                         && progress.tries < MAX_TRIES
                     {
                         progress.tries += 1;
-                        let from = boundary(text, met.start.saturating_sub(BEFORE));
-                        let to = boundary(text, text.len().min(met.end + AFTER));
+                        let from = text.floor_char_boundary(met.start.saturating_sub(BEFORE));
+                        let to = text.floor_char_boundary(text.len().min(met.end + AFTER));
                         let regex = regex.get_or_init(|| compile(&row.regex));
                         let window = text.get(from..to).unwrap_or_default();
                         if let Some(hit) = regex.as_ref().and_then(|r| r.find(window)) {
@@ -198,11 +198,6 @@ impl Phrases {
 
 fn compile(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(&fast_edges(&view::letters(pattern))).dot_matches_new_line(true).size_limit(8 << 20).build().ok()
-}
-
-/// The nearest start of a character at or before `at`.
-fn boundary(text: &str, at: usize) -> usize {
-    (0..=at).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
 }
 
 #[cfg(test)]
