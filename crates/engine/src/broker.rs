@@ -169,13 +169,17 @@ pub fn withhold(step: &mut Step, brokered: &[Brokered], notes: &mut Vec<String>)
             });
         }
         let direct = direct.into_iter().collect::<Vec<_>>().join(",");
-        for name in ["NO_PROXY", "no_proxy"] {
-            match step.env.iter_mut().find(|(known, _)| known == name) {
-                Some((_, value)) if value.is_empty() => *value = direct.clone().into(),
-                Some((_, value)) => value.push(format!(",{direct}")),
-                None => step.env.push((name.into(), direct.clone().into())),
-            }
-        }
+        // Programs read one of the two, so both say what either did.
+        let own =
+            |name: &str| step.env.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, v)| v);
+        let values = [("NO_PROXY", "no_proxy"), ("no_proxy", "NO_PROXY")].map(|(name, other)| {
+            let mut value = own(name).or_else(|| own(other)).cloned().unwrap_or_default();
+            value.push(if value.is_empty() { "" } else { "," });
+            value.push(&direct);
+            (OsString::from(name), value)
+        });
+        step.env.retain(|(known, _)| values.iter().all(|(name, _)| known != name));
+        step.env.extend(values);
     }
     let Network::Hosts(hosts) = &mut step.confinement.network else {
         return Err(BrokerError::Failed("connections are not judged one by one".into()));
@@ -351,7 +355,7 @@ mod tests {
         withhold(&mut step, std::slice::from_ref(&one), &mut notes).unwrap();
         let both = [one.clone(), Brokered { route: intercepted, ..one }];
         withhold(&mut other, &both, &mut Vec::new()).unwrap();
-        assert!(other.env.contains(&("no_proxy".into(), "127.0.0.1,api.example.com".into())));
+        assert!(other.env.contains(&("no_proxy".into(), "localhost,127.0.0.1,api.example.com".into())));
         let Network::Hosts(hosts) = &step.confinement.network else { panic!() };
         let shown = |all: &[HostGrant]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(
@@ -359,7 +363,8 @@ mod tests {
             (vec!["other.example".into(), "*".into()], vec!["api.example.com".into()])
         );
         let value = |name: &str| step.env.iter().find(|(n, _)| n == name).unwrap().1.to_str().unwrap();
-        assert_eq!((value("NO_PROXY"), value("no_proxy")), ("localhost,127.0.0.1", "127.0.0.1"));
+        // Programs prefer one or the other name: what the user keeps from the proxy stays so under both.
+        assert_eq!((value("NO_PROXY"), value("no_proxy")), ("localhost,127.0.0.1", "localhost,127.0.0.1"));
         assert!(notes[0].contains("https://api.example.com/v1") && !notes[0].contains("made-up"));
     }
 }

@@ -8,13 +8,18 @@ use std::{
     io::{self, Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use firedoor_model::{
     broker::{Holds, Interception},
     launch::{Access, Grant, Step},
 };
-use nix::fcntl::{Flock, FlockArg};
+use nix::{
+    fcntl::{Flock, FlockArg},
+    unistd::mkdtemp,
+};
 
 /// Longest file of the system's authorities.
 const MAX_ROOTS: u64 = 4 << 20;
@@ -23,6 +28,10 @@ const MAX_ROOTS: u64 = 4 << 20;
 const AUTHORITY: &str = "authority.pem";
 const ALL: &str = "all.pem";
 const LOCK: &str = "lock";
+
+/// How long another start of the same server is waited for, which takes milliseconds, and how often it is looked.
+const TURN: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The files of one start. Removed when this is dropped.
 pub struct Files {
@@ -38,10 +47,10 @@ impl Files {
         let parent = &to.directory;
         DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(|e| failed(parent, e))?;
         // One after the other: what has no lock yet is not left behind.
-        let turn = locked(&parent.join(LOCK), FlockArg::LockExclusive).map_err(|e| failed(&parent.join(LOCK), e))?;
+        let turn = turn(&parent.join(LOCK)).map_err(|e| failed(&parent.join(LOCK), e))?;
         sweep(parent);
-        let directory = parent.join(std::process::id().to_string());
-        DirBuilder::new().mode(0o700).create(&directory).map_err(|e| failed(&directory, e))?;
+        // No process id: those of containers that share a home are no names.
+        let directory = mkdtemp(&parent.join("start.XXXXXX")).map_err(|e| failed(parent, e.into()))?;
         let lock = locked(&directory.join(LOCK), FlockArg::LockExclusiveNonblock);
         let files = Self { _lock: lock.map_err(|e| failed(&directory, e))?, directory };
         drop(turn);
@@ -87,6 +96,17 @@ fn is_set(step: &Step, name: &str) -> bool {
 fn locked(path: &Path, how: FlockArg) -> io::Result<Flock<File>> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
     Flock::lock(file, how).map_err(|(_, e)| e.into())
+}
+
+/// The lock of all starts of a server. One that was stopped while it has it must not hold up all others for ever.
+fn turn(path: &Path) -> io::Result<Flock<File>> {
+    let deadline = Instant::now() + TURN;
+    loop {
+        match locked(path, FlockArg::LockExclusiveNonblock) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock && Instant::now() < deadline => thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
 }
 
 /// Removes the directories whose shims have gone.
@@ -175,7 +195,9 @@ mod tests {
         let used = locked(&trust.join("2").join(LOCK), FlockArg::LockExclusive).unwrap();
         let files = Files::write(&interception(&dir), "ours").unwrap();
         assert!(!trust.join("1").exists() && trust.join("2").exists() && files.directory.exists());
-        drop((files, used));
+        let other = Files::write(&interception(&dir), "ours").unwrap();
+        assert!(other.directory != files.directory && files.directory.exists());
+        drop((files, other, used));
         fs::remove_dir_all(&dir).unwrap();
     }
 }

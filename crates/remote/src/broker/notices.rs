@@ -23,7 +23,10 @@ impl Notices {
     pub fn tell_of(&self, secret: &str, host: &str, seen: Seen, place: &str) {
         let notice = Notice { seen, secret: Untrusted::new(secret), host: host.to_owned(), place: place.to_owned() };
         let Ok(mut said) = self.0.lock() else { return };
-        if said.len() < MAX_NOTICES && said.insert(notice.clone()) {
+        // What a server does to its own connections leaves room for what it tries with credentials.
+        let own = |seen: Seen| matches!(seen, Seen::Unnamed | Seen::Unspoken | Seen::Distrusted);
+        let room = !own(seen) || said.iter().filter(|notice| own(notice.seen)).count() < MAX_NOTICES / 2;
+        if room && said.len() < MAX_NOTICES && said.insert(notice.clone()) {
             // Without a shim there is nobody to tell, and this program ends.
             let _ = say(&Said::Noticed(notice));
         }
