@@ -54,7 +54,7 @@ pub fn offer(known: &Known, seq: u64) -> Result<Option<Offer>, LinkError> {
     let query =
         PageQuery { before: seq.checked_add(1), after: seq.saturating_sub(1), limit: 1, ..PageQuery::default() };
     match Link::ask(&known.paths, &Request::Page(query))? {
-        Reply::Page { rows, .. } => Ok(rows.first().and_then(|row| RowView::new(row, &known.clients).offer)),
+        Reply::Page { rows, .. } => Ok(rows.first().and_then(|row| RowView::new(row, known.clients).offer)),
         _ => Err(LinkError::Unexpected),
     }
 }
@@ -80,7 +80,7 @@ fn look_back(known: &Known) -> Result<(), LinkError> {
     let Reply::Page { rows, .. } = Link::ask(&known.paths, &Request::Page(query))? else {
         return Err(LinkError::Unexpected);
     };
-    let mut blocks = rows.iter().map(|row| RowView::new(row, &known.clients));
+    let mut blocks = rows.iter().map(|row| RowView::new(row, known.clients));
     lock(&known.activity).block = blocks.find(RowView::blocked);
     Ok(())
 }
@@ -102,7 +102,7 @@ fn follow(known: &Known, tell: &impl Fn()) -> Result<(), LinkError> {
         match link.next(wait)? {
             Some(Reply::Event(row)) => {
                 configured |= matches!(row.event.what, What::Noticed(_));
-                if lock(&known.activity).take(RowView::new(&row, &known.clients)) {
+                if lock(&known.activity).take(RowView::new(&row, known.clients)) {
                     untold.get_or_insert_with(Instant::now);
                 }
             }

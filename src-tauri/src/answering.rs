@@ -52,7 +52,7 @@ impl Known {
         loop {
             let waiting = lock(&self.heard).waiting.clone();
             let Some(shown) = lock(&self.asking).show(&waiting, Instant::now())? else { return Ok(None) };
-            let (number, unseen) = (shown.nonce.to_text(), unseen(&shown.matter, &self.clients));
+            let (number, unseen) = (shown.nonce.to_text(), unseen(&shown.matter, self.clients));
             let why = match self.view(shown) {
                 Ok(Some(asked)) => return Ok(Some(asked)),
                 Ok(None) => Stale::Changed.to_string(),
@@ -93,18 +93,18 @@ impl Known {
 
     fn matter(&self, of: &Matter<'_>, nonce: Nonce) -> Result<Option<MatterView>, AnswerError> {
         Ok(match of {
-            Matter::Calls(calls) => QuestionView::new(calls, &self.clients).map(Box::new).map(MatterView::Call),
+            Matter::Calls(calls) => QuestionView::new(calls, self.clients).map(Box::new).map(MatterView::Call),
             Matter::Command(command) => Some(MatterView::Command(CommandView::new(command))),
             Matter::Changed(all) => {
                 let entry = all.first().map(|of| of.entry.clone());
                 let Reply::Pins { pins } = self.ask(&Request::Pins { entry })? else {
                     return Err(LinkError::Unexpected.into());
                 };
-                ChangedView::new(all, &pins, &self.clients).map(MatterView::Changed)
+                ChangedView::new(all, &pins, self.clients).map(MatterView::Changed)
             }
             Matter::Servers(offers) => {
                 let plan = self.propose(nonce, offers)?;
-                ServersView::new(offers, &plan, &self.clients, &self.paths.home).map(MatterView::Servers)
+                ServersView::new(offers, &plan, self.clients, &self.paths.home).map(MatterView::Servers)
             }
         })
     }

@@ -248,7 +248,7 @@ fn heard(app: &AppHandle, news: News) {
     let fresh = lock(&known.asking).update(&waiting);
     if let Some(newest) = waiting.matters(|id| fresh.contains(id)).last() {
         windows::prompt(app);
-        notice::waits(app, newest, &known.clients);
+        notice::waits(app, newest, known.clients);
     }
     tray::refresh(app);
     windows::changed(app);

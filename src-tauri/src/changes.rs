@@ -100,13 +100,13 @@ impl Known {
             None => vec![Selection::All],
             Some(names) => names.iter().map(|n| n.parse()).collect::<Result<_, _>>()?,
         };
-        let chosen: BTreeSet<EntryId> = select(&self.clients, &self.clients.scan(&env), &selections)?;
+        let chosen: BTreeSet<EntryId> = select(self.clients, &self.clients.scan(&env), &selections)?;
         let plan = match action {
             ActionView::Protect => self.clients.plan_protect(&env, &chosen, &self.shim)?,
             ActionView::Restore => self.clients.plan_restore(&env, &chosen),
         };
         let nonce = Nonce::mint()?;
-        let view = PlanView::new(nonce.to_text(), action, &plan, &self.clients, &self.paths.home);
+        let view = PlanView::new(nonce.to_text(), action, &plan, self.clients, &self.paths.home);
         *lock(&self.planned) = Some(Planned { nonce, action, plan, projects: Vec::new() });
         Ok(view)
     }
@@ -159,9 +159,9 @@ impl Known {
     }
 
     fn checked(&self, entry: &EntryId, tell: &impl Fn(ProgressView)) {
-        let checking = CheckedView::pending(entry, &self.clients);
+        let checking = CheckedView::pending(entry, self.clients);
         tell(checking);
-        tell(ProgressView::Checked(CheckedView::new(&check::check(entry), &self.clients)));
+        tell(ProgressView::Checked(CheckedView::new(&check::check(entry), self.clients)));
     }
 
     /// Restoring takes protection away: the engine says whether this process may. With the engine dead it must still

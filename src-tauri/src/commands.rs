@@ -60,7 +60,7 @@ pub fn answer(app: AppHandle, known: State<'_, Known>, nonce: &str, answer: Answ
             let known = app.state::<Known>();
             known.scan();
             crate::tray::refresh(app);
-            check.iter().for_each(|entry| crate::notice::checked(&crate::check::check(entry), &known.clients));
+            check.iter().for_each(|entry| crate::notice::checked(&crate::check::check(entry), known.clients));
         });
     }
     Ok(said)
@@ -97,7 +97,7 @@ pub fn wanted_view(wanted: State<'_, windows::Wanted>) -> Option<windows::View> 
 pub fn overview(known: State<'_, Known>, hosts: State<'_, Hosts>) -> OverviewView {
     let block = lock(&known.activity).last_block().cloned();
     let unseen: Vec<String> = lock(&known.asking).given_up().map(str::to_owned).collect();
-    OverviewView::new(&lock(&known.heard), &unseen, hosts.show_icons(), block, &known.clients)
+    OverviewView::new(&lock(&known.heard), &unseen, hosts.show_icons(), block, known.clients)
 }
 
 /// What is configured on this machine.

@@ -63,7 +63,7 @@ pub struct Known {
     /// The user's directories.
     pub paths: Paths,
     /// The catalog of clients.
-    pub clients: Clients,
+    pub clients: &'static Clients,
     /// What the entries of a protected client start.
     pub shim: PathBuf,
     /// What was last heard.
@@ -86,7 +86,7 @@ pub struct Known {
 
 impl Known {
     /// At the start.
-    pub fn new(paths: Paths, clients: Clients, shim: PathBuf) -> Self {
+    pub fn new(paths: Paths, clients: &'static Clients, shim: PathBuf) -> Self {
         Self {
             paths,
             clients,

@@ -37,7 +37,7 @@ impl Known {
     /// Which there are. The keychain may ask its user for a password.
     pub fn secrets(&self, keychain: &dyn Keychain) -> Result<SecretsView, SecretsError> {
         let (secrets, problem) = self.listed(keychain)?;
-        Ok(SecretsView::new(&secrets, problem.map(|e| e.to_string()).as_deref(), &self.clients))
+        Ok(SecretsView::new(&secrets, problem.map(|e| e.to_string()).as_deref(), self.clients))
     }
 
     /// Removes the one that is shown so. The window has said which servers use it, and a person has confirmed that.

@@ -67,7 +67,7 @@ impl Known {
         let Reply::Suggestions { suggestions, questions } = self.ask(&Request::Suggestions)? else {
             return Err(LinkError::Unexpected);
         };
-        Ok(RulesView::new(&rules, uses, &suggestions, questions, &self.clients))
+        Ok(RulesView::new(&rules, uses, &suggestions, questions, self.clients))
     }
 
     /// Adds a rule.
@@ -113,7 +113,7 @@ impl Known {
         };
         let query = PageQuery { filter, before: query.before, after: query.after.unwrap_or(0), limit: PAGE };
         match self.ask(&Request::Page(query))? {
-            Reply::Page { rows, next } => Ok(ActivityView::new(&rows, next, &self.clients)),
+            Reply::Page { rows, next } => Ok(ActivityView::new(&rows, next, self.clients)),
             _ => Err(LinkError::Unexpected),
         }
     }
@@ -131,7 +131,7 @@ impl Known {
         };
         let since = Millis(now().saturating_sub(days * DAY_MS) / step * step);
         match self.ask(&Request::Counts { since, step })? {
-            Reply::Counts { counts } => Ok(CountsView::new(&counts, since, step, &self.clients)),
+            Reply::Counts { counts } => Ok(CountsView::new(&counts, since, step, self.clients)),
             _ => Err(LinkError::Unexpected),
         }
     }

@@ -4,6 +4,7 @@
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use firedoor_model::EntryId;
@@ -180,7 +181,7 @@ pub(crate) struct Wrappers {
 }
 
 /// The embedded catalog cannot be read: a defect of this build.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("the client catalog of this build is damaged at {file:?}, install Firedoor again: {source}")]
 pub struct CatalogError {
     file: &'static str,
@@ -192,8 +193,13 @@ fn parse<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, Catal
 }
 
 impl Clients {
-    /// Reads the embedded catalog.
-    pub fn load() -> Result<Self, CatalogError> {
+    /// The embedded catalog. It is read once in a process: the engine wants it at every start of a server.
+    pub fn load() -> Result<&'static Self, CatalogError> {
+        static CATALOG: OnceLock<Result<Clients, CatalogError>> = OnceLock::new();
+        CATALOG.get_or_init(Self::read).as_ref().map_err(Clone::clone)
+    }
+
+    fn read() -> Result<Self, CatalogError> {
         let clients = CLIENTS.iter().map(|(file, text)| parse(file, text)).collect::<Result<_, _>>()?;
         Ok(Self { clients, wrappers: parse("wrappers", WRAPPERS)?, packages: parse("packages", PACKAGES)? })
     }
@@ -350,7 +356,7 @@ mod tests {
 
     #[test]
     fn other_wrappers() {
-        let wrappers = Clients::load().unwrap().wrappers;
+        let wrappers = &Clients::load().unwrap().wrappers;
         for (command, args, want) in [
             ("/usr/local/bin/mcp-guardian", &["--", "npx"][..], Some("mcp-guardian")),
             ("uvx", &["mcp-scan@latest", "proxy"], Some("mcp-scan")),

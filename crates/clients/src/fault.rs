@@ -46,7 +46,6 @@ mod tests {
         os::unix::process::ExitStatusExt as _,
         path::{Path, PathBuf},
         process::{Command, Stdio},
-        sync::LazyLock,
     };
 
     use firedoor_model::paths::Paths;
@@ -66,8 +65,7 @@ mod tests {
 
     /// Protects or restores everything below the directory.
     fn act(dir: &Path, action: &str) {
-        static CLIENTS: LazyLock<Clients> = LazyLock::new(|| Clients::load().unwrap());
-        let (clients, env) = (&*CLIENTS, env(dir));
+        let (clients, env) = (Clients::load().unwrap(), env(dir));
         let chosen: BTreeSet<_> = select(clients, &clients.scan(&env), &[Selection::All]).unwrap();
         let plan = match action {
             "protect" => clients.plan_protect(&env, &chosen, &dir.join("bin/firedoor-shim")).unwrap(),

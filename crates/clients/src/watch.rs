@@ -65,12 +65,16 @@ pub struct Watch(Inbox);
 
 impl Watch {
     /// Starts watching. `tell` hears of the start, and of each change after that; it must not wait for long.
-    pub fn start(clients: Clients, env: Env<'static>, tell: impl FnMut(News) + Send + 'static) -> io::Result<Self> {
+    pub fn start(
+        clients: &'static Clients,
+        env: Env<'static>,
+        tell: impl FnMut(News) + Send + 'static,
+    ) -> io::Result<Self> {
         Self::bounded(clients, env, MAX_WATCHES, tell)
     }
 
     fn bounded(
-        clients: Clients,
+        clients: &'static Clients,
         env: Env<'static>,
         most: usize,
         mut tell: impl FnMut(News) + Send + 'static,
@@ -94,7 +98,7 @@ impl Drop for Watch {
 }
 
 struct Watcher {
-    clients: Clients,
+    clients: &'static Clients,
     env: Env<'static>,
     tree: Tree,
     mail: Inbox,
@@ -178,7 +182,7 @@ impl Watcher {
     fn look_at_all(&mut self, touched: &Touched) {
         let mut gone = touched.gone.clone();
         for _ in 0..ROUNDS {
-            let (names, left_out) = Places::of(&self.clients, &self.env).at_most(self.most);
+            let (names, left_out) = Places::of(self.clients, &self.env).at_most(self.most);
             let asked = self.tree.watch(names, &gone);
             gone.clear();
             let full = (left_out > 0).then(|| format!("Firedoor watches at most {} directories", self.most));

@@ -65,7 +65,7 @@ pub fn client_of(shim: Process) -> Client {
         (executable, process::arguments(stat.process.pid))
     });
     let process = found.map_or(shim, |stat| stat.process);
-    Client { process, described: describe(process.pid) }
+    Client { process, described: describe(process.pid, &chain) }
 }
 
 /// The client that connected to an endpoint.
@@ -76,7 +76,7 @@ pub fn client_behind(process: Process) -> Client {
         (executable, process::arguments(stat.process.pid))
     };
     let process = application(&chain, look).map_or(process, |stat| stat.process);
-    Client { process, described: describe(process.pid) }
+    Client { process, described: describe(process.pid, &chain) }
 }
 
 fn choose(chain: &[Stat], look: impl Fn(&Stat) -> (PathBuf, Vec<String>)) -> Option<&Stat> {
@@ -120,8 +120,9 @@ fn application(chain: &[Stat], look: impl Fn(&Stat) -> (PathBuf, Vec<String>)) -
     Some(found)
 }
 
-/// Executable, script and ancestry, from /proc. What runs a script is told by its first argument being a path.
-fn describe(pid: u32) -> ClientProcess {
+/// Executable, script and ancestry, from /proc. What runs a script is told by its first argument being a path. The chain goes
+/// through the process.
+fn describe(pid: u32, chain: &[Stat]) -> ClientProcess {
     let path = |pid| process::executable(pid).map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     let executable = path(pid);
     let script = process::arguments(pid)
@@ -129,7 +130,7 @@ fn describe(pid: u32) -> ClientProcess {
         .nth(1)
         .filter(|first| !first.starts_with('-') && first.contains('/') && *first != executable);
     let base = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let above = process::ancestry(pid).into_iter().skip(1).take(MAX_ANCESTRY);
+    let above = chain.iter().skip_while(|stat| stat.process.pid != pid).skip(1).take(MAX_ANCESTRY);
     ClientProcess {
         pid,
         executable: Untrusted::new(executable),

@@ -14,6 +14,7 @@ use std::{
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
 use firedoor_ipc::process::{self, Peer, Process, Stat};
@@ -91,8 +92,10 @@ struct Line {
 /// Longest file that is read, in bytes: a hundred times what a day of work leaves.
 const MAX_FILE: u64 = 4 << 20;
 
-fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+fn boot() -> &'static str {
+    static BOOT: LazyLock<String> =
+        LazyLock::new(|| fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned());
+    &BOOT
 }
 
 /// The processes in the file that still live. A line that cannot be read is one that its writer did not finish.
@@ -174,7 +177,7 @@ impl Authority {
         drop(watched);
         if new {
             // Without the line an engine after this one knows the client by its shims only.
-            let _ = self.write_down(Line { boot: boot(), process, role });
+            let _ = self.write_down(Line { boot: boot().to_owned(), process, role });
         }
     }
 
@@ -191,7 +194,7 @@ impl Authority {
         if file.metadata()?.len() > MAX_FILE / 4 {
             file.set_len(0)?;
             for (process, role) in self.watched.borrow().iter().filter(|(p, _)| lives(**p)) {
-                let line = Line { boot: boot(), process: *process, role: role.clone() };
+                let line = Line { boot: boot().to_owned(), process: *process, role: role.clone() };
                 serde_json::to_writer(&mut file, &line)?;
                 file.write_all(b"\n")?;
             }

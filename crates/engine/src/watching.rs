@@ -58,7 +58,7 @@ pub async fn run(engine: Rc<Engine>, protect: Protect) {
 }
 
 /// Without a watcher everything else goes on, and `status` says so.
-fn start(engine: &Engine, say: mpsc::Sender<News>) -> Option<(Watch, Clients)> {
+fn start(engine: &Engine, say: mpsc::Sender<News>) -> Option<(Watch, &'static Clients)> {
     let problem = |why: &str| engine.problem(format!("changes of configurations are not noticed: {why}"));
     let clients = Clients::load().map_err(|e| problem(&e.to_string())).ok()?;
     let shim = env::current_exe().map_err(|e| problem(&e.to_string())).ok()?.with_file_name(SHIM);
@@ -68,7 +68,7 @@ fn start(engine: &Engine, say: mpsc::Sender<News>) -> Option<(Watch, Clients)> {
     let around = around.with_shim(&shim).with_projects(projects);
     // The engine may have ended: then there is nobody to tell.
     let tell = move |news| drop(say.blocking_send(news));
-    let watch = Watch::start(clients.clone(), around, tell).map_err(|e| problem(&e.to_string())).ok()?;
+    let watch = Watch::start(clients, around, tell).map_err(|e| problem(&e.to_string())).ok()?;
     Some((watch, clients))
 }
 

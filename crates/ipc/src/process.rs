@@ -48,25 +48,24 @@ pub struct Stat {
 
 /// The process and its ancestors, nearest first. Ends early where a process is gone.
 pub fn ancestry(pid: u32) -> Vec<Stat> {
-    let mut chain = Vec::new();
-    let mut next = pid;
-    while next != 0 && chain.len() < MAX_ANCESTRY {
-        let Ok(stat) = stat(next) else { break };
+    ancestors(pid).collect()
+}
+
+fn ancestors(pid: u32) -> impl Iterator<Item = Stat> {
+    let parent = |child: &Stat| {
+        let found = stat(child.parent).ok().filter(|_| child.parent != 0)?;
         // Windows tells the number that the parent had, which another process may have by now.
-        if cfg!(windows) && chain.last().is_some_and(|child: &Stat| child.process.start < stat.process.start) {
-            break;
-        }
-        chain.push(stat);
-        next = stat.parent;
-    }
-    chain
+        (!cfg!(windows) || found.process.start <= child.process.start).then_some(found)
+    };
+    let first = if pid == 0 { None } else { stat(pid).ok() };
+    std::iter::successors(first, parent).take(MAX_ANCESTRY)
 }
 
 /// The process with this number, and whether it descends from another one. `None` when it is gone.
 pub fn descendant(pid: u32, of: Process) -> Option<(Process, bool)> {
-    let chain = ancestry(pid);
-    let (own, above) = chain.split_first()?;
-    Some((own.process, above.iter().any(|stat| stat.process == of)))
+    let mut chain = ancestors(pid);
+    let own = chain.next()?.process;
+    Some((own, chain.any(|stat| stat.process == of)))
 }
 
 /// The user and process at the other end of a connection, as the kernel recorded them at `connect`.

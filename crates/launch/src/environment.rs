@@ -95,7 +95,9 @@ pub(crate) fn for_install(env: &[(OsString, OsString)]) -> Vec<(OsString, OsStri
 /// variable may come from a project's file, and name a private one.
 pub(crate) fn certificate_files(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let named = env.iter().filter(|(name, _)| MARKS.certificates.iter().any(|n| name == n.as_str()));
-    named.map(|(_, value)| PathBuf::from(value)).filter(|p| p.is_absolute() && only_certificates(p)).collect()
+    // Mostly the same one for each program.
+    let paths: BTreeSet<_> = named.map(|(_, value)| PathBuf::from(value)).collect();
+    paths.into_iter().filter(|p| p.is_absolute() && only_certificates(p)).collect()
 }
 
 fn only_certificates(path: &Path) -> bool {

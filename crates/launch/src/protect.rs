@@ -3,8 +3,9 @@
 //! Landlock opens whole trees and cannot close a part of one again. So a grant of a directory that holds a protected
 //! place becomes the right to list it, and one grant for each of its other children.
 
+mod looks;
+
 use std::{
-    collections::HashMap,
     fs,
     path::{Path, PathBuf},
     sync::LazyLock,
@@ -19,6 +20,7 @@ use firedoor_model::{
 use serde::Deserialize;
 
 use crate::profile_path;
+use looks::Looks;
 
 /// Most children that one grant is taken apart into.
 const MAX_CHILDREN: usize = 4096;
@@ -100,33 +102,6 @@ fn real(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// Places as they stand, links in their parents resolved, and what they lead to where they are links themselves: both count,
-/// the link so that it is not replaced.
-fn both(places: &[String], home: &Path) -> Vec<PathBuf> {
-    // They share most of their parents. Of a parent that does not exist nothing does.
-    let mut parents: HashMap<PathBuf, (PathBuf, bool)> = HashMap::new();
-    let mut out = Vec::with_capacity(places.len());
-    for place in places.iter().map(|p| profile_path(p, home)) {
-        let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
-            out.push(place);
-            continue;
-        };
-        if !parents.contains_key(parent) {
-            let found = fs::canonicalize(parent);
-            let there = found.is_ok();
-            parents.insert(parent.to_owned(), (found.unwrap_or_else(|_| real(parent)), there));
-        }
-        let Some((parent, there)) = parents.get(parent) else { continue };
-        let stands = parent.join(name);
-        if *there && fs::symlink_metadata(&stands).is_ok_and(|m| m.is_symlink()) {
-            // A link that leads nowhere protects itself.
-            out.extend(fs::canonicalize(&stands));
-        }
-        out.push(stands);
-    }
-    out
-}
-
 /// Whether a path is the directory that a pattern describes, or lies in it. `*` is any one name.
 fn in_plugin(path: &Path, pattern: &Path) -> bool {
     let mut names = path.components();
@@ -135,7 +110,7 @@ fn in_plugin(path: &Path, pattern: &Path) -> bool {
 
 /// What the user has put elsewhere and opens the file of secrets, as it stands and where it leads to. As good as the file itself,
 /// it is as closed.
-fn opener(paths: &Paths) -> Vec<PathBuf> {
+fn opener(paths: &Paths, looks: &mut Looks) -> Vec<PathBuf> {
     // What is anything else than the small file that it should be opens nothing (`store::private`).
     const MOST: u64 = 64 << 10;
     let file = paths.kept_in_file();
@@ -144,18 +119,25 @@ fn opener(paths: &Paths) -> Vec<PathBuf> {
         .filter(|meta| meta.is_file() && meta.len() <= MOST)
         .and_then(|_| serde_json::from_slice::<KeptInFile>(&fs::read(&file).ok()?).ok());
     let Some(path) = kept.and_then(|kept| kept.identity) else { return Vec::new() };
-    let stands = path.parent().zip(path.file_name()).map(|(parent, name)| real(parent).join(name));
-    stands.into_iter().chain([real(&path)]).collect()
+    let stands = path.parent().zip(path.file_name()).map(|(parent, name)| looks.real(parent).join(name));
+    stands.into_iter().chain([looks.real(&path)]).collect()
 }
 
 impl Protected {
     pub(crate) fn new(paths: &Paths) -> Self {
+        let mut looks = Looks::at(&paths.home);
+        let home = looks.real(&paths.home);
+        let mut own: Vec<PathBuf> = paths.own().into_iter().map(|p| looks.real(p)).collect();
+        own.extend(opener(paths, &mut looks));
+        let mut both = |places: &[String]| {
+            places.iter().flat_map(|p| looks.both(profile_path(p, &paths.home))).collect::<Vec<_>>()
+        };
         Self {
-            home: real(&paths.home),
-            own: paths.own().into_iter().map(real).chain(opener(paths)).collect(),
-            secret: both(&PLACES.secret, &paths.home),
-            plugins: PLACES.plugins.iter().map(|p| profile_path(p, &real(&paths.home))).collect(),
-            persistence: both(&PLACES.persistence, &paths.home),
+            own,
+            secret: both(&PLACES.secret),
+            plugins: PLACES.plugins.iter().map(|p| profile_path(p, &home)).collect(),
+            persistence: both(&PLACES.persistence),
+            home,
         }
     }
 

@@ -57,7 +57,7 @@ impl fmt::Display for Stage {
 pub enum SpawnError {
     /// A fork would copy only one of several threads, with the locks of the others held for ever.
     #[error("a server can only be started while the process has a single thread, but it has {0}")]
-    Threads(usize),
+    Threads(u64),
     /// There is no backend for this system.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),

@@ -1,14 +1,31 @@
 //! Processes on Linux, from /proc (proc(5)).
 
-use std::{fs, io, os::fd::BorrowedFd, path::PathBuf};
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    os::fd::BorrowedFd,
+    path::PathBuf,
+};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 
 use super::{Peer, Process, Stat};
 
+/// A short file about a process. Mostly the first read gives all there is: the kernel makes the text at once (seq_file.rst).
+fn about(pid: u32, file: &str) -> io::Result<Vec<u8>> {
+    let path = format!("/proc/{pid}/{file}");
+    let mut bytes = vec![0; 4096];
+    let length = File::open(&path)?.read(&mut bytes)?;
+    if length == bytes.len() {
+        return fs::read(path);
+    }
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
 /// Reads one process. `NotFound` when it is gone.
 pub fn stat(pid: u32) -> io::Result<Stat> {
-    let text = fs::read(format!("/proc/{pid}/stat"))?;
+    let text = about(pid, "stat")?;
     parse_stat(pid, &text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat")))
 }
 
@@ -34,20 +51,20 @@ pub fn all() -> Vec<u32> {
 
 /// The name of the executable, at most 15 bytes of it. A process may change its own.
 pub fn name(pid: u32) -> Option<String> {
-    let bytes = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    let bytes = about(pid, "comm").ok()?;
     Some(String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned())
 }
 
 /// The real user id.
 pub fn user(pid: u32) -> Option<u32> {
-    let text = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let text = about(pid, "status").ok()?;
     let line = text.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
     std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// The control groups (cgroups(7)), as one text.
 pub fn group(pid: u32) -> Option<String> {
-    fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()
+    String::from_utf8(about(pid, "cgroup").ok()?).ok()
 }
 
 /// The executable, where it may be read.
@@ -57,9 +74,8 @@ pub fn executable(pid: u32) -> Option<PathBuf> {
 
 /// The arguments, the program's name first. At most 64 KiB are read.
 pub fn arguments(pid: u32) -> Vec<String> {
-    use io::Read;
-    let mut bytes = Vec::new();
-    if let Ok(file) = fs::File::open(format!("/proc/{pid}/cmdline"))
+    let mut bytes = Vec::with_capacity(4096);
+    if let Ok(file) = File::open(format!("/proc/{pid}/cmdline"))
         && file.take(64 << 10).read_to_end(&mut bytes).is_ok()
     {
         return bytes

@@ -87,7 +87,7 @@ pub(crate) struct Stat {
 
 impl Stat {
     pub fn of(pid: Pid) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(&about(pid, "stat")?)
     }
 
     /// The second field is the name in parentheses, and may itself contain spaces and parentheses.
@@ -100,23 +100,28 @@ impl Stat {
     }
 }
 
+/// A short file about a process. Mostly the first read gives all there is: the kernel makes the text at once (seq_file.rst).
+fn about(pid: Pid, file: &str) -> Option<String> {
+    let mut bytes = [0; 4096];
+    let path = format!("/proc/{pid}/{file}");
+    let length = File::open(&path).ok()?.read(&mut bytes).ok()?;
+    match bytes.get(..length).filter(|_| length < bytes.len()) {
+        Some(all) => Some(String::from_utf8_lossy(all).into_owned()),
+        None => fs::read_to_string(&path).ok(),
+    }
+}
+
 /// The value of one line of `/proc/PID/status`, such as `Tgid`.
 pub(crate) fn status_field(pid: Pid, name: &str) -> Option<String> {
-    // Mostly that much is all there is, and the kernel gives it at once (seq_file.rst).
-    let mut bytes = [0; 4096];
-    let file = format!("/proc/{pid}/status");
-    let length = File::open(&file).ok()?.read(&mut bytes).ok()?;
-    let text = match bytes.get(..length).filter(|_| length < bytes.len()) {
-        Some(all) => String::from_utf8_lossy(all).into_owned(),
-        None => fs::read_to_string(&file).ok()?,
-    };
+    let text = about(pid, "status")?;
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     Some(value.trim().to_owned())
 }
 
-/// Number of threads of this process.
-pub(crate) fn own_threads() -> std::io::Result<usize> {
-    Ok(fs::read_dir("/proc/self/task")?.count())
+/// Number of threads of this process: each is a directory, which its parent counts as a link (`proc_task_getattr`, fs/proc/base.c).
+pub(crate) fn own_threads() -> std::io::Result<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    Ok(fs::metadata("/proc/self/task")?.nlink().saturating_sub(2))
 }
 
 #[cfg(test)]

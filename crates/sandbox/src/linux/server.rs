@@ -136,7 +136,7 @@ fn confine_and_execute(
     let process = stage(Stage::Process);
     let own = Pid::from_raw(0);
     unistd::setpgid(own, own).map_err(&process)?;
-    sys::default_signals();
+    // What signals do is already what it is by default: the guardian, whose fork this is, has seen to that.
     SigSet::empty().thread_set_mask().map_err(&process)?;
     limits::set(plan.limits).map_err(stage(Stage::Limits))?;
     unistd::chdir(plan.cwd.as_c_str()).map_err(|e| Failure { at: Place::Cwd, errno: e as i32 })?;
