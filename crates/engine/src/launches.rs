@@ -222,11 +222,10 @@ async fn launch(
         }
     };
     let entry = request.entry;
-    record_notes(engine, &entry, &notes);
     let launched =
         Launched { what: identity.what.to_string(), named_env, dropped_env, limits: step.confinement.limits };
     let lasting = Lasting { launch: identity.digest, profile, basis, launched, granted: Some(planned.granted) };
-    start(engine, agent, Start { shim, entry, step, lasting, remote: None, broker }, incoming, outgoing).await
+    start(engine, agent, Start { shim, entry, step, lasting, remote: None, broker, notes }, incoming, outgoing).await
 }
 
 /// Lets the shim start what stands in for a server that is reached over HTTP.
@@ -266,11 +265,10 @@ async fn launch_remote(
         }
         Err(e) => notes.push(e.to_string()),
     }
-    record_notes(engine, &entry, &notes);
     let launched = Launched { what, limits: step.confinement.limits, ..Launched::default() };
     let lasting = Lasting { launch: digest, profile: "remote".into(), basis, launched, granted: Some(granted) };
     let remote = Some(instructions);
-    start(engine, agent, Start { shim, entry, step, lasting, remote, broker: None }, incoming, outgoing).await
+    start(engine, agent, Start { shim, entry, step, lasting, remote, broker: None, notes }, incoming, outgoing).await
 }
 
 /// Takes away what the entry itself says about the way to its server: proxies, and whose certificates to trust there. Whoever
@@ -342,19 +340,23 @@ struct Start {
     lasting: Lasting,
     remote: Option<Instructions>,
     broker: Option<Box<firedoor_model::broker::Start>>,
+    /// What the user should know about it.
+    notes: Vec<String>,
 }
 
 /// Lets the shim start it.
 async fn start(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
-    Start { shim, entry, step, lasting, remote, broker }: Start,
+    Start { shim, entry, step, lasting, remote, broker, notes }: Start,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
-    let tools = tools(engine, &entry).await?;
+    let (tools, observe) = tokio::join!(tools(engine, &entry), to_observe(engine, &entry));
+    let tools = tools?;
     let context = serde_json::to_string(&lasting).map_err(|e| LaunchError::Refused(e.to_string()))?;
-    let observe = to_observe(engine, &entry).await;
+    // After what is asked of the database: it writes this to the disk, and the server starts meanwhile.
+    record_notes(engine, &entry, &notes);
     // What is secret in it must not turn up in what other servers are told.
     let mut secrets = step.env.clone();
     secrets.extend(remote.iter().flat_map(|r| &r.headers).map(|(name, value)| (name.into(), value.into())));
