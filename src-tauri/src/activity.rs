@@ -150,7 +150,7 @@ mod tests {
     fn rows_come_once_and_the_last_block_stays() {
         let clients = Clients::load().unwrap();
         let mut activity = Activity::default();
-        let mut take = |seq, verdict| activity.take(row(&clients, seq, verdict));
+        let mut take = |seq, verdict| activity.take(row(clients, seq, verdict));
         let taken =
             [take(1, Verdict::Allow), take(5, Verdict::Block), take(5, Verdict::Block), take(2, Verdict::Block)];
         assert_eq!(taken, [true, true, false, false]);

@@ -121,15 +121,15 @@ mod tests {
         let clients = Clients::load().unwrap();
         let mut call = samples::call("A", "{}");
         (call.entry, call.tool) = ("cursor/user/<b>x".parse().unwrap(), "a&\u{202e}b".into());
-        assert_eq!(words(&Matter::Calls(vec![&call]), &clients)[1], "Cursor → \u{fffd}b\u{fffd}x: a\u{fffd}⟨U+202E⟩b");
+        assert_eq!(words(&Matter::Calls(vec![&call]), clients)[1], "Cursor → \u{fffd}b\u{fffd}x: a\u{fffd}⟨U+202E⟩b");
         let command = samples::command(1);
-        assert_eq!(words(&Matter::Command(&command), &clients)[1], "switching to mode wa⟨U+202E⟩tch");
+        assert_eq!(words(&Matter::Command(&command), clients)[1], "switching to mode wa⟨U+202E⟩tch");
         let changed = [samples::changed("fs", "<i>a"), samples::changed("fs", "b")];
-        let said = words(&Matter::Changed(changed.iter().collect()), &clients);
+        let said = words(&Matter::Changed(changed.iter().collect()), clients);
         assert_eq!(said, ["A changed tool waits for you", "Cursor → fs: \u{fffd}i\u{fffd}a, and 1 more"]);
         let offer = samples::appeared("<x>", "/h");
         assert_eq!(
-            words(&Matter::Servers(vec![&offer]), &clients),
+            words(&Matter::Servers(vec![&offer]), clients),
             ["New server in Cursor", "\u{fffd}x\u{fffd}: protect?"]
         );
     }

@@ -80,9 +80,9 @@ fn chosen(clients: &Clients, env: &Env<'_>, all: bool, names: &[String]) -> Resu
 pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
     let env = surroundings(options.projects.clone())?;
     let clients = Clients::load()?;
-    let chosen = chosen(&clients, &env, options.all, &options.entries)?;
+    let chosen = chosen(clients, &env, options.all, &options.entries)?;
     let addresses = match options.endpoint {
-        true => running::addresses(&clients, &env, &chosen, options.dry_run)?,
+        true => running::addresses(clients, &env, &chosen, options.dry_run)?,
         false => BTreeMap::new(),
     };
     let plan = clients.plan_protect_at(&env, &chosen, &running::shim()?, addresses.clone())?;
@@ -125,7 +125,7 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
         }
         let own = own_environment();
         let check = if options.confined { verify::confined } else { verify::entry };
-        changed.iter().map(|entry| check(&clients, &env, entry, &own)).collect()
+        changed.iter().map(|entry| check(clients, &env, entry, &own)).collect()
     };
     let given_back: Vec<EntryId> = outcomes
         .iter()
@@ -166,7 +166,7 @@ fn forget_endpoints(entries: &[EntryId]) -> Result<(), Failure> {
 pub fn restore(options: &RestoreOptions) -> Result<ExitCode, Failure> {
     let env = surroundings(options.projects.clone())?;
     let clients = Clients::load()?;
-    let chosen = chosen(&clients, &env, options.all, &options.entries)?;
+    let chosen = chosen(clients, &env, options.all, &options.entries)?;
     authorize(&restoring(&chosen))?;
     let plan = clients.plan_restore(&env, &chosen);
     let results = clients.apply(&env, &plan);

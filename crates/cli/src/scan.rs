@@ -30,7 +30,7 @@ pub fn run(options: ScanOptions) -> Result<ExitCode, Failure> {
     } else if options.json {
         output::json(&scan)?;
     } else {
-        show(&clients, &scan);
+        show(clients, &scan);
     }
     let fails = |finding: &Finding| options.fail_on.is_some_and(|level| finding.severity >= level);
     Ok(if scan.findings.iter().any(fails) { ExitCode::from(1) } else { ExitCode::SUCCESS })

@@ -270,7 +270,7 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
 /// Refuses an entry that stands in no configuration and that the engine has never had to do with: it is a slip of the pen.
 pub fn known(engine: &mut Engine, entry: &EntryId, projects: Vec<PathBuf>) -> Result<(), Failure> {
     let clients = Clients::load()?;
-    let found = select(&clients, &clients.scan(&surroundings(projects)?), &[Selection::Entry(entry.clone())]);
+    let found = select(clients, &clients.scan(&surroundings(projects)?), &[Selection::Entry(entry.clone())]);
     let Err(unknown) = found else { return Ok(()) };
     if endpoints::all(engine)?.iter().any(|endpoint| endpoint.entry == *entry) {
         return Ok(());

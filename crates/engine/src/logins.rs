@@ -131,7 +131,7 @@ pub async fn header(
         let env = Env::new(paths, &given.cwd, lookup);
         // Whoever can start a shim can name any entry.
         let own = own.as_ref().map(|own| &own.target);
-        if !endpoints::configured(&clients, &env, &given.entry, own)
+        if !endpoints::configured(clients, &env, &given.entry, own)
             .is_some_and(|configured| configured.reaches(&given.url))
         {
             return Ok(None);

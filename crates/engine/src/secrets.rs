@@ -139,7 +139,7 @@ pub async fn fill_in<S: Start>(
         let lookup = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
         let env = Env::new(paths, &cwd, lookup);
         let mut withheld = Withheld::of(&routes);
-        fill(&clients, &env, own.as_ref(), &keychain, &mut given, &mut withheld)?;
+        fill(clients, &env, own.as_ref(), &keychain, &mut given, &mut withheld)?;
         let brokered = withheld.all(given.of().0)?;
         Ok::<_, FillError>((given, brokered))
     };
@@ -209,7 +209,7 @@ mod tests {
             let (program, entry) = (line.next().unwrap(), entry.parse().unwrap());
             let env_given = vec![("T".into(), value.into())];
             let mut request = LaunchRequest { entry, program, args: line.collect(), cwd: "/".into(), env: env_given };
-            fill(&clients, &env, None, &keychain, &mut request, &mut Withheld::default())
+            fill(clients, &env, None, &keychain, &mut request, &mut Withheld::default())
                 .map(|()| request.env.remove(0).1)
         };
         let (line, other) = (["npx", "-y", "/h/srv"], ["npx", "-y", "/h/srv", "-x"]);
@@ -232,7 +232,7 @@ mod tests {
                 cwd: "/".into(),
                 env: vec![],
             };
-            fill(&clients, &env, None, &keychain, &mut request, &mut Withheld::default())
+            fill(clients, &env, None, &keychain, &mut request, &mut Withheld::default())
                 .map(|()| request.headers.remove(0).1)
         };
         set_secret(&keychain, &"cursor/user/r/Authorization".parse().unwrap(), "Bearer x").unwrap();

@@ -37,14 +37,14 @@ pub async fn run(engine: Rc<Engine>, protect: Protect) {
     while let Some(News { changes, watching }) = hear.recv().await {
         *engine.watching.borrow_mut() = Some(watching);
         for change in &changes {
-            let forget = engine.offers.borrow_mut().take(change, &name_of(&clients, change), now());
+            let forget = engine.offers.borrow_mut().take(change, &name_of(clients, change), now());
             if let Some(entry) = forget
                 && let Err(e) = engine.recorder.with(move |store| store.forget_declined(&entry)).await
             {
                 engine.problem(e.to_string());
             }
             if ration.allows(now()) {
-                engine.recorder.record(event(&engine, &clients, change));
+                engine.recorder.record(event(&engine, clients, change));
             } else if ration.first_refused() {
                 let reason = "configurations change so often that not every change is written down".into();
                 engine.recorder.record(engine.event(What::Failed { reason }));

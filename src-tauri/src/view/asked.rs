@@ -200,11 +200,11 @@ mod tests {
             now: Some(r#"{"description":"b\u200b"}"#.into()),
             seen: Some(waits.seen),
         };
-        let view = ChangedView::new(&[&waits], std::slice::from_ref(&pin), &clients).unwrap();
+        let view = ChangedView::new(&[&waits], std::slice::from_ref(&pin), clients).unwrap();
         let change = view.definitions[0].pin.change.clone().unwrap();
         assert_eq!(change.fields[0].after.as_deref(), Some("b⟨U+200B⟩"));
         assert!(!view.definitions[0].new && view.app == "Cursor" && view.server == "fs");
         pin.seen = Some(Digest::of(b"another"));
-        assert_eq!(ChangedView::new(&[&waits], &[pin], &clients), None);
+        assert_eq!(ChangedView::new(&[&waits], &[pin], clients), None);
     }
 }

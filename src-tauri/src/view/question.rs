@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn view(arguments: &str) -> QuestionView {
-        QuestionView::new(&[&question(arguments)], &Clients::load().unwrap()).unwrap()
+        QuestionView::new(&[&question(arguments)], Clients::load().unwrap()).unwrap()
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
             connection: Some(Connection { to, program }),
             ..question("")
         };
-        let view = QuestionView::new(&[&question], &Clients::load().unwrap()).unwrap();
+        let view = QuestionView::new(&[&question], Clients::load().unwrap()).unwrap();
         assert_eq!(view.program.as_deref(), Some("/usr/bin/no⟨U+202E⟩de (7)"));
         assert_eq!((view.tool.as_str(), view.host, view.arguments.len()), ("api.example.com:443", None, 0));
     }
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn several_calls_are_listed_and_their_findings_put_together() {
         let (a, b) = (question(r#"{"body":"1\n2"}"#), question(r#"{"body":"3"}"#));
-        let view = QuestionView::new(&[&a, &b], &Clients::load().unwrap()).unwrap();
+        let view = QuestionView::new(&[&a, &b], Clients::load().unwrap()).unwrap();
         assert_eq!(
             view.calls.iter().map(|c| c.brief.as_str()).collect::<Vec<_>>(),
             [r#"{"body":"1\n2"}"#, r#"{"body":"3"}"#]

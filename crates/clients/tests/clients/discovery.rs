@@ -159,7 +159,7 @@ fn selections() {
     let scan = home.clients.scan(&home.env());
     let chosen = |text: &str| {
         let selection: Selection = text.parse().map_err(|e: firedoor_clients::SelectError| e.to_string())?;
-        let ids = select(&home.clients, &scan, &[selection]).map_err(|e| e.to_string())?;
+        let ids = select(home.clients, &scan, &[selection]).map_err(|e| e.to_string())?;
         Ok::<_, String>(ids.iter().map(|i| i.server().to_owned()).collect::<Vec<_>>().join(" "))
     };
     let known: Vec<&str> = home.clients.known().map(|(id, _)| id).collect();

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 pub struct Home {
     pub scratch: TempDir,
-    pub clients: Clients,
+    pub clients: &'static Clients,
     pub vars: BTreeMap<String, String>,
     pub system: System,
     pub keychain: Option<Arc<MemoryKeychain>>,
@@ -90,7 +90,7 @@ impl Home {
             [] => vec![Selection::All],
             some => some.iter().map(|s| s.parse().unwrap()).collect(),
         };
-        select(&self.clients, &self.clients.scan(&self.env()), &all).unwrap()
+        select(self.clients, &self.clients.scan(&self.env()), &all).unwrap()
     }
 
     pub fn protect(&self, selections: &[&str]) -> Vec<FileResult> {
