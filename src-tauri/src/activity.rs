@@ -140,6 +140,7 @@ mod tests {
             subject: Some("post".into()),
             verdict,
             reference: None,
+            rule: None,
             findings: Vec::new(),
         };
         let event = Event { at: Millis(seq), entry: "cursor/user/fs".parse().ok(), session: None, client: None, what };

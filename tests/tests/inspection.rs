@@ -96,18 +96,20 @@ fn what_a_row_found_is_suppressed_for_that_server_tool_and_finding_until_it_is_u
     agent.call("files", "read_file", json!({"path": "credentials"}));
     asked(&home, &mut agent, ("outbox", "http_post", post("one")), INJECTED, "allow");
     let row = posts(&home).pop().unwrap();
-    let seq = row["seq"].as_u64();
-    assert_eq!(row["what"]["verdict"], "ask");
+    assert_eq!((&row["what"]["verdict"], &row["what"]["rule"]), (&json!("ask"), &Value::Null));
     home.firedoor(&["rules", "from", &row["seq"].to_string(), "allow"]).expect_code(0).expect_said(INJECTED);
     home.firedoor(&["rules", "from", &row["seq"].to_string(), "allow"]).expect_code(1).expect_said("already");
     let rule = home.json(&["rules", "list"])["rules"][0]["id"].clone();
 
-    // Not asked about any more, and on record with what was found.
+    // Not asked about any more, and on record with what was found and the rule.
     assert_eq!(agent.call("outbox", "http_post", post("two")), accepted);
     assert_eq!(home.pending(), Vec::<Value>::new());
-    let passed = |row: &Value| row["what"]["verdict"] == "allow" && row["seq"].as_u64() > seq;
-    let suppressed = until("the call is on record", || posts(&home).into_iter().find(passed));
-    assert_eq!(suppressed["what"]["findings"][0]["detector"], INJECTED);
+    let suppressed = until("the call is on record", || posts(&home).into_iter().find(|r| r["what"]["rule"] == rule));
+    assert_eq!(
+        (&suppressed["what"]["verdict"], &suppressed["what"]["findings"][0]["detector"]),
+        (&json!("allow"), &json!(INJECTED))
+    );
+    home.firedoor(&["log"]).expect_said(&format!("by rule {rule}"));
     assert_eq!(home.json(&["rules", "list"])["uses"][rule.to_string()]["hits"], 1);
 
     // Another finding, another tool, another server: asked as ever.

@@ -714,7 +714,11 @@ host: string, address: string,
  */
 plain: boolean, };
 
-export type WhatView = { "kind": "started", level: string, } | { "kind": "resumed" } | { "kind": "ended", status: string, } | { "kind": "refused", reason: string, } | { "kind": "judged", method: string, subject: string | null, verdict: VerdictView, reference: string | null, findings: Array<FindingView>, } | { "kind": "answered", reference: string, allowed: boolean, duration: string, } | { "kind": "unanswered", reference: string, } | { "kind": "withdrawn", reference: string, } | { "kind": "expired", reference: string, } | { "kind": "noise", lines: number, bytes: number, } | { "kind": "pinned", subject: string, changed: Array<string>, } | { "kind": "command", text: string, } | { "kind": "denied", text: string, by: string, reason: string, } | { "kind": "noticed", text: string, 
+export type WhatView = { "kind": "started", level: string, } | { "kind": "resumed" } | { "kind": "ended", status: string, } | { "kind": "refused", reason: string, } | { "kind": "judged", method: string, subject: string | null, verdict: VerdictView, reference: string | null, 
+/**
+ * The number of the rule that settled it, if one did.
+ */
+rule: number | null, findings: Array<FindingView>, } | { "kind": "answered", reference: string, allowed: boolean, duration: string, } | { "kind": "unanswered", reference: string, } | { "kind": "withdrawn", reference: string, } | { "kind": "expired", reference: string, } | { "kind": "noise", lines: number, bytes: number, } | { "kind": "pinned", subject: string, changed: Array<string>, } | { "kind": "command", text: string, } | { "kind": "denied", text: string, by: string, reason: string, } | { "kind": "noticed", text: string, 
 /**
  * Whether something lost its protection, or cannot be looked at any more.
  */

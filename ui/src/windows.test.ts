@@ -426,7 +426,7 @@ test("a refused file's folder is granted by its row, and taken back", async () =
     process: null,
     pid: null,
     client: "cursor",
-    what: { kind: "judged", method: "read", subject: "~/notes/a.md", verdict: "block", reference: null, findings: [] },
+    what: { kind: "judged", method: "read", subject: "~/notes/a.md", verdict: "block", reference: null, rule: null, findings: [] },
     folder,
   });
   backend.rows = [row(8, null), row(7, "/home/u/notes")];

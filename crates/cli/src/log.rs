@@ -120,13 +120,16 @@ fn in_words(what: &What, entry: Option<&EntryId>) -> String {
         What::Resumed => "taken over from an engine that died".into(),
         What::Ended { status } => format!("ended: {status}"),
         What::Refused { reason } => format!("not started: {reason}"),
-        What::Judged { method, subject, verdict, reference, findings } => {
+        What::Judged { method, subject, verdict, reference, rule, findings } => {
             let mut text = format!("{:?} {}", verdict, method.visible(60));
             if let Some(subject) = subject {
                 text.push_str(&format!(" {}", subject.visible(80)));
             }
             if let Some(reference) = reference {
                 text.push_str(&format!(" [{reference}]"));
+            }
+            if let Some(rule) = rule {
+                text.push_str(&format!(", by rule {rule}"));
             }
             for finding in findings {
                 text.push_str(&format!("; {} ({})", finding.summary, finding.detector));

@@ -192,6 +192,7 @@ async fn mark(engine: &Engine, job: &Job, passage: &Passage, score: f64) {
         subject: (!asked.subject.is_empty()).then(|| recordable(engine, &asked.subject)),
         verdict: Verdict::Allow,
         reference: None,
+        rule: None,
         findings: vec![finding],
     };
     let (entry, session, client) = (Some(entry.clone()), Some(*session), Some(agent.client.clone()));

@@ -366,9 +366,9 @@ impl Engine {
 
     /// Counts the use of the rule that settled a decision, if one did.
     pub fn settled_by(&self, reason: &Reason) {
-        let Reason::Rule { id, .. } = reason else { return };
+        let Some(id) = reason.rule() else { return };
         let mut uses = self.uses.borrow_mut();
-        let seen = uses.entry(*id).or_insert(Use { hits: 0, last: now() });
+        let seen = uses.entry(id).or_insert(Use { hits: 0, last: now() });
         *seen = Use { hits: seen.hits.saturating_add(1), last: now() };
     }
 

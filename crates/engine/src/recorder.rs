@@ -340,6 +340,7 @@ mod tests {
             subject: Some(Untrusted::new(name)),
             verdict: Verdict::Block,
             reference: None,
+            rule: None,
             findings: Vec::new(),
         };
         let failed = |reason: String| What::Failed { reason };

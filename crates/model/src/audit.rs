@@ -65,6 +65,9 @@ pub enum What {
         /// The decision's reference, when it was not a silent allow.
         #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
         reference: Option<Ref>,
+        /// The standing rule that settled it, if one did: what was found was allowed, or the call blocked, by it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<i64>,
         /// Why.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         findings: Vec<Finding>,
@@ -273,6 +276,7 @@ mod tests {
                 subject: Some("read_file".into()),
                 verdict: Verdict::Block,
                 reference: Some(Ref("7F3A".into())),
+                rule: None,
                 findings: Vec::new(),
             },
         };

@@ -116,3 +116,13 @@ pub enum Reason {
     /// The mode asks about the first use of a tool.
     NewTool,
 }
+
+impl Reason {
+    /// The number of the standing rule, if it was one.
+    pub fn rule(&self) -> Option<i64> {
+        match self {
+            Self::Rule { id, .. } => Some(*id),
+            _ => None,
+        }
+    }
+}

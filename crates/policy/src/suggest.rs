@@ -168,6 +168,7 @@ mod tests {
             subject: Some(tool.into()),
             verdict: Verdict::Ask,
             reference: Some(reference.clone()),
+            rule: None,
             findings: vec![finding],
         };
         [event(judged), event(What::Answered { reference, choice, duration: Duration::Once })]

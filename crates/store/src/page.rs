@@ -149,6 +149,7 @@ mod tests {
             subject: Some(Untrusted::new(subject)),
             verdict,
             reference: None,
+            rule: None,
             findings: Vec::new(),
         };
         Event { at: Millis(at), entry: entry.parse().ok(), session: None, client: None, what }

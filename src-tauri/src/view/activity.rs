@@ -202,6 +202,9 @@ pub enum WhatView {
         subject: Option<String>,
         verdict: VerdictView,
         reference: Option<String>,
+        /// The number of the rule that settled it, if one did.
+        #[cfg_attr(test, ts(type = "number | null"))]
+        rule: Option<i64>,
         findings: Vec<FindingView>,
     },
     Answered {
@@ -323,7 +326,7 @@ impl WhatView {
             What::Resumed => Self::Resumed,
             What::Ended { status } => Self::Ended { status: sentence(status) },
             What::Refused { reason } => Self::Refused { reason: sentence(reason) },
-            What::Judged { method, subject, verdict, reference, findings } => Self::Judged {
+            What::Judged { method, subject, verdict, reference, rule, findings } => Self::Judged {
                 method: name(method.raw()),
                 subject: subject.as_ref().map(|s| name(s.raw())),
                 verdict: match verdict {
@@ -332,6 +335,7 @@ impl WhatView {
                     Verdict::Block => VerdictView::Block,
                 },
                 reference: reference.as_ref().map(|r| name(&r.0)),
+                rule: *rule,
                 findings: findings.iter().map(|f| FindingView::new(f, clients)).collect(),
             },
             What::Answered { reference, choice, duration } => Self::Answered {
@@ -398,6 +402,7 @@ mod tests {
                 subject: None,
                 verdict: Verdict::Block,
                 reference: None,
+                rule: None,
                 findings: vec![finding],
             };
             Offer::of(&"cursor/user/fs".parse().unwrap(), &what).map(|offer| offer.path)

@@ -71,7 +71,7 @@ const row = (server: string | null, what: WhatView, over: Partial<RowView> = {})
   ...over,
 });
 const call = (server: string, subject: string, verdict: "allow" | "ask" | "block" = "allow", findings: FindingView[] = [], reference: string | null = null): RowView =>
-  row(server, { kind: "judged", method: "tools/call", subject, verdict, reference, findings });
+  row(server, { kind: "judged", method: "tools/call", subject, verdict, reference, rule: null, findings });
 
 function story(): RowView[] {
   number = 0;
@@ -86,7 +86,7 @@ function story(): RowView[] {
     call("github", "create_pull_request", "allow", [own]),
     call("notion", "http_post", "ask", [leak], "7F3A"),
     row("notion", { kind: "unanswered", reference: "7F3A" }),
-    row("files", { kind: "judged", method: "read", subject: "/home/u/notes/a.md", verdict: "block", reference: null, findings: [finding("sandbox/file", "The sandbox closed a file to this server.", ["files", "read"], null, "low")] }, { folder: "/home/u/notes" }),
+    row("files", { kind: "judged", method: "read", subject: "/home/u/notes/a.md", verdict: "block", reference: null, rule: null, findings: [finding("sandbox/file", "The sandbox closed a file to this server.", ["files", "read"], null, "low")] }, { folder: "/home/u/notes" }),
     row(null, { kind: "command", text: "mode balanced" }),
     ...["list_directory", "read_text", "search", "write_file"].map((tool) => call("filesystem", tool)),
   ].reverse();
@@ -154,7 +154,7 @@ function hostile(): FakeMain {
   const main = full();
   const long = EVIL + "A".repeat(1 << 20);
   const evil = (n: number): RowView => row(EVIL, {
-    kind: "judged", method: EVIL, subject: long, verdict: "block", reference: EVIL,
+    kind: "judged", method: EVIL, subject: long, verdict: "block", reference: EVIL, rule: null,
     findings: [{ ...finding(EVIL, long, [EVIL, long], [long, EVIL]), evidence: finding("x", "", [EVIL, long], [long, EVIL]).evidence.map((e) => ({ ...e, excerpt: long, pointer: long, transform: long })) }],
   }, { app: EVIL, process: long, folder: long, seq: 1000 - n });
   main.rows = [0, 1, 2].map(evil);

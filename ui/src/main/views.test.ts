@@ -118,7 +118,7 @@ test("a setting that is refused is not shown as set", async () => {
 
 const call = (seq: number): RowView => ({
   seq, at: 1000 + seq, app: "Cursor", server: "files", process: "node (7)", pid: 7, client: "cursor", folder: null,
-  what: { kind: "judged", method: "tools/call", subject: `tool_${seq}`, verdict: "ask", reference: null, findings: [{ detector: "flow/secret", severity: "high", confidence: "certain", summary: "s", remedy: null, evidence: [] }] },
+  what: { kind: "judged", method: "tools/call", subject: `tool_${seq}`, verdict: "ask", reference: null, rule: null, findings: [{ detector: "flow/secret", severity: "high", confidence: "certain", summary: "s", remedy: null, evidence: [] }] },
 });
 
 test("of many rows few are drawn, and the next piece is asked for at the end", async () => {

@@ -8,7 +8,7 @@ const place = (role: EvidenceView["role"], server: string, tool: string): Eviden
 const found = (detector: string, evidence: EvidenceView[]): FindingView => ({ detector, severity: "high", confidence: "certain", summary: "", remedy: null, evidence });
 const row = (what: RowView["what"]): RowView => ({ seq: ++seq, at: seq, app: "Cursor", server: "outbox", process: "node (7)", pid: 7, client: "cursor", folder: null, what });
 const judged = (verdict: "allow" | "ask" | "block", detector: string, evidence: EvidenceView[], reference: string | null = null): RowView =>
-  row({ kind: "judged", method: "tools/call", subject: "post", verdict, reference, findings: [found(detector, evidence)] });
+  row({ kind: "judged", method: "tools/call", subject: "post", verdict, reference, rule: null, findings: [found(detector, evidence)] });
 const leak = (verdict: "allow" | "ask" | "block", ref: string | null = null): RowView =>
   judged(verdict, "flow/secret", [place("source", "files", "read"), place("sink", "outbox", "post")], ref);
 

@@ -17,7 +17,7 @@ const finding = (detector: string, severity: FindingView["severity"], confidence
 
 const row = (what: RowView["what"], server: string | null = "outbox"): RowView => ({ seq: 1, at: 0, app: "Cursor", server, process: null, pid: null, client: null, what, folder: null });
 const call = (verdict: "allow" | "ask" | "block", findings: FindingView[] = []): RowView =>
-  row({ kind: "judged", method: "tools/call", subject: "http_post", verdict, reference: null, findings });
+  row({ kind: "judged", method: "tools/call", subject: "http_post", verdict, reference: null, rule: null, findings });
 
 test.each([
   ["plain", ["text:plain"]],

@@ -81,6 +81,7 @@ fn judged(entry: &EntryId, Notice { seen, secret, host, place }: Notice) -> What
         subject: Some(host),
         verdict,
         reference: None,
+        rule: None,
         findings: vec![finding],
     }
 }

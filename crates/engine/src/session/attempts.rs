@@ -70,6 +70,7 @@ fn judged(entry: &EntryId, attempt: Attempt, carried: Vec<Finding>) -> What {
         subject: Some(target),
         verdict: Verdict::Block,
         reference: None,
+        rule: None,
         findings: std::iter::once(finding).chain(carried).collect(),
     }
 }

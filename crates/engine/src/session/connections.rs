@@ -91,9 +91,10 @@ impl Session {
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };
         engine.settled_by(&reason);
+        let rule = reason.rule();
         let judged = |verdict, reference: Ref, findings| {
             let (method, subject, reference) = (Untrusted::new(METHOD), Some(on_record.clone()), Some(reference));
-            self.event(engine.now(), What::Judged { method, subject, verdict, reference, findings })
+            self.event(engine.now(), What::Judged { method, subject, verdict, reference, rule, findings })
         };
         match (verdict, reason) {
             // Somebody's leave, and nothing else: that nothing was found is none.

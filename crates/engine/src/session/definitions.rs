@@ -164,6 +164,7 @@ impl Session {
                 subject: None,
                 verdict: Verdict::Allow,
                 reference: None,
+                rule: None,
                 findings: found.findings,
             };
             engine.recorder.record(self.event(now, what));
@@ -276,6 +277,7 @@ impl Session {
                 subject: Some(definition.name.clone()),
                 verdict: if held { Verdict::Block } else { Verdict::Allow },
                 reference: held.then(|| engine.reference()),
+                rule: None,
                 findings,
             },
         );

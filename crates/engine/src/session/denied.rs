@@ -68,6 +68,7 @@ pub fn judged(entry: &EntryId, told: Told<'_>, closed: &Closed) -> What {
         subject: Some(Untrusted::new(shown)),
         verdict: Verdict::Block,
         reference: None,
+        rule: None,
         findings: vec![finding],
     }
 }

@@ -241,6 +241,7 @@ impl Session {
             subject: (!asked.subject.is_empty()).then(|| recordable(engine, &asked.subject)),
             verdict: if withheld { Verdict::Block } else { Verdict::Allow },
             reference: reference.clone(),
+            rule: decision.reason.rule(),
             findings,
         };
         let event = self.event(engine.now(), what);

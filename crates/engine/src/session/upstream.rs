@@ -341,10 +341,11 @@ impl Session {
         };
         engine.settled_by(&reason);
         self.note_told(engine, subject, &findings, verdict).await;
+        let rule = reason.rule();
         let judged = |verdict, reference, findings| {
             let subject = (!subject.is_empty()).then(|| recordable(engine, subject));
             let method = Untrusted::new(method);
-            self.event(engine.now(), audit::What::Judged { method, subject, verdict, reference, findings })
+            self.event(engine.now(), audit::What::Judged { method, subject, verdict, reference, rule, findings })
         };
         match verdict {
             Verdict::Allow => {
@@ -421,6 +422,7 @@ impl Engine {
                 subject,
                 verdict: if refused.is_some() { Verdict::Block } else { Verdict::Ask },
                 reference: Some(reference.clone()),
+                rule: None,
                 findings: found,
             };
             self.commit(session.event(self.now(), what)).await;

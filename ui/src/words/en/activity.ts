@@ -30,6 +30,7 @@ export const activity = {
   when: "When",
   by: "By",
   ref: "Ref",
+  byRule: "By rule",
   of: "of",
   story: "How it went",
   evidence: "Evidence",
