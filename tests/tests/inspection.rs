@@ -122,3 +122,42 @@ fn what_a_row_found_is_suppressed_for_that_server_tool_and_finding_until_it_is_u
     home.firedoor(&["rules", "restore", &rule.to_string()]).expect_code(0);
     assert_eq!(agent.call("outbox", "http_post", post("five")), accepted);
 }
+
+#[test]
+fn what_was_blocked_passes_in_the_same_session_once_it_is_marked_as_wrong_and_nothing_else_does() {
+    const INJECTED: &str = "flow/after-injection";
+    let (home, mut agent) = injected();
+    let refused = |(said, error): (String, bool)| assert!(error && home.pending().is_empty(), "{said}");
+    let sent = json!({"path": "~/.ssh/id_rsa"});
+    agent.call("files", "read_file", json!({"path": "issue.md"}));
+    agent.call("files", "read_file", json!({"path": "credentials"}));
+    asked(&home, &mut agent, ("outbox", "http_post", post("one")), INJECTED, "block");
+    asked(&home, &mut agent, ("outbox", "sent", sent.clone()), INJECTED, "block");
+    refused(agent.call("outbox", "http_post", post("two")));
+
+    let seq = posts(&home)[0]["seq"].to_string();
+    let marked = home.firedoor(&["rules", "from", &seq, "allow"]).expect_code(0);
+    marked.expect_said("what was refused for it in a session that runs is not any more");
+    assert_eq!(agent.call("outbox", "http_post", post("three")), ("202 Accepted".to_owned(), false));
+    let rule = home.json(&["rules", "list"])["rules"][0]["id"].clone();
+    until("the call is on record", || posts(&home).into_iter().find(|row| row["what"]["rule"] == rule));
+
+    // Another tool, and another finding of the same tool, stay refused.
+    refused(agent.call("outbox", "sent", sent.clone()));
+    asked(&home, &mut agent, ("outbox", "http_post", post(KEY)), "flow/secret", "block");
+    home.firedoor(&["rules", "from", &seq, "allow"]).expect_code(1).expect_said("already");
+    refused(agent.call("outbox", "http_post", post(KEY)));
+
+    // A rule of any other origin lifts nothing, and says so.
+    let entry = ["--entry", "cursor/user/outbox"];
+    let of_sent = ["--tool", "sent", "--detector", INJECTED];
+    home.firedoor(&[&["rules", "add", "allow"], &entry[..], &of_sent].concat())
+        .expect_code(0)
+        .expect_said("stays refused until that ends");
+    refused(agent.call("outbox", "sent", sent));
+
+    // A block beats every allow.
+    home.firedoor(&[&["rules", "add", "block"], &entry[..], &["--tool", "http_post"]].concat()).expect_code(0);
+    home.firedoor(&["rules", "from", &seq, "allow"]).expect_code(0).expect_said("blocks it all the same");
+    refused(agent.call("outbox", "http_post", post("four")));
+}

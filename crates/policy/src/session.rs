@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use firedoor_model::{Digest, EntryId, Finding, Millis, Untrusted, finding::Role, question::Ref};
 
-use crate::decision::{NEW_TOOL, Subject};
+use crate::{
+    decision::{NEW_TOOL, Subject},
+    thresholds::names,
+};
 
 /// One agent's session, across all servers it uses. Numbers are the engine's and are never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,6 +119,24 @@ impl SessionRules {
     pub(crate) fn redeem(&mut self, call: &Digest, now: Millis) -> Option<Permit> {
         let place = self.permits.iter().position(|p| p.call == *call && p.from <= now && now < p.until)?;
         Some(self.permits.swap_remove(place))
+    }
+
+    /// Whether this stands against anything that such a rule allows.
+    pub(crate) fn refuses(&self, entry: Option<&EntryId>, tool: Option<&Untrusted>, detector: Option<&str>) -> bool {
+        self.denials.iter().any(|(_, intent)| {
+            entry.is_none_or(|entry| *entry == intent.sink)
+                && tool.is_none_or(|tool| intent.tool.as_ref() == Some(tool))
+                && detector.is_none_or(|detector| names(detector, &intent.detector))
+        })
+    }
+
+    /// Forgets the refusals of one finding in one tool, from wherever the data came. Whether there were any.
+    pub(crate) fn lift(&mut self, entry: &EntryId, tool: &Untrusted, detector: &str) -> bool {
+        let before = self.denials.len();
+        self.denials.retain(|(_, intent)| {
+            intent.sink != *entry || intent.tool.as_ref() != Some(tool) || intent.detector != detector
+        });
+        self.denials.len() < before
     }
 
     pub(crate) fn deny(&mut self, reference: &Ref, intent: Intent) {

@@ -43,12 +43,22 @@ pub async fn add(engine: &Rc<Engine>, rules: Vec<command::WantedRule>) -> Outcom
     Ok(Reply::Done { text: said.join("\n") })
 }
 
+/// Keeps a rule, and says what it will not do.
 async fn keep(engine: &Rc<Engine>, draft: Draft, how: &str) -> Outcome {
+    let rule = stored(engine, draft, how).await?;
+    let mut text = format!("rule {}: {rule}", rule.id);
+    if rule.effect == Choice::Allow && engine.desk.borrow().still_refuses(&rule.matches) {
+        text.push_str("; what was refused in a session that still runs stays refused until that ends");
+    }
+    Ok(Reply::Done { text })
+}
+
+async fn stored(engine: &Rc<Engine>, draft: Draft, how: &str) -> Result<Rule, String> {
     note(engine, draft.matches.entry.as_ref(), format!("rule {how}: {}", draft.clone().numbered(0))).await?;
     let rule = engine.recorder.with(move |store| store.add_rule(&draft)).await.map_err(text)?;
     engine.rules.borrow_mut().push(rule.clone());
     engine.changed();
-    Ok(Reply::Done { text: format!("rule {}: {rule}", rule.id) })
+    Ok(rule)
 }
 
 pub async fn remove(engine: &Rc<Engine>, id: i64) -> Outcome {
@@ -118,18 +128,57 @@ pub async fn from_row(engine: &Rc<Engine>, seq: u64, effect: Choice) -> Outcome 
     };
     let mut said = Vec::new();
     for matches in wanted {
-        let draft = Draft { effect, matches, origin: Origin::Log, created: engine.now(), expires: None };
-        if engine.rules.borrow().iter().any(|r| r.effect == effect && r.matches == draft.matches) {
-            continue;
+        let draft =
+            Draft { effect, matches: matches.clone(), origin: Origin::Log, created: engine.now(), expires: None };
+        let known = engine.rules.borrow().iter().any(|r| r.effect == effect && r.matches == draft.matches);
+        if !known {
+            let rule = stored(engine, draft, "made from the log").await?;
+            said.push(format!("rule {}: {rule}", rule.id));
         }
-        if let Reply::Done { text } = keep(engine, draft, "made from the log").await? {
-            said.push(text);
+        if effect == Choice::Allow {
+            said.extend(lifted(engine, &matches));
         }
     }
     if said.is_empty() {
         return Err("there is such a rule already".into());
     }
     Ok(Reply::Done { text: said.join("; ") })
+}
+
+/// Takes back what was refused on a finding that is marked as wrong by now, and says so; and what goes on blocking it.
+fn lifted(engine: &Engine, wrong: &Match) -> Vec<String> {
+    let mut said = Vec::new();
+    match engine.desk.borrow_mut().lift(wrong) {
+        0 => {}
+        1 => said.push("what was refused for it in a session that runs is not any more".to_owned()),
+        n => said.push(format!("what was refused for it in {n} sessions that run is not any more")),
+    }
+    let rules = engine.rules.borrow();
+    let stands = beaten(&rules, wrong, engine.now());
+    said.extend(
+        stands.map(|rule| format!("rule {} blocks it all the same ({rule}): remove that to let it pass", rule.id)),
+    );
+    said
+}
+
+/// The block rules in force that speak about every call that such a rule allows: a block beats every allow.
+fn beaten<'a>(rules: &'a [Rule], allowed: &'a Match, now: Millis) -> impl Iterator<Item = &'a Rule> {
+    fn within<T: PartialEq>(block: Option<&T>, allowed: Option<&T>) -> bool {
+        block.is_none_or(|block| allowed == Some(block))
+    }
+    rules.iter().filter(move |rule| {
+        let Match { entry, client: None, tool, detector, call: None, address: None, launch, definition: None } =
+            &rule.matches
+        else {
+            return false;
+        };
+        rule.effect == Choice::Block
+            && rule.expires.is_none_or(|end| now < end)
+            && within(entry.as_ref(), allowed.entry.as_ref())
+            && within(tool.as_ref(), allowed.tool.as_ref())
+            && within(detector.as_ref(), allowed.detector.as_ref())
+            && within(launch.as_ref(), allowed.launch.as_ref())
+    })
 }
 
 /// What rules are bound to, looked up before.

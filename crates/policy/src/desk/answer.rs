@@ -85,7 +85,9 @@ pub enum AnswerError {
         rule: i64,
     },
     /// The user refused the same thing in this session.
-    #[error("the same was refused in this session under {0}, and that holds until the session ends")]
+    #[error(
+        "the same was refused in this session under {0}, and that holds until the session ends or what was found is marked as wrong in the log"
+    )]
     Denied(Ref),
     /// The tool is in quarantine.
     #[error("the tool's definition changed: look at it with `firedoor pins diff` and accept it first")]
@@ -185,6 +187,37 @@ impl Desk {
             grant,
             also,
         })
+    }
+
+    /// What was found in one tool was marked as wrong, which says so of refusals that were given on it as well: they are
+    /// forgotten, in every session, since the rule holds in every session. Returns in how many there were any.
+    ///
+    /// Nothing else is: neither what was refused on another finding of the same call, nor a tool that was refused as such.
+    /// A rule that is narrower than one server, one tool and one finding, or broader, lifts nothing.
+    pub fn lift(&mut self, wrong: &Match) -> usize {
+        // Destructured, so that a field added to `Match` cannot be forgotten here. Where the server is another by now than
+        // the rule is bound to, the rule does not cover the call, which is then asked about.
+        let Match {
+            entry: Some(entry),
+            tool: Some(tool),
+            detector: Some(detector),
+            client: None,
+            call: None,
+            address: None,
+            launch: _,
+            definition: None,
+        } = wrong
+        else {
+            return 0;
+        };
+        self.sessions.values_mut().map(|rules| usize::from(rules.lift(entry, tool, detector))).sum()
+    }
+
+    /// Whether an answer in some session refuses what a rule allows, and so goes on doing until that session ends.
+    pub fn still_refuses(&self, allowed: &Match) -> bool {
+        let Match { entry, tool, detector, .. } = allowed;
+        let (entry, tool, detector) = (entry.as_ref(), tool.as_ref(), detector.as_deref());
+        self.sessions.values().any(|rules| rules.refuses(entry, tool, detector))
     }
 
     /// Whether an answer may allow this now.

@@ -199,6 +199,70 @@ fn a_block_is_state() {
 }
 
 #[test]
+fn what_is_marked_as_wrong_is_not_refused_any_more_and_all_else_is() {
+    let wrong = || Match {
+        entry: Some(subject().entry),
+        tool: subject().tool,
+        detector: Some("flow/secret".into()),
+        launch: subject().launch,
+        ..Match::default()
+    };
+    let check = |wrong: &Match, sessions| {
+        let mut desk = desk();
+        for session in [SESSION, SessionId(2)] {
+            let id = opened(&mut desk, Ask { session, ..ask(session.0, "a") }, T0);
+            desk.answer(&id, Choice::Block, Duration::Once, &at(T0)).unwrap();
+        }
+        let host = opened(&mut desk, ask_to(3, "example.org:443"), T0);
+        desk.answer(&host, Choice::Block, Duration::Once, &at(T0)).unwrap();
+        let found = [flow("cursor/user/fs")];
+        assert!(desk.still_refuses(wrong) || sessions == 0, "{wrong:?}");
+        assert_eq!(desk.lift(wrong), sessions, "{wrong:?}");
+        assert_eq!(desk.lift(wrong), 0);
+        let want = if sessions == 0 { Verdict::Block } else { Verdict::Ask };
+        assert_eq!(verdict(&mut desk, "z", &found, T0).0, want, "{wrong:?}");
+        // The connection that was refused is, whatever was lifted.
+        let to = ask_to(4, "example.org:443");
+        assert_eq!(desk.judge(SESSION, &input(&to.subject, &to.findings, &[])).verdict, Verdict::Block);
+    };
+    check(&wrong(), 2);
+    check(&Match { launch: None, ..wrong() }, 2);
+    for other in [
+        Match { entry: None, ..wrong() },
+        Match { entry: "cursor/user/fs".parse().ok(), ..wrong() },
+        Match { tool: None, ..wrong() },
+        Match { tool: Some("http_get".into()), ..wrong() },
+        Match { detector: None, ..wrong() },
+        Match { detector: Some("flow/".into()), ..wrong() },
+        Match { detector: Some("flow/private".into()), ..wrong() },
+        Match { client: Some("/usr/bin/node".into()), ..wrong() },
+        Match { call: Some(Digest::of(b"a")), ..wrong() },
+        Match { address: subject().address, ..wrong() },
+        Match { definition: subject().definition, ..wrong() },
+    ] {
+        check(&other, 0);
+    }
+}
+
+#[test]
+fn what_a_rule_allows_and_an_answer_refuses_is_known() {
+    let mut desk = desk();
+    assert!(!desk.still_refuses(&Match::default()));
+    let id = opened(&mut desk, ask(1, "a"), T0);
+    desk.answer(&id, Choice::Block, Duration::Once, &at(T0)).unwrap();
+    for (detector, tool, want) in [
+        (None, None, true),
+        (Some("flow/"), None, true),
+        (Some("flow/secret"), subject().tool, true),
+        (Some("call/"), None, false),
+        (None, Some("http_get".into()), false),
+    ] {
+        let matches = Match { detector: detector.map(str::to_owned), tool, ..Match::default() };
+        assert_eq!(desk.still_refuses(&matches), want, "{matches:?}");
+    }
+}
+
+#[test]
 fn allow_for_longer_is_bound() {
     for duration in [Duration::Session, Duration::Always] {
         let mut desk = desk();
