@@ -90,6 +90,7 @@ e2e: build ui ## real clients, real servers and the desktop
 	cargo build --locked -p firedoor-desktop --features automation
 	@FIREDOOR_BIN_DIR="$(TARGET)/debug" python3 tests/desktop/e2e.py
 	@FIREDOOR_BIN_DIR="$(TARGET)/debug" python3 tests/desktop/trays.py
+	@FIREDOOR_BIN_DIR="$(TARGET)/debug" python3 tests/desktop/gnome.py
 	npm --prefix ui run e2e
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/demo/demo.py
 

@@ -36,8 +36,17 @@ class Desktop:
         self.env |= {"TAURI_AUTOMATION": "true", "TAURI_WEBVIEW_AUTOMATION": "true"}
         self.env["DISPLAY"] = self.x_server(size)
         self.env["DBUS_SESSION_BUS_ADDRESS"] = self.bus()
+        self.host = None
+        self.surroundings(tray)
+
+    def surroundings(self, tray):
+        """What else is on a desktop: here a window manager, and tray and notifications of our own."""
         self.begin("openbox")
-        self.host = self.begin(SYSTEM_PYTHON, HERE / "tray_host.py", *([] if tray else ["--no-tray"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.tray_host(*([] if tray else ["--no-tray"]))
+
+    def tray_host(self, *arguments):
+        """Starts what answers orders."""
+        self.host = self.begin(SYSTEM_PYTHON, HERE / "tray_host.py", *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if json.loads(self.host.stdout.readline() or "null") != "ready":
             raise Missing(f"the tray host did not start{self.complaints()}")
 

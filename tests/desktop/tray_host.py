@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The parts of a desktop that the app speaks to over D-Bus: a tray (StatusNotifierWatcher) and a notification service.
 
-Needs the system's Python with dbus and gi. With --no-tray the tray is left out at first. Takes one order a line on stdin and
-answers each with one line of JSON:
+Needs the system's Python with dbus and gi. With --no-tray the tray is left out at first. With --look there is neither: it looks
+at the tray that a real desktop has. Takes one order a line on stdin and answers each with one line of JSON:
   menu               the tray's menu: [{"id", "label", "enabled"}]
   click LABEL        clicks the item whose label starts so: true or false
   icon               the tray icon's name and where it lies
@@ -11,6 +11,7 @@ answers each with one line of JSON:
   activate           what a click on the icon itself gives, as KDE makes it: true, or {"error"}
   watch, unwatch     the tray comes or goes: true
   host yes, host no  the panel behind the tray comes or goes: true
+  tray               what the tray on the bus says about itself: {"host", "items"}, or {"error"} when there is none
   popup, popdown     opens the menu in a window titled "Tray", for a picture, and closes it: true
 """
 
@@ -132,6 +133,15 @@ class Notices(dbus.service.Object):
         pass
 
 
+def look(bus):
+    """What the tray on the bus says about itself, and the icon that it has, if it has one."""
+    said = dbus.Interface(bus.get_object(WATCHER, "/StatusNotifierWatcher"), PROPERTIES).GetAll(WATCHER)
+    items = [str(item) for item in said["RegisteredStatusNotifierItems"]]
+    # A name on the bus, followed by the object's path; GNOME's extension puts a sign between them.
+    name, slash, path = items[0].partition("/") if items else ("", "", "")
+    return {"host": bool(said["IsStatusNotifierHostRegistered"]), "items": items, "item": (name.rstrip("@"), slash + path) if items else None}
+
+
 def popup(watcher):
     """The tray's icon in a bar and its menu below, drawn by GTK as a panel does."""
     _menu, items = watcher.menu()
@@ -163,7 +173,9 @@ def main():
     """Serves until stdin ends."""
     DBusGMainLoop(set_as_default=True)
     bus = dbus.SessionBus()
-    names = {name: dbus.service.BusName(name, bus) for name in (NOTIFICATIONS, WATCHER) if name == NOTIFICATIONS or "--no-tray" not in sys.argv}
+    looks = "--look" in sys.argv
+    offered = () if looks else (NOTIFICATIONS,) if "--no-tray" in sys.argv else (NOTIFICATIONS, WATCHER)
+    names = {name: dbus.service.BusName(name, bus) for name in offered}
     open_windows = []
     watcher, notices, loop = Watcher(bus), Notices(bus), GLib.MainLoop()
 
@@ -186,6 +198,11 @@ def main():
         if word == "host":
             watcher.set_host(rest == "yes")
             return True
+        if word == "tray" or looks:
+            said = look(bus)
+            watcher.item = said.pop("item")
+            if word == "tray":
+                return said
         if not watcher.item:
             return None
         if word == "activate":
@@ -215,7 +232,7 @@ def main():
             return False
         try:
             answer = obey(line)
-        except (dbus.DBusException, GLib.Error, OSError) as error:
+        except (dbus.DBusException, GLib.Error, OSError, ValueError) as error:
             answer = {"error": str(error)}
         print(json.dumps(answer), flush=True)
         return True
