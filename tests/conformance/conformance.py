@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""The MCP conformance suite on a server of our own, direct and through Firedoor, compared check by check.
+"""The MCP conformance suite on servers of our own, direct and through Firedoor, compared check by check, with every set of
+requirements that the suite has released: one for each revision of the protocol.
 
-  conformance.py [--keep FILE]
+  conformance.py [--keep FILE] [REVISION…]
+
+What the suite runs besides, without scoring it (extensions, scenarios that came later), is compared and shown as well.
 
 Through Firedoor: suite -> endpoint (firedoor endpoints add) -> shim -> engine -> firedoor-remote -> server. Exit code 1 when
-any check of any scenario comes out differently, 2 when the suite cannot be run. The last line is the comparison.
+any check of a required scenario comes out differently, 2 when the suite cannot be run. The last line is the comparison.
 """
 
 import argparse
 import contextlib
+import itertools
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +24,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 from scratch import Missing, Scratch, as_ordinary_user, run  # noqa: E402
 
-SUITE = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+SUITE = "node_modules/@modelcontextprotocol/conformance"
+# The first revision without sessions has a server of its own.
+MODERN = "2026-07-28"
+# What the suite puts behind a scenario's name.
+TIME = re.compile(r"-\d{4}-\d{2}-\d{2}T.*")
 
 
 def install(scratch):
@@ -53,46 +62,92 @@ def endpoint(scratch, name, *server):
     return next(found["address"] for found in listed if found["entry"] == f"endpoint/user/{name}")
 
 
-def checks(scratch, place, node, url, name):
-    """What each check of each scenario says."""
-    results = place / name
-    done = scratch.run(node, SUITE, "server", "--suite", "all", "--url", url, "-o", results, cwd=place, timeout=600)
+def revisions(place):
+    """Those with a set of requirements."""
+    found = sorted(file.stem for file in (place / SUITE / "requirements").glob("*.yaml"))
+    if not found:
+        raise Missing("the suite has no requirements")
+    return found
+
+
+def required(place, revision):
+    """The scenarios that a revision requires of servers. The suite runs others besides, and scores them for nobody."""
+    lines = (place / SUITE / f"requirements/{revision}.yaml").read_text(encoding="utf-8").splitlines()
+    after = lines[lines.index("server:") + 1 :]
+    names = [line.strip().removeprefix("- ") for line in itertools.takewhile(lambda line: line.startswith("  - "), after)]
+    if not names:
+        raise Missing(f"{revision} requires nothing")
+    return set(names)
+
+
+def checks(scratch, place, node, url, revision, name):
+    """What each check of each scenario says, and why."""
+    results = place / name / revision
+    suite = (node, place / SUITE / "dist/index.js", "server", "--requirements", revision)
+    done = scratch.run(*suite, "--url", url, "-o", results, cwd=place, timeout=900)
     found = {}
     for file in sorted(results.rglob("checks.json")):
         # server-SCENARIO-TIME
-        scenario = file.parent.name.removeprefix("server-").split("-2")[0]
+        scenario = TIME.sub("", file.parent.name.removeprefix("server-"))
         for number, check in enumerate(json.loads(file.read_text(encoding="utf-8"))):
-            found[f"{scenario} {number} {check['id']}"] = check["status"]
+            said = (check["status"], check.get("errorMessage") or "")
+            found[f"{revision} {scenario} {number} {check['id']}"] = said
     if not found:
         raise Missing(f"the suite reported nothing: exit {done.returncode}: {done.stderr.strip()[-2000:]}")
     return found
 
 
+def counted(found):
+    """How many checks say what."""
+    statuses = [status for status, _ in found.values()]
+    return ", ".join(f"{statuses.count(status)} {status.lower()}" for status in sorted(set(statuses)))
+
+
 def main():
-    """Runs the suite twice."""
+    """Runs the suite twice for each revision."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", type=pathlib.Path, help="writes both runs' checks there, as JSON")
+    parser.add_argument("revisions", nargs="*", metavar="REVISION", help="only these")
     arguments = parser.parse_args()
     as_ordinary_user(__file__)
+    direct, through, needed = {}, {}, set()
     with Scratch() as scratch:
         place, node = install(scratch)
-        with serving(scratch, place, node, "fixture.mjs") as url:
-            direct = checks(scratch, place, node, url, "direct")
-            through = checks(scratch, place, node, endpoint(scratch, "fixture", "--url", url), "through")
-        log = scratch.firedoor("log", "--json").stdout
-        if "endpoint/user/fixture" not in log or "tools/call" not in log:
-            raise Missing("nothing went through Firedoor")
+        for revision in arguments.revisions or revisions(place):
+            fixture = "modern-fixture.mjs" if revision >= MODERN else "fixture.mjs"
+            with serving(scratch, place, node, fixture) as url:
+                way = endpoint(scratch, revision, "--url", url)
+                seen = checks(scratch, place, node, url, revision, "direct")
+                again = checks(scratch, place, node, way, revision, "through")
+            print(f"  {revision}: direct {counted(seen)}; through Firedoor {counted(again)}", flush=True)
+            if f"endpoint/user/{revision}" not in scratch.firedoor("log", "--json").stdout:
+                raise Missing("nothing went through Firedoor")
+            needed |= {(revision, scenario) for scenario in required(place, revision)}
+            direct |= seen
+            through |= again
     if arguments.keep:
         arguments.keep.write_text(json.dumps({"direct": direct, "through": through}, indent=1), encoding="utf-8")
-    different = sorted(key for key in direct.keys() | through.keys() if direct.get(key) != through.get(key))
-    for key in different:
-        print(f"  {key}: direct {direct.get(key, 'absent')}, through Firedoor {through.get(key, 'absent')}")
-    for side, got in (("direct", direct), ("through Firedoor", through)):
-        counted = {status: sum(s == status for s in got.values()) for status in sorted(set(got.values()))}
-        print(f"{side}: " + ", ".join(f"{count} {status.lower()}" for status, count in counted.items()))
-    scenarios = len({key.split(" ")[0] for key in direct})
-    print(f"{scenarios} scenarios, {len(direct)} checks: " + (f"{len(different)} differ" if different else "the same"))
-    return 1 if different else 0
+    absent = ("absent", "")
+    pairs = {key: (direct.get(key, absent), through.get(key, absent)) for key in direct.keys() | through.keys()}
+    different = {True: [], False: []}
+    for key, ((one, _), (other, why)) in sorted(pairs.items()):
+        if one != other:
+            is_needed = tuple(key.split(" ")[:2]) in needed
+            different[is_needed].append(key)
+            which = "" if is_needed else " (not required)"
+            print(f"  {key}{which}: direct {one}, through Firedoor {other} {why}".rstrip())
+    of = {tuple(key.split(" ")[:2]) for key in direct}
+    if needed - of:
+        print(f"  did not run: {', '.join(' '.join(which) for which in sorted(needed - of))}")
+        return 1
+    beside = {tuple(key.split(" ")[:2]) for key in different[False]}
+    print(f"beside what is required: {len(of - needed)} scenarios, {len(beside)} of them differ")
+    count = sum(tuple(key.split(" ")[:2]) in needed for key in direct)
+    print(
+        f"{len({revision for revision, _ in needed})} sets of requirements, {len(needed)} scenarios, {count} checks: "
+        + (f"{len(different[True])} differ" if different[True] else "no difference")
+    )
+    return 1 if different[True] else 0
 
 
 if __name__ == "__main__":

@@ -5,11 +5,8 @@ import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import * as types from "@modelcontextprotocol/sdk/types.js";
 
 import { serve, transport } from "./http.mjs";
+import { completion, listed, nothing, plain, prompts, resource, template, text } from "./samples.mjs";
 
-const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
-const text = (body) => ({ type: "text", text: body });
-const nothing = { type: "object", properties: {} };
 const strings = (...names) => ({
   type: "object",
   properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])),
@@ -22,17 +19,7 @@ const done = (answer) =>
 
 // Name: description, schema of the arguments, what it does.
 const tools = {
-  test_simple_text: ["Says a sentence", nothing, async () => [text("This is a simple text response for testing.")]],
-  test_image_content: ["Shows a picture", nothing, async () => [{ type: "image", data: PNG, mimeType: "image/png" }]],
-  test_audio_content: ["Plays a sound", nothing, async () => [{ type: "audio", data: WAV, mimeType: "audio/wav" }]],
-  test_embedded_resource: ["Hands out a resource", nothing, async () => [
-    { type: "resource", resource: { uri: "test://embedded-resource", mimeType: "text/plain", text: "This is an embedded resource content." } },
-  ]],
-  test_multiple_content_types: ["Hands out several things", nothing, async () => [
-    text("Multiple content types test:"),
-    { type: "image", data: PNG, mimeType: "image/png" },
-    { type: "resource", resource: { uri: "test://mixed-content-resource", mimeType: "application/json", text: '{"test":"data","value":123}' } },
-  ]],
+  ...plain,
   test_tool_with_logging: ["Logs while it works", nothing, async (_, extra) => {
     for (const data of ["Tool execution started", "Tool processing data", "Tool execution completed"]) {
       await extra.sendNotification({ method: "notifications/message", params: { level: "info", data } });
@@ -48,9 +35,6 @@ const tools = {
       await sleep(50);
     }
     return [text("done")];
-  }],
-  test_error_handling: ["Fails", nothing, async () => {
-    throw new Error("This tool intentionally returns an error for testing");
   }],
   test_sampling: ["Asks the model", strings("prompt"), async ({ prompt }, extra) => {
     const messages = [{ role: "user", content: text(prompt) }];
@@ -110,24 +94,6 @@ const tools = {
 };
 let given_up = 0;
 
-const user = (content) => ({ role: "user", content });
-const prompts = {
-  test_simple_prompt: [[], () => [user(text("This is a simple prompt for testing."))]],
-  test_prompt_with_arguments: [["arg1", "arg2"], ({ arg1, arg2 }) => [user(text(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`))]],
-  test_prompt_with_embedded_resource: [["resourceUri"], ({ resourceUri }) => [
-    user({ type: "resource", resource: { uri: resourceUri, mimeType: "text/plain", text: "Embedded resource content for testing." } }),
-    user(text("Please process the embedded resource above.")),
-  ]],
-  test_prompt_with_image: [[], () => [
-    user({ type: "image", data: PNG, mimeType: "image/png" }), user(text("Please analyze the image above.")),
-  ]],
-};
-const resources = {
-  "test://static-text": { mimeType: "text/plain", text: "This is the content of the static text resource." },
-  "test://static-binary": { mimeType: "image/png", blob: PNG },
-  "test://watched-resource": { mimeType: "text/plain", text: "Watched." },
-};
-
 function make() {
   const capabilities = { tools: {}, prompts: {}, resources: { subscribe: true }, logging: {}, completions: {} };
   const server = new Server({ name: "firedoor-fixture", version: "1.0.0" }, { capabilities });
@@ -144,32 +110,22 @@ function make() {
       return { content: [text(error.message)], isError: true };
     }
   });
-  on(types.ListPromptsRequestSchema, async () => ({
-    prompts: Object.entries(prompts).map(([name, [names]]) => ({
-      name, description: name, arguments: names.map((name) => ({ name, description: name, required: true })),
-    })),
-  }));
+  on(types.ListPromptsRequestSchema, async () => ({ prompts: listed.prompts }));
   on(types.GetPromptRequestSchema, async ({ params }) => {
     const prompt = prompts[params.name];
     if (!prompt) throw new types.McpError(types.ErrorCode.InvalidParams, `no prompt ${params.name}`);
     return { messages: prompt[1](params.arguments ?? {}) };
   });
-  on(types.ListResourcesRequestSchema, async () => ({
-    resources: Object.entries(resources).map(([uri, { mimeType }]) => ({ uri, name: uri, description: uri, mimeType })),
-  }));
-  on(types.ListResourceTemplatesRequestSchema, async () => ({
-    resourceTemplates: [{ uriTemplate: "test://template/{id}/data", name: "template", mimeType: "application/json" }],
-  }));
+  on(types.ListResourcesRequestSchema, async () => ({ resources: listed.resources }));
+  on(types.ListResourceTemplatesRequestSchema, async () => ({ resourceTemplates: [template] }));
   on(types.ReadResourceRequestSchema, async ({ params: { uri } }) => {
-    const id = /^test:\/\/template\/([^/]+)\/data$/.exec(uri)?.[1];
-    const templated = id && { mimeType: "application/json", text: JSON.stringify({ id, templateTest: true, data: `Data for ID: ${id}` }) };
-    const resource = templated || resources[uri];
-    if (!resource) throw new types.McpError(-32002, `no resource ${uri}`);
-    return { contents: [{ uri, ...resource }] };
+    const found = resource(uri);
+    if (!found) throw new types.McpError(-32002, `no resource ${uri}`);
+    return { contents: [{ uri, ...found }] };
   });
   for (const schema of [types.SubscribeRequestSchema, types.UnsubscribeRequestSchema, types.SetLevelRequestSchema])
     on(schema, async () => ({}));
-  on(types.CompleteRequestSchema, async () => ({ completion: { values: ["paris", "park", "party"], total: 150, hasMore: false } }));
+  on(types.CompleteRequestSchema, async () => ({ completion }));
   return server;
 }
 
