@@ -257,6 +257,24 @@ fn requests_that_stand_for_themselves() {
     let unknown = json!({"jsonrpc": "2.0", "id": 3, "method": "no/such", "params": {"_meta": meta}});
     let said = client.send("POST", &[("MCP-Protocol-Version", version), ("Mcp-Method", "no/such")], Some(&unknown));
     assert_eq!(said["status"], 404, "{said}");
+    // What its server refuses is refused in its words, also where it says nothing of what it means.
+    let subscribe = json!({"jsonrpc": "2.0", "id": 4, "method": "resources/subscribe", "params": {"_meta": meta}});
+    let said = client.send(
+        "POST",
+        &[("MCP-Protocol-Version", version), ("Mcp-Method", "resources/subscribe")],
+        Some(&subscribe),
+    );
+    assert_eq!(said["status"], 404, "{said}");
+    let nameless = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"_meta": meta}});
+    let said = client.send("POST", &[("MCP-Protocol-Version", version), ("Mcp-Method", "tools/call")], Some(&nameless));
+    assert!(said["body"].as_str().expect("a body").contains("Blocked by Firedoor"), "{said}");
+    for params in [json!({}), json!({"_meta": {"io.modelcontextprotocol/clientCapabilities": {}}})] {
+        let silent = json!({"jsonrpc": "2.0", "id": 6, "method": "tools/list", "params": params});
+        let said =
+            client.send("POST", &[("MCP-Protocol-Version", version), ("Mcp-Method", "tools/list")], Some(&silent));
+        assert_eq!(said["status"], 400, "{said}");
+        assert!(said["body"].as_str().expect("a body").contains("-32602"), "{said}");
+    }
     // All of it was one server.
     assert_eq!(home.json(&["status"])["sessions"].as_array().map(Vec::len), Some(1));
     assert_eq!(client.send("GET", &[], None)["status"], 405);

@@ -387,4 +387,30 @@ fn interception_is_a_choice_of_the_user() {
         "header": "authorization", "intercept": true}]);
     assert_eq!(listed["broker"], want, "{listed}");
     home.firedoor(&["broker", "list"]).expect_code(0).expect_said("own connections are intercepted");
+    home.firedoor(&[
+        "broker",
+        "add",
+        ENTRY,
+        "OTHER_TOKEN",
+        "--variable",
+        "OTHER_URL",
+        "--url",
+        "https://other.example/",
+    ])
+    .expect_code(0);
+    let line =
+        format!("broker mode: {ENTRY}: OTHER_TOKEN to other.example, in the keychain; SERVICE_TOKEN to {SERVICE}, ");
+    home.firedoor(&["doctor"]).expect_said(&format!("ok   {line}connections intercepted, in the keychain\n"));
+    // One that is gone keeps its server from starting.
+    home.firedoor(&["secrets", "remove", &format!("{ENTRY}/SERVICE_TOKEN"), "--force"]).expect_code(0);
+    let doctor = home.firedoor(&["doctor"]).expect_code(1);
+    doctor
+        .expect_said(&format!("BAD  {line}connections intercepted, MISSING in the keychain"))
+        .expect_said("firedoor secrets set");
+    let checked: Value = serde_json::from_str(&home.firedoor(&["doctor", "--json"]).expect_code(1).stdout).unwrap();
+    let want = json!([
+        {"entry": ENTRY, "secret": "OTHER_TOKEN", "host": "other.example", "intercept": false, "kept": true},
+        {"entry": ENTRY, "secret": "SERVICE_TOKEN", "host": SERVICE, "intercept": true, "kept": false},
+    ]);
+    assert_eq!(checked["broker"], want);
 }

@@ -149,6 +149,9 @@ fn requests_of_the_stateless_era_repeat_themselves_in_headers() {
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {}});
     assert!(client.ask("server/discover", json!({"_meta": meta}))["supportedVersions"].is_array());
+    // Whatever its method: this one opens no session here.
+    let opening = json!({"protocolVersion": "2026-07-28", "_meta": meta});
+    assert_eq!(client.ask("initialize", opening)["serverInfo"]["name"], "http-modern");
     // The annotation is not known yet: the server says so, the list is read, the call repeated.
     let arguments = json!({"region": "eu west"});
     let call = json!({"name": "echo", "arguments": arguments, "_meta": meta});

@@ -4,16 +4,19 @@ use std::process::ExitCode;
 
 use firedoor_clients::{Clients, State};
 use firedoor_ipc::command::{Reply, Request};
-use firedoor_model::Keychain as _;
+use firedoor_model::{EntryId, Keychain as _, SecretRef, Untrusted, broker::Route, network::HostGrant};
 use firedoor_sandbox::Level;
-use firedoor_store::Place;
+use firedoor_store::{Place, Store, StoreError};
 use serde::Serialize;
 
 use crate::{
-    engine::{Engine, sibling},
+    engine::{Engine, paths, sibling},
     failure::Failure,
     keychain, output, scan,
 };
+
+/// What checks of broker mode are about.
+const BROKER: &str = "broker mode";
 
 #[derive(Serialize)]
 struct Check {
@@ -22,11 +25,32 @@ struct Check {
     detail: String,
 }
 
-/// Checks sandbox, programs, engine, where secrets are kept, and configurations.
+/// A secret in broker mode, as programs read it.
+#[derive(Serialize)]
+struct Brokered {
+    entry: EntryId,
+    secret: String,
+    host: String,
+    intercept: bool,
+    /// Whether it is kept; absent where that cannot be said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<bool>,
+}
+
+/// Checks sandbox, programs, engine, where secrets are kept, those in broker mode, and configurations.
 pub fn run(json: bool) -> Result<ExitCode, Failure> {
-    let checks = [sandbox(), programs()?, engine(), secrets(), configurations()?];
+    let mut checks = vec![sandbox(), programs()?, engine(), secrets()];
+    let brokered = match brokered() {
+        Ok(all) => all,
+        Err(detail) => {
+            checks.push(Check { what: BROKER, ok: false, detail });
+            Vec::new()
+        }
+    };
+    checks.extend(brokered.chunk_by(|one, other| one.entry == other.entry).map(withheld));
+    checks.push(configurations()?);
     if json {
-        output::json(&serde_json::json!({ "checks": checks }))?;
+        output::json(&serde_json::json!({ "checks": checks, "broker": brokered }))?;
     } else {
         for check in &checks {
             output::line(&format!("{:<4} {}: {}", if check.ok { "ok" } else { "BAD" }, check.what, check.detail));
@@ -101,6 +125,54 @@ fn secrets() -> Check {
         Err(e) => (false, e.text),
     };
     Check { what: "secrets", ok, detail }
+}
+
+/// What is in broker mode, entry by entry. Read from the database, because this works without an engine.
+fn brokered() -> Result<Vec<Brokered>, String> {
+    let routes = match Store::open_read_only(&paths().map_err(|e| e.text)?.database()) {
+        Ok(store) => store.all_routes().map_err(|e| e.to_string())?,
+        Err(StoreError::Missing { .. } | StoreError::Older { .. }) => return Ok(Vec::new()),
+        Err(e) => return Err(e.to_string()),
+    };
+    if routes.is_empty() {
+        return Ok(Vec::new());
+    }
+    // What is wrong with the keychain has a line of its own.
+    let kept = keychain::silent().ok().and_then(|secrets| firedoor_engine::kept::kept(&secrets).ok());
+    let one = |(entry, route): (EntryId, Route)| {
+        let reference = SecretRef::new(entry.clone(), &route.secret).ok();
+        let kept = kept.as_ref().map(|kept| reference.is_some_and(|reference| kept.contains(&reference)));
+        let host = firedoor_launch::host_of(&route.url).map(|host| HostGrant { host, port: None }.to_string());
+        let host = host.unwrap_or_else(|| route.url.clone());
+        Brokered { entry, secret: route.secret, host, intercept: route.intercept, kept }
+    };
+    Ok(routes.into_iter().flat_map(|(entry, all)| all.into_iter().map(move |r| (entry.clone(), r))).map(one).collect())
+}
+
+/// The secrets of one entry in broker mode. One that is not kept keeps its server from starting.
+fn withheld(all: &[Brokered]) -> Check {
+    let visible = |text: &str| Untrusted::new(text).visible(400);
+    let each: Vec<String> = all
+        .iter()
+        .map(|Brokered { secret, host, intercept, kept, .. }| {
+            let how = if *intercept { ", connections intercepted" } else { "" };
+            let kept = match kept {
+                Some(true) => format!("in {}", keychain::called()),
+                Some(false) => format!("MISSING in {}", keychain::called()),
+                None => "not known whether it is kept".into(),
+            };
+            format!("{} to {}{how}, {kept}", visible(secret), visible(host))
+        })
+        .collect();
+    let entry = all.first().map(|one| &one.entry);
+    let mut detail = format!("{}: {}", entry.map(|id| visible(&id.to_string())).unwrap_or_default(), each.join("; "));
+    if let (Some(entry), Some(gone)) = (entry, all.iter().find(|one| one.kept == Some(false))) {
+        let reference = SecretRef::new(entry.clone(), &gone.secret).map(|secret| secret.quoted()).unwrap_or_default();
+        detail.push_str(&format!(
+            ": the server is not started without it; give it again with `firedoor secrets set {reference}`"
+        ));
+    }
+    Check { what: BROKER, ok: all.iter().all(|one| one.kept != Some(false)), detail }
 }
 
 fn configurations() -> Result<Check, Failure> {

@@ -153,8 +153,8 @@ pub fn withhold(step: &mut Step, brokered: &[Brokered], notes: &mut Vec<String>)
         if let Some(place) = variable.map(|name| format!("the variable {name}")).or(argument) {
             return Err(BrokerError::Elsewhere { secret: route.secret.clone(), place });
         }
-        let said = step.env.iter().find(|(name, _)| *name == *route.variable).and_then(|(_, value)| value.to_str());
-        if !route.intercept && said.is_some_and(|value| !value.is_empty() && !means(value, route)) {
+        let said = step.told(&route.variable).and_then(|value| value.to_str());
+        if !route.intercept && said.is_some_and(|value| !means(value, route)) {
             let (variable, secret) = (route.variable.clone(), route.secret.clone());
             return Err(BrokerError::OtherAddress { variable, secret });
         }
@@ -170,10 +170,8 @@ pub fn withhold(step: &mut Step, brokered: &[Brokered], notes: &mut Vec<String>)
         }
         let direct = direct.into_iter().collect::<Vec<_>>().join(",");
         // Programs read one of the two, so both say what either did.
-        let own =
-            |name: &str| step.env.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, v)| v);
         let values = [("NO_PROXY", "no_proxy"), ("no_proxy", "NO_PROXY")].map(|(name, other)| {
-            let mut value = own(name).or_else(|| own(other)).cloned().unwrap_or_default();
+            let mut value = step.told(name).or_else(|| step.told(other)).cloned().unwrap_or_default();
             value.push(if value.is_empty() { "" } else { "," });
             value.push(&direct);
             (OsString::from(name), value)
@@ -212,8 +210,8 @@ pub fn interception(
     let interception = firedoor_launch::interception(&engine.paths, entry, brokered)?;
     let hosts: Vec<&str> = interception.led.iter().map(|led| led.name.as_str()).collect();
     notes.push(format!("broker mode: encrypted connections to {} end at Firedoor", hosts.join(", ")));
-    let is_set = |name: &str| step.env.iter().any(|(known, value)| known == name && !value.is_empty());
-    let own: Vec<&str> = interception.variables.iter().map(|(name, _)| name.as_str()).filter(|n| is_set(n)).collect();
+    let names = interception.variables.iter().map(|(name, _)| name.as_str());
+    let own: Vec<&str> = names.filter(|name| step.told(name).is_some()).collect();
     if !own.is_empty() {
         notes.push(format!(
             "broker mode: connections to {} may fail, because {} says already whose certificates the server trusts; take it out \

@@ -283,8 +283,17 @@ mod tests {
         assert!(!format!("{:?}", done.led).contains('k'), "the key is not shown");
         let of = |name: &str| done.variables.iter().find(|(known, _)| known == name).map(|(_, holds)| *holds);
         // What replaces the system's authorities gets these as well.
-        assert_eq!(of("SSL_CERT_FILE"), Some(Holds::All));
-        assert_eq!(of("NODE_EXTRA_CA_CERTS"), Some(Holds::Authority));
+        for (name, want) in [
+            ("SSL_CERT_FILE", Holds::All),
+            ("NIX_SSL_CERT_FILE", Holds::All),
+            ("REQUESTS_CA_BUNDLE", Holds::All),
+            ("CURL_CA_BUNDLE", Holds::All),
+            ("PERL_LWP_SSL_CA_FILE", Holds::All),
+            ("NODE_EXTRA_CA_CERTS", Holds::Authority),
+            ("DENO_CERT", Holds::Authority),
+        ] {
+            assert_eq!(of(name), Some(want), "{name}");
+        }
         assert!(done.roots.iter().all(|path| path.is_absolute()) && done.roots.iter().any(|path| path.is_file()));
     }
 

@@ -109,3 +109,10 @@ pub struct Step {
     /// What it may do.
     pub confinement: Confinement,
 }
+
+impl Step {
+    /// What the program is told by a variable. An empty one tells nothing.
+    pub fn told(&self, name: &str) -> Option<&OsString> {
+        self.env.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, value)| value)
+    }
+}

@@ -302,7 +302,7 @@ impl Said {
             && let Body::Request { method, params, .. } = &message.body
         {
             let kind = match (method.as_ref(), mirror::version(*params)) {
-                ("initialize", _) => Kind::Initialize,
+                ("initialize", None) => Kind::Initialize,
                 ("subscriptions/listen", Some(_)) => Kind::Subscription,
                 (_, Some(_)) => Kind::Modern,
                 (_, None) => Kind::Legacy,

@@ -67,7 +67,7 @@ impl Files {
     /// Lets a server read them, and tells it of them. What its variables name already stays.
     pub fn tell(&self, variables: &[(String, Holds)], step: &mut Step) {
         for (name, holds) in variables {
-            if is_set(step, name) {
+            if step.told(name).is_some() {
                 continue;
             }
             let file = match holds {
@@ -86,11 +86,6 @@ impl Drop for Files {
         // What stays, the next start takes away.
         let _ = fs::remove_dir_all(&self.directory);
     }
-}
-
-/// Whether a server is told something by this variable already.
-fn is_set(step: &Step, name: &str) -> bool {
-    step.env.iter().any(|(known, value)| known == name && !value.is_empty())
 }
 
 fn locked(path: &Path, how: FlockArg) -> io::Result<Flock<File>> {

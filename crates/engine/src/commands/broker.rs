@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use firedoor_ipc::command::Reply;
 use firedoor_model::{EntryId, Untrusted, broker::Route};
+use firedoor_store::Store;
 
 use super::settings::{Outcome, note, text};
 use crate::engine::Engine;
@@ -21,20 +22,30 @@ pub async fn add(engine: &Rc<Engine>, entry: EntryId, route: Route) -> Outcome {
     let route = firedoor_launch::route(route).map_err(text)?;
     let visible = |text: &str| Untrusted::new(text).visible(80);
     let shown = visible(&route.secret);
-    let of = entry.clone();
-    let others = engine.recorder.with(move |store| store.routes(&of)).await.map_err(text)?;
-    let same = |other: &&Route| other.secret != route.secret && firedoor_launch::same_connections(&route, other);
-    if let Some(other) = others.iter().find(same) {
-        return Err(format!(
+    let taken = |other: Route| {
+        format!(
             "connections of {entry} to this host are intercepted for {} already, and one secret is put in there: run \
              `firedoor broker remove` for that one first",
             visible(&other.secret)
-        ));
+        )
+    };
+    let of = entry.clone();
+    let others = engine.recorder.with(move |store| store.routes(&of)).await.map_err(text)?;
+    if let Some(other) = in_the_way(others, &route) {
+        return Err(taken(other));
     }
     let how = if route.intercept { ", its connections there intercepted" } else { "" };
     note(engine, Some(&entry), format!("{shown} of {entry} in broker mode: sent to {} only{how}", route.url)).await?;
     let (of, kept) = (entry.clone(), route.clone());
-    engine.recorder.with(move |store| store.put_route(&of, &kept)).await.map_err(text)?;
+    // Asked again in the same turn of the one thread that writes, because another command may have come in between.
+    let put = move |store: &mut Store| match in_the_way(store.routes(&of)?, &kept) {
+        None => store.put_route(&of, &kept).map(|()| None),
+        other => Ok(other),
+    };
+    if let Some(other) = engine.recorder.with(put).await.map_err(text)? {
+        note(engine, Some(&entry), format!("{shown} of {entry} not in broker mode: another secret came first")).await?;
+        return Err(taken(other));
+    }
     let mut text = format!(
         "{entry} does not get {shown} any more from its next start: requests to {} get it, in the header {}",
         route.url, route.header
@@ -48,6 +59,12 @@ pub async fn add(engine: &Rc<Engine>, entry: EntryId, route: Route) -> Outcome {
         );
     }
     Ok(Reply::Done { text })
+}
+
+/// The secret that is put into the same connections as this one would be.
+fn in_the_way(others: Vec<Route>, route: &Route) -> Option<Route> {
+    let same = |other: &Route| other.secret != route.secret && firedoor_launch::same_connections(route, other);
+    others.into_iter().find(same)
 }
 
 /// Takes it out again.

@@ -213,7 +213,8 @@ impl Session {
                 return self.rule_on_content(engine, ANSWER, Some(said)).await;
             }
         };
-        if method == "initialize" && !self.legacy.replace(true) {
+        // One that names its revision opens no session, and its server says that there is no such method.
+        if method == "initialize" && !params.is_some_and(is_modern) && !self.legacy.replace(true) {
             self.ledger.write(Record::Legacy);
         }
         let request =
@@ -225,7 +226,7 @@ impl Session {
         if method.len() > MAX_METHOD {
             return too_long("a method");
         }
-        let (subject, arguments, progress) = match subject_member(method) {
+        let (subject, arguments, progress) = match subject_member(method).filter(|_| !names_nothing(method, params)) {
             // What reaches no tool may still carry data away: its params are looked at as a whole.
             None => (String::new(), params, None),
             Some(member) => match CallView::parse(params, member) {
@@ -475,6 +476,14 @@ pub fn recordable(engine: &Engine, subject: &str) -> Untrusted {
 /// As much of a method as is kept.
 fn cut(method: &str) -> &str {
     method.get(..method.len().min(MAX_METHOD)).unwrap_or_default()
+}
+
+/// Whether a request that would reach something says nothing at all of what: its server refuses it in its own words. Another
+/// member might be what a lenient server reads, and a tool is never called without its name.
+fn names_nothing(method: &str, params: Option<&str>) -> bool {
+    let only_meta =
+        |params: &str| Object::parse(params).is_some_and(|all| all.0.iter().all(|(name, _)| name == "_meta"));
+    method != "tools/call" && params.is_none_or(only_meta)
 }
 
 /// Whether a request belongs to the stateless era (revision 2026-07-28 and later), which says so in every request.

@@ -31,6 +31,7 @@ use tokio::{
     time::{timeout, timeout_at},
 };
 use tokio_rustls::{LazyConfigAcceptor, server::TlsStream};
+use zeroize::Zeroizing;
 
 /// How long certificates are good. Their keys end with this program, which ends with its server.
 const GOOD: Duration = Duration::from_secs(90 * 24 * 60 * 60);
@@ -78,9 +79,9 @@ pub fn ends(names: &[String]) -> Result<(Vec<End>, String), String> {
             GeneralSubtree::IpAddress(CidrSubnet::V6([0; 16], [0; 16])),
         ],
     });
-    let key = KeyPair::generate().map_err(|e| failed(&e))?;
-    let authority = params.self_signed(&key).map_err(|e| failed(&e))?;
-    let issuer = Issuer::new(params, key);
+    let key = Zeroizing::new(KeyPair::generate().map_err(|e| failed(&e))?);
+    let authority = params.self_signed(&*key).map_err(|e| failed(&e))?;
+    let issuer = Issuer::new(params, &*key);
     let end = |name: &String| {
         let mut params = signed("Firedoor");
         params.subject_alt_names = vec![SanType::DnsName(name.as_str().try_into().map_err(|e| failed(&e))?)];

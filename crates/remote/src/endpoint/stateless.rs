@@ -66,13 +66,15 @@ fn decoded(value: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-/// The status of an answer that is one message: that of its error, for those that the protocol gives one.
-pub fn status(answer: &[u8]) -> StatusCode {
+/// The status of an answer that is one message: that of its error, for those that the protocol gives one. Bad parameters have
+/// one where the request was not `whole`, lacking what each has to say of its client.
+pub fn status(answer: &[u8], whole: bool) -> StatusCode {
     let Ok(Frame::Single(message)) = Frame::parse(answer) else { return StatusCode::OK };
     let Body::Error { error, .. } = message.body else { return StatusCode::OK };
     match Object::parse(error).and_then(|error| error.get("code")) {
         Some("-32601") => StatusCode::NOT_FOUND,
         Some("-32020" | "-32021" | "-32022") => StatusCode::BAD_REQUEST,
+        Some("-32602") if !whole => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }
@@ -112,13 +114,14 @@ mod tests {
 
     #[test]
     fn an_errors_status() {
-        for (answer, want) in [
-            (r#"{"id":1,"result":{}}"#, 200),
-            (r#"{"id":1,"error":{"code":-32602,"message":""}}"#, 200),
-            (r#"{"id":1,"error":{"code":-32601,"message":""}}"#, 404),
-            (r#"{"id":1,"error":{"code":-32022,"message":""}}"#, 400),
+        for (answer, whole, want) in [
+            (r#"{"id":1,"result":{}}"#, false, 200),
+            (r#"{"id":1,"error":{"code":-32602,"message":""}}"#, true, 200),
+            (r#"{"id":1,"error":{"code":-32602,"message":""}}"#, false, 400),
+            (r#"{"id":1,"error":{"code":-32601,"message":""}}"#, true, 404),
+            (r#"{"id":1,"error":{"code":-32022,"message":""}}"#, true, 400),
         ] {
-            assert_eq!(status(answer.as_bytes()).as_u16(), want, "{answer}");
+            assert_eq!(status(answer.as_bytes(), whole).as_u16(), want, "{answer} {whole}");
         }
     }
 

@@ -42,9 +42,10 @@ const FIRST_WORD: Duration = Duration::from_secs(10);
 /// Most headers of the client's own that go on to a server.
 const MAX_PASSED: usize = 32;
 
-/// JSON-RPC's codes for what is not JSON, what is no message, and what an implementation has to say itself.
+/// JSON-RPC's codes for what is not JSON, what is no message, what lacks something, and what an implementation has to say itself.
 const NOT_JSON: i64 = -32700;
 const NO_MESSAGE: i64 = -32600;
+const INVALID_PARAMS: i64 = -32602;
 const OURS: i64 = -32000;
 
 /// A connection.
@@ -208,7 +209,10 @@ impl Connection {
             let why = format!("the headers do not match the body: {why}");
             error(StatusCode::BAD_REQUEST, id, stateless::HEADER_MISMATCH, &why)
         };
-        let version = version.ok_or_else(|| mismatch("it names no protocol version"))?;
+        let version = version.ok_or_else(|| {
+            let why = "_meta names no protocol version (io.modelcontextprotocol/protocolVersion)";
+            error(StatusCode::BAD_REQUEST, id, INVALID_PARAMS, why)
+        })?;
         let method = message.method().unwrap_or_default();
         // What needs no server to be known, before one is started for it.
         let known = mirror::Mirror::default().headers(version, method, params(message)).map_err(|e| mismatch(&e))?;
@@ -221,7 +225,10 @@ impl Connection {
         let events = Events::carry(&session, stream).ok_or_else(|| failed(AskError::Ended, frame))?;
         session.send(line).map_err(|e| failed(e, frame))?;
         match tokio::time::timeout(FIRST_WORD, session.only(stream)).await {
-            Ok(Some(only)) => Ok(answer::message(stateless::status(&only), only)),
+            Ok(Some(only)) => {
+                let status = stateless::status(&only, mirror::says_capabilities(params(message)));
+                Ok(answer::message(status, only))
+            }
             Ok(None) | Err(_) => Ok(answer::events(events)),
         }
     }
