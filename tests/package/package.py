@@ -427,6 +427,24 @@ def look_at_rpm(package, deb):
     step(f"{package.name}: {package.stat().st_size / (1 << 20):.1f} MiB, the same files")
 
 
+def look_at_lists(place, deb):
+    """Every program in the package has a list of what it is made of, and every file has a checksum."""
+    listed = subprocess.run(["dpkg-deb", "-c", deb], check=True, capture_output=True, text=True).stdout.splitlines()
+    programs = sorted(pathlib.Path(line.split()[5]).name for line in listed if line.split()[5].startswith("./usr/bin/") and not line.startswith("d"))
+    expect(programs, f"{deb.name} has no programs")
+    for program in programs:
+        crate = "firedoor-cli" if program == "firedoor" else program
+        file = place / f"{crate}.cdx.json"
+        expect(file.is_file(), f"there is no {file.name}: nothing says what {program} is made of")
+        made = json.loads(file.read_text())
+        name = made["metadata"]["component"]["name"]
+        expect(name == crate and made.get("components"), f"{file.name} is about {name} and names {len(made.get('components', []))} parts")
+    summed = {line.split(maxsplit=1)[1] for line in (place / "SHA256SUMS").read_text().splitlines()}
+    found = {path.name for path in place.iterdir() if not path.name.startswith("SHA256SUMS")}
+    expect(found == summed, f"with a checksum or without a file: {sorted(found ^ summed)}")
+    step(f"lists of contents: {', '.join(programs)}; {len(summed)} files with a checksum")
+
+
 def look_at_metadata():
     linux = TESTS.parent / "installers/linux"
     for file in sorted(linux.glob("*.desktop")):
@@ -450,6 +468,7 @@ def main():
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=place, check=True)
     look_at_metadata()
     try:
+        look_at_lists(place, packages[0])
         look_at_rpm(others[0], packages[0])
         try_package(packages[0], clean_debian(place.parent))
     except Failed as failure:
