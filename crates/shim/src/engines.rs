@@ -16,7 +16,8 @@ use firedoor_ipc::{
     wire::WireError,
 };
 use firedoor_model::paths::Paths;
-use nix::sys::prctl::set_child_subreaper;
+
+use crate::sys::adopt_orphans;
 
 /// Engines that may die within [`WINDOW`] before the server is given up.
 const MAX_RESTARTS: usize = 20;
@@ -64,7 +65,7 @@ impl Engines {
     /// An engine in place of one that has just died.
     pub fn restart(&self) -> Result<Connection, String> {
         // The new engine must not become our child: it outlives us, and we kill our children.
-        let reaper = |on| set_child_subreaper(on).map_err(|e| format!("cannot change who adopts orphans: {e}"));
+        let reaper = |on| adopt_orphans(on).map_err(|e| format!("cannot change who adopts orphans: {e}"));
         reaper(false)?;
         let deadline = Instant::now() + PATIENCE;
         let engine = loop {

@@ -11,6 +11,7 @@ mod invocation;
 mod refuse;
 mod server;
 mod session;
+mod sys;
 mod trust;
 mod words;
 
@@ -54,7 +55,7 @@ fn start(invocation: Invocation) -> Result<ExitCode, String> {
     let paths = endpoint::paths(|name| env::var_os(name)).map_err(|e| e.to_string())?;
     let own = env::current_exe().map_err(|e| format!("cannot find Firedoor's own directory: {e}"))?;
     let cwd = env::current_dir().map_err(|e| format!("cannot read the working directory: {e}"))?;
-    let signals = session::Signals::block().map_err(|e| format!("cannot take over signals: {e}"))?;
+    let signals = sys::Signals::block()?;
     let engines = Engines { paths, firedoor: own.with_file_name("firedoor"), client: invocation.client };
     let entry = invocation.entry.clone();
     let request = request(invocation, cwd).map_err(|e| e.to_string())?;

@@ -14,7 +14,7 @@ const LIMIT: u64 = 1 << 20;
 /// Answers every request on stdin with an error until stdin ends.
 pub fn serve(text: &str) -> ExitCode {
     // Nothing is running: signals may end us as they would any program.
-    crate::session::Signals::release();
+    crate::sys::Signals::release();
     let mut input = io::stdin().lock();
     let mut output = io::stdout().lock();
     let mut line = Vec::new();

@@ -16,13 +16,8 @@ use firedoor_model::{
     remote::{Instructions, MAX_INSTRUCTIONS},
 };
 use firedoor_sandbox::{Exit, Launch, Notice, Stderr, Tree};
-use nix::{
-    fcntl::OFlag,
-    sys::memfd::{MFdFlags, memfd_create},
-    unistd::pipe2,
-};
 
-use crate::{broker::Broker, words::Words};
+use crate::{broker::Broker, sys, words::Words};
 
 /// What the engine wants started.
 pub struct Wanted {
@@ -84,7 +79,7 @@ impl Server {
     pub fn start(entry: &EntryId, wanted: Wanted, engine: &Connection) -> Result<Self, String> {
         let Wanted { mut step, context, observe, remote, broker } = wanted;
         let pipe = || io::pipe().map_err(|e| format!("cannot make a pipe: {e}"));
-        let memory = |name| memfd_create(name, MFdFlags::MFD_CLOEXEC).map_err(|e| format!("cannot get memory: {e}"));
+        let memory = |name| sys::memory(name).map_err(|e| format!("cannot get memory: {e}"));
         let ((server_stdin, mut to_server), (from_server, server_stdout)) = (pipe()?, pipe()?);
         if let Some(remote) = &remote {
             let mut line = serde_json::to_vec(remote).map_err(|e| format!("cannot tell where the server is: {e}"))?;
@@ -98,7 +93,7 @@ impl Server {
         let logs = [memory("firedoor-from-client")?, memory("firedoor-from-server")?];
         let remainders = [memory("firedoor-to-server")?, memory("firedoor-to-client")?];
         let ledger = memory("firedoor-ledger")?;
-        let between = pipe2(OFlag::O_CLOEXEC).map_err(|e| format!("cannot make a pipe: {e}"))?;
+        let between = pipe()?;
         let (words, stderr) = match remote.as_ref().map(|_| Words::pair()).transpose() {
             Ok(Some((words, theirs))) => (Some(words), Stderr::Fd(theirs)),
             Ok(None) => (None, Stderr::Inherit),
@@ -118,7 +113,7 @@ impl Server {
             ledger,
             logs,
             remainders,
-            between,
+            between: (between.0.into(), between.1.into()),
             entry: entry.clone(),
             context,
             observe,

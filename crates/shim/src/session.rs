@@ -18,10 +18,7 @@ use firedoor_sandbox::{Exit, Launch, Notice, Stderr, Tree};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::{
-        signal::{SigSet, Signal, raise},
-        signalfd::{SfdFlags, SignalFd},
-    },
+    sys::signal::{Signal, raise},
     unistd::dup2_stdout,
 };
 
@@ -30,6 +27,7 @@ use crate::{
     engines::{self, Engines, Restarts},
     refuse,
     server::{Server, Wanted, in_message, noticed},
+    sys::Signals,
     words::Words,
 };
 
@@ -41,40 +39,6 @@ const RETRY: u16 = 500;
 
 /// Time between asking a server to end (SIGTERM) and killing it.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// Signals that belong to the server: what a client, a terminal or an init system sends.
-const FORWARDED: [Signal; 7] = [
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGTERM,
-    Signal::SIGUSR1,
-    Signal::SIGUSR2,
-    Signal::SIGWINCH,
-];
-
-/// Signals as something that can be polled.
-pub struct Signals(SignalFd);
-
-impl Signals {
-    /// Blocks the signals and reads them from a descriptor. The sandbox gives the server an empty mask.
-    pub fn block() -> nix::Result<Self> {
-        let mask: SigSet = FORWARDED.into_iter().collect();
-        mask.thread_block()?;
-        SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map(Self)
-    }
-
-    /// Gives the signals their usual effect again.
-    pub fn release() {
-        // It fails for no valid mask (sigprocmask(2)).
-        let _ = FORWARDED.into_iter().collect::<SigSet>().thread_unblock();
-    }
-
-    fn next(&self) -> Option<i32> {
-        let info = self.0.read_signal().ok().flatten()?;
-        i32::try_from(info.ssi_signo).ok()
-    }
-}
 
 /// What is running.
 enum Stage {
@@ -218,7 +182,7 @@ fn off(engines: &Engines, stage: Stage, signals: &Signals) -> Result<Return, Str
     let mut client = refuse::Client::default();
     loop {
         let mut fds = vec![
-            PollFd::new(signals.0.as_fd(), PollFlags::POLLIN),
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
             PollFd::new(server.tree.exited_fd(), PollFlags::POLLIN),
         ];
         let stdin = io::stdin();
@@ -261,8 +225,7 @@ struct Ready {
 }
 
 fn wait(engine: &Connection, signals: &Signals, stage: &Stage) -> io::Result<Ready> {
-    let mut fds =
-        vec![PollFd::new(engine.as_fd(), PollFlags::POLLIN), PollFd::new(signals.0.as_fd(), PollFlags::POLLIN)];
+    let mut fds = vec![PollFd::new(engine.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
     let deadline = match stage {
         Stage::Planning(limit) => Some(*limit),
         Stage::Draining(server, _) => {
