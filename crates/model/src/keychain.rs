@@ -9,6 +9,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::Unavailable;
+
 /// Why a keychain did not do what was asked. Names items, never their content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeychainError {
@@ -51,6 +53,14 @@ pub enum KeychainError {
         path: String,
         /// What is wrong with it, and the remedy.
         why: String,
+    },
+    /// Secrets are, or were to be, kept in a file, which Firedoor does not do on this system.
+    #[error("{path}: {what}")]
+    Unavailable {
+        /// The file or directory, for people.
+        path: String,
+        /// What it does not do.
+        what: Unavailable,
     },
     /// Anything else.
     #[error("the keychain failed to {doing} {item:?}: {why}")]

@@ -218,4 +218,9 @@ impl<S: Keychain> Keychain for Secrets<S> {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
+mod tests;
+#[cfg(test)]
+#[cfg(not(unix))]
+#[path = "secrets/absent_tests.rs"]
 mod tests;

@@ -121,7 +121,6 @@ fn an_identity_file_opens_it_for_every_process() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn nobody_else_may_read_it() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -153,7 +152,6 @@ fn nobody_else_may_read_it() {
     assert_eq!(get(&secrets, "a").as_deref(), Some("hunter2"));
 }
 
-#[cfg(unix)]
 #[test]
 fn links_pipes_and_huge_files_in_its_place_are_refused() {
     let home = Home::new();
