@@ -85,9 +85,9 @@ const tools = {
   test_input_required_result_elicitation: ["Asks the user", nothing, async (_, { mcpReq }) => {
     const answer = inputResponse(mcpReq.inputResponses, "user_name");
     if (answer.kind === "elicit") return [text(`Hello, ${answer.content?.name}!`)];
-    return inputRequired({ inputRequests: { user_name: form("Name", "name") } });
+    return inputRequired({ inputRequests: { user_name: form("What is your name?", "name") } });
   }],
-  test_input_required_result_sampling: ["Asks the model", nothing, asking({ capital_question: sample("Paris, France") })],
+  test_input_required_result_sampling: ["Asks the model", nothing, asking({ capital_question: sample("What is the capital of France?") })],
   test_input_required_result_list_roots: ["Asks for roots", nothing, asking({ client_roots: inputRequired.listRoots() })],
   test_input_required_result_request_state: ["Asks with a state", nothing, asking({ confirm: form("Confirmation", "ok", "boolean") }, "r")],
   test_input_required_result_tampered_state: ["Looks at its state", nothing, asking({ confirm: form("Confirmation", "ok", "boolean") }, "t")],

@@ -26,6 +26,9 @@ use phrases::{Phrase, Phrases, Place, Seen};
 
 /// Shortest string that can hold an instruction.
 const MIN_LEAF: usize = 12;
+/// Shortest visible text, in bytes, that the model's word alone is taken for. What it has learnt from shorter ones is which
+/// questions people use to try a model ("What is the capital of France?"), and programs ask their users such questions, too.
+const MIN_ALONE: usize = 64;
 /// Strings up to this length are normalised in place where they need little.
 const SHORT: usize = 512;
 /// A member's name is read when it is as long as a sentence.
@@ -158,7 +161,8 @@ impl Injections {
         }
         let security = how == Concealment::None && score >= threshold && self.phrases.about_security(normal);
         let needed = if security { threshold + self.phrases.thresholds.security } else { threshold };
-        let likely = score >= needed;
+        let alone = says.is_none() && how == Concealment::None && normal.len() < MIN_ALONE;
+        let likely = score >= needed && !alone;
         if !likely && score < threshold - NEAR {
             return None;
         }
