@@ -33,7 +33,10 @@ fn confine() -> &'static Path {
         let built = test.parent().unwrap().parent().unwrap().join("examples/confine");
         let dir = open_dir();
         let path = dir.path().join("confine");
-        fs::copy(&built, &path).unwrap_or_else(|e| panic!("{}: {e}: build the examples", built.display()));
+        // By a process of its own: what another test forks meanwhile would hold the copy open for writing, and what is
+        // open so cannot be run (ETXTBSY).
+        let copied = Command::new("cp").arg(&built).arg(&path).status().unwrap();
+        assert!(copied.success(), "{}: build the examples", built.display());
         (dir, path)
     });
     path
