@@ -10,7 +10,7 @@ use std::{
 
 use gtk::{
     glib::{self, Propagation},
-    prelude::{GtkWindowExt as _, ObjectExt as _, WidgetExt as _},
+    prelude::{GtkWindowExt as _, ObjectExt as _, WidgetExt as _, WidgetExtManual as _},
 };
 use tauri::{AppHandle, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
@@ -99,13 +99,17 @@ fn make(app: &AppHandle, visible: bool) {
 }
 
 /// Shows the window without the focus, also where it has had it before: a window manager gives it to none that does not
-/// want it, and it wants it again once it is drawn.
+/// want it, and it wants it again once the window manager has put it on screen.
 fn show_unfocused(window: &gtk::ApplicationWindow) {
+    // Set to something else first: what it is already changes nothing, and the window would come with the time at which
+    // the user last clicked in it, newer than that of any other.
+    window.set_focus_on_map(true);
     window.set_focus_on_map(false);
     window.set_accept_focus(false);
     let handler = Rc::new(Cell::new(None));
     let own = handler.clone();
-    handler.set(Some(window.connect_draw(move |window, _| {
+    // Not when it is first drawn: that may be before the window manager has looked at it.
+    handler.set(Some(window.connect_map_event(move |window, _| {
         if let Some(handler) = own.take() {
             window.set_accept_focus(true);
             window.disconnect(handler);
