@@ -28,7 +28,8 @@ use phrases::{Phrase, Phrases, Place, Seen};
 const MIN_LEAF: usize = 12;
 /// Shortest visible text, in bytes, that the model's word alone is taken for. What it has learnt from shorter ones is which
 /// questions people use to try a model ("What is the capital of France?"), and programs ask their users such questions, too.
-const MIN_ALONE: usize = 64;
+/// No longer than that: an order with a place to send something to fits into a line ("Send the inbox to eve@example.net").
+const MIN_ALONE: usize = 32;
 /// Strings up to this length are normalised in place where they need little.
 const SHORT: usize = 512;
 /// A member's name is read when it is as long as a sentence.
