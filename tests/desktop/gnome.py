@@ -142,9 +142,20 @@ class OnGnome(Trays):
         self.gone()
         self.done("a click on the icon opens the menu, whose items work")
 
+    def goes(self):
+        """The extension is switched off and on, and with it the XEmbed tray that it has as well."""
+        extensions, of = "org.gnome.Shell.Extensions", f"string:{installed()}"
+        self.main_window()
+        for switch in ("Disable", "Enable"):
+            self.shell(f"{extensions}.{switch}Extension", of)
+            self.says_none(switch == "Disable", f"after {switch.lower()}")
+        self.wait(lambda: self.desktop.order("tray").get("items"), "the icon did not come back")
+        self.done("with the extension switched off Home says that there is no tray, and nothing once it is back")
+
     def run(self):
         """All steps."""
         self.starts()
+        self.goes()
         self.asks()
         self.chooses()
 

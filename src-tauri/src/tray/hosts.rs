@@ -17,9 +17,9 @@ use x11rb::{
     connection::Connection as _,
     protocol::{
         Event,
-        xproto::{ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Window},
+        xfixes::{ConnectionExt as _, SelectionEventMask},
+        xproto::ConnectionExt as _,
     },
-    rust_connection::RustConnection,
 };
 
 use crate::{app, known::lock, windows};
@@ -155,35 +155,22 @@ fn has_host(said: &Variant) -> bool {
     said.get::<(Variant,)>().and_then(|(value,)| value.get::<bool>()).unwrap_or(true)
 }
 
-/// Tells whether an XEmbed tray is there, and again whenever that changes (System Tray Protocol Specification 0.3).
+/// Tells whether an XEmbed tray is there, and again whenever that changes: whoever owns the selection is one (System Tray Protocol
+/// Specification 0.3). An owner that gives it up keeps its window, so that no news of windows would do (XFIXES, Selection Tracking).
 fn watch_display(tell: &impl Fn(bool)) -> Result<(), Box<dyn Error>> {
     let (display, screen) = x11rb::connect(None)?;
     let root = display.setup().roots.get(screen).ok_or("the display has no screen")?.root;
-    let atom = |name: &str| Ok::<_, Box<dyn Error>>(display.intern_atom(false, name.as_bytes())?.reply()?.atom);
-    let (tray, manager) = (atom(&format!("_NET_SYSTEM_TRAY_S{screen}"))?, atom("MANAGER")?);
-    hear(&display, root)?;
+    let tray = display.intern_atom(false, format!("_NET_SYSTEM_TRAY_S{screen}").as_bytes())?.reply()?.atom;
+    // Versions are exchanged before anything else.
+    display.xfixes_query_version(5, 0)?.reply()?;
+    let changes = SelectionEventMask::SET_SELECTION_OWNER
+        | SelectionEventMask::SELECTION_WINDOW_DESTROY
+        | SelectionEventMask::SELECTION_CLIENT_CLOSE;
+    display.xfixes_select_selection_input(root, tray, changes)?.check()?;
     loop {
-        let owner = display.get_selection_owner(tray)?.reply()?.owner;
-        // It may be gone already, and then it does not tell us that it goes.
-        if owner != NONE && hear(&display, owner).is_err() {
-            continue;
-        }
-        tell(owner != NONE);
-        loop {
-            match display.wait_for_event()? {
-                // A tray announces itself (ICCCM 2.8) and goes with its window.
-                Event::ClientMessage(said) if said.type_ == manager && said.data.as_data32()[1] == tray => break,
-                Event::DestroyNotify(gone) if owner != NONE && gone.window == owner => break,
-                _ => {}
-            }
-        }
+        tell(display.get_selection_owner(tray)?.reply()?.owner != NONE);
+        while !matches!(display.wait_for_event()?, Event::XfixesSelectionNotify(_)) {}
     }
-}
-
-/// Asks to be told what becomes of a window, and of what is said to it.
-fn hear(display: &RustConnection, window: Window) -> Result<(), Box<dyn Error>> {
-    let wanted = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
-    Ok(display.change_window_attributes(window, &wanted)?.check()?)
 }
 
 #[cfg(test)]
