@@ -316,6 +316,8 @@ class Test:
                 self.prompt()
                 self.arm()
                 self.browser.click(f"input[value={duration}]")
+                # What it holds for is asked once it is to hold for longer.
+                self.wait(lambda: self.browser.find(f"input[value={scope}]"), "what it is to hold for was not asked")  # noqa: B023
                 self.browser.click(f"input[value={scope}]")
                 self.picture(f"prompt-{duration}-{scope}", "Firedoor question")
                 self.browser.click("#allow")
