@@ -20,9 +20,6 @@ const form = (message, property, type = "string") => inputRequired.elicit({
 const sample = (prompt) =>
   inputRequired.createMessage({ messages: [{ role: "user", content: text(prompt) }], maxTokens: 100 });
 const answered = (mcpReq, ...names) => names.every((name) => inputResponse(mcpReq.inputResponses, name).kind !== "missing");
-// What is asked is worded so that no detector takes it for orders to the agent, after which calls would be held: what is compared
-// is the protocol.
-//
 // Asks for each of these, once with a state that has to come back.
 const asking = (requests, state) => async (_, { mcpReq }) => {
   if (!answered(mcpReq, ...Object.keys(requests))) {
