@@ -51,10 +51,12 @@ impl Known {
     }
 
     fn listed(&self, keychain: &dyn Keychain) -> Result<(Vec<Secret>, Option<KeychainError>), SecretsError> {
-        let used = kept::in_use(&self.clients.scan(&self.env()), &self.paths.database())?;
+        let database = self.paths.database();
+        let used = kept::in_use(&self.clients.scan(&self.env()), &database)?;
+        let routes = kept::routes(&database)?;
         Ok(match kept::kept(keychain) {
-            Ok(there) => (kept::all(&used, Some(&there)), None),
-            Err(e) => (kept::all(&used, None), Some(e)),
+            Ok(there) => (kept::all(&used, Some(&there), &routes), None),
+            Err(e) => (kept::all(&used, None, &routes), Some(e)),
         })
     }
 }

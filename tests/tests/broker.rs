@@ -306,6 +306,9 @@ fn broker_mode_is_a_choice_of_the_user_and_needs_the_keychain() {
     let want = json!([{"entry": ENTRY, "secret": "SERVICE_TOKEN", "variable": "SERVICE_BASE_URL",
         "url": service.url("/v1"), "header": "authorization", "intercept": false}]);
     assert_eq!(listed["broker"], want, "{listed}");
+    let secrets = home.firedoor(&["secrets", "list"]).expect_code(0);
+    secrets.expect_said(&format!("in broker mode for {}", service.url("/v1")));
+    assert_eq!(home.json(&["secrets", "list"])["secrets"][0]["only_to"], service.url("/v1"));
 
     // An entry that says another address for its service is not overruled in silence.
     let line = configured(&home, "s");

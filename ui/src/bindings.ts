@@ -552,7 +552,7 @@ id: string, name: string,
 /**
  * The server it was moved out of.
  */
-of: string, used_by: Array<string>, 
+of: string, used_by: Array<UserView>, 
 /**
  * Whether the keychain has it; `null` when it cannot say.
  */
@@ -689,6 +689,12 @@ memory: number,
  * So far, in milliseconds.
  */
 processor_ms: number, };
+
+export type UserView = { server: string, 
+/**
+ * The service that the secret is put in for, in broker mode; without one the server gets it.
+ */
+only_to: string | null, };
 
 export type VerdictView = "allow" | "ask" | "block";
 

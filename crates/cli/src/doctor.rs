@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use firedoor_clients::{Clients, State};
+use firedoor_engine::kept;
 use firedoor_ipc::command::{Reply, Request};
 use firedoor_model::{EntryId, Keychain as _, SecretRef, Untrusted, broker::Route, network::HostGrant};
 use firedoor_sandbox::Level;
-use firedoor_store::{Place, Store, StoreError};
+use firedoor_store::Place;
 use serde::Serialize;
 
 use crate::{
@@ -127,18 +128,14 @@ fn secrets() -> Check {
     Check { what: "secrets", ok, detail }
 }
 
-/// What is in broker mode, entry by entry. Read from the database, because this works without an engine.
+/// What is in broker mode, entry by entry.
 fn brokered() -> Result<Vec<Brokered>, String> {
-    let routes = match Store::open_read_only(&paths().map_err(|e| e.text)?.database()) {
-        Ok(store) => store.all_routes().map_err(|e| e.to_string())?,
-        Err(StoreError::Missing { .. } | StoreError::Older { .. }) => return Ok(Vec::new()),
-        Err(e) => return Err(e.to_string()),
-    };
+    let routes = kept::routes(&paths().map_err(|e| e.text)?.database()).map_err(|e| e.to_string())?;
     if routes.is_empty() {
         return Ok(Vec::new());
     }
     // What is wrong with the keychain has a line of its own.
-    let kept = keychain::silent().ok().and_then(|secrets| firedoor_engine::kept::kept(&secrets).ok());
+    let kept = keychain::silent().ok().and_then(|secrets| kept::kept(&secrets).ok());
     let one = |(entry, route): (EntryId, Route)| {
         let reference = SecretRef::new(entry.clone(), &route.secret).ok();
         let kept = kept.as_ref().map(|kept| reference.is_some_and(|reference| kept.contains(&reference)));

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use firedoor_clients::{Clients, secret_of, set_secret};
 use firedoor_engine::kept;
-use firedoor_model::{EntryId, SecretRef, Untrusted};
+use firedoor_model::{EntryId, SecretRef, Untrusted, broker::Route};
 use serde::Serialize;
 
 use crate::{
@@ -24,6 +24,9 @@ struct Secret {
     /// Whether the keychain has it; absent when the keychain cannot say.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<bool>,
+    /// The service that it is put in for, if the entry of this name does not get it itself; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    only_to: Option<String>,
 }
 
 /// Lists, sets and removes secrets.
@@ -56,10 +59,14 @@ fn list(projects: Vec<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
         Ok(kept) => (Some(kept), None),
         Err(e) => (None, Some(e.to_string())),
     };
-    let secrets: Vec<Secret> = kept::all(&used, kept.as_ref())
-        .into_iter()
-        .map(|kept::Secret { reference, used_by, kept }| Secret { secret: reference.item(), used_by, kept })
-        .collect();
+    let routes = kept::routes(&paths()?.database())?;
+    let view = |kept::Secret { reference, used_by, kept, route }| Secret {
+        secret: reference.item(),
+        used_by,
+        kept,
+        only_to: route.map(|Route { url, .. }| url),
+    };
+    let secrets: Vec<Secret> = kept::all(&used, kept.as_ref(), &routes).into_iter().map(view).collect();
     let missing = secrets.iter().any(|s| s.kept == Some(false));
     if json {
         output::json(&serde_json::json!({ "secrets": secrets, "problem": problem }))?;
@@ -74,7 +81,8 @@ fn list(projects: Vec<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
             let users: Vec<String> = secret.used_by.iter().map(|id| visible(&id.to_string())).collect();
             let users =
                 if users.is_empty() { "used by no entry".into() } else { format!("used by {}", users.join(", ")) };
-            output::line(&format!("{}: {place}, {users}", visible(&secret.secret)));
+            let only = secret.only_to.as_ref().map(|url| format!(", in broker mode for {}", visible(url)));
+            output::line(&format!("{}: {place}, {users}{}", visible(&secret.secret), only.unwrap_or_default()));
         }
         if secrets.is_empty() {
             output::line(&format!("No entry has secrets in {called}."));

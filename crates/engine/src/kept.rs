@@ -6,7 +6,7 @@ use std::{
 };
 
 use firedoor_clients::Scan;
-use firedoor_model::{EntryId, Keychain, KeychainError, SecretRef};
+use firedoor_model::{EntryId, Keychain, KeychainError, SecretRef, broker::Route};
 use firedoor_store::{Store, StoreError};
 
 /// One secret, without its value.
@@ -18,6 +18,8 @@ pub struct Secret {
     pub used_by: Vec<EntryId>,
     /// Whether it is kept; `None` when that cannot be said.
     pub kept: Option<bool>,
+    /// Where it is put in for the entry of its own name, if it is in broker mode there: that entry's server never gets it.
+    pub route: Option<Route>,
 }
 
 /// Which entries refer to which secret: those that were found, and endpoints, whose configuration is in the database.
@@ -47,13 +49,26 @@ pub fn kept(keychain: &dyn Keychain) -> Result<BTreeSet<SecretRef>, KeychainErro
     Ok(keychain.items()?.iter().filter_map(|item| item.parse().ok()).collect())
 }
 
+/// Which secrets are in broker mode, entry by entry. Read from the database, because this works without an engine.
+pub fn routes(database: &Path) -> Result<BTreeMap<EntryId, Vec<Route>>, StoreError> {
+    match Store::open_read_only(database).and_then(|store| store.all_routes()) {
+        Err(StoreError::Missing { .. } | StoreError::Older { .. }) => Ok(BTreeMap::new()),
+        routes => routes,
+    }
+}
+
 /// All that are used or kept, by name. Without a word of the keychain's, those that are used.
-pub fn all(used: &BTreeMap<SecretRef, Vec<EntryId>>, kept: Option<&BTreeSet<SecretRef>>) -> Vec<Secret> {
+pub fn all(
+    used: &BTreeMap<SecretRef, Vec<EntryId>>,
+    kept: Option<&BTreeSet<SecretRef>>,
+    routes: &BTreeMap<EntryId, Vec<Route>>,
+) -> Vec<Secret> {
     let names: BTreeSet<&SecretRef> = used.keys().chain(kept.into_iter().flatten()).collect();
     let secret = |reference: &SecretRef| Secret {
         reference: reference.clone(),
         used_by: used.get(reference).cloned().unwrap_or_default(),
         kept: kept.map(|kept| kept.contains(reference)),
+        route: routes.get(reference.entry()).and_then(|all| all.iter().find(|r| r.secret == reference.name())).cloned(),
     };
     names.into_iter().map(secret).collect()
 }
@@ -63,6 +78,17 @@ mod tests {
     use firedoor_model::keychain::MemoryKeychain;
 
     use super::*;
+
+    fn route(secret: &str) -> Route {
+        let text = |text: &str| text.to_owned();
+        Route {
+            secret: text(secret),
+            variable: text("API_URL"),
+            url: text("https://api.example.com"),
+            header: text("authorization"),
+            intercept: false,
+        }
+    }
 
     #[test]
     fn what_is_used_and_what_is_kept_are_told_apart() {
@@ -75,8 +101,11 @@ mod tests {
         let used: BTreeMap<SecretRef, Vec<EntryId>> =
             ["cursor/user/a/TOKEN", "cursor/user/a/LOST"].map(|name| (reference(name), vec![user.clone()])).into();
         let there = kept(&keychain).unwrap();
+        let routes = BTreeMap::from([(user.clone(), vec![route("TOKEN"), route("OTHER")])]);
         let told = |kept: Option<&BTreeSet<SecretRef>>| {
-            let secrets = all(&used, kept);
+            let secrets = all(&used, kept, &routes);
+            let brokered: Vec<&str> = secrets.iter().filter_map(|s| Some(s.route.as_ref()?.secret.as_str())).collect();
+            assert_eq!(brokered, ["TOKEN"]);
             secrets.iter().map(|s| (s.reference.item(), s.used_by.len(), s.kept)).collect::<Vec<_>>()
         };
         let name = |text: &str| text.to_owned();

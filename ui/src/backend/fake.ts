@@ -356,9 +356,9 @@ export class FakeMain implements MainBackend {
   };
   hidden: SecretsView = {
     secrets: [
-      { id: "cursor/user/github/GITHUB_TOKEN", name: "GITHUB_TOKEN", of: "Cursor › github", used_by: ["Cursor › github"], kept: true },
+      { id: "cursor/user/github/GITHUB_TOKEN", name: "GITHUB_TOKEN", of: "Cursor › github", used_by: [{ server: "Cursor › github", only_to: "https://api.github.com" }], kept: true },
       { id: "cursor/user/old/API_KEY", name: "API_KEY", of: "Cursor › old", used_by: [], kept: true },
-      { id: "claude-code/user/db/PGPASSWORD", name: "PGPASSWORD", of: "Claude Code › db", used_by: ["Claude Code › db"], kept: false },
+      { id: "claude-code/user/db/PGPASSWORD", name: "PGPASSWORD", of: "Claude Code › db", used_by: [{ server: "Claude Code › db", only_to: null }], kept: false },
     ],
     problem: null,
   };

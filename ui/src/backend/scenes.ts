@@ -166,7 +166,7 @@ function hostile(): FakeMain {
     pins: [{ kind: "tool", name: long, first_seen: now, change: { seen: "d", back: false, fields: [{ name: EVIL, before: long, after: `${long}B` }] } }],
     observation: { at: now, running: false, read: 1, written: 1, started: 1, connected: [long], refused: [EVIL], name: EVIL, profile: long, warnings: [long] },
   });
-  main.hidden = { secrets: [{ id: "e", name: long, of: EVIL, used_by: [EVIL, long], kept: true }], problem: long };
+  main.hidden = { secrets: [{ id: "e", name: long, of: EVIL, used_by: [{ server: EVIL, only_to: long }, { server: long, only_to: null }], kept: true }], problem: long };
   main.ruled = { rules: [rule({ server: EVIL, app: EVIL, tool: long, client: long, detector: EVIL })], suggestions: [], questions: 0 };
   return main;
 }

@@ -64,6 +64,7 @@ test("secrets are looked up on a click, and one is removed only after a moment a
   expect(document.querySelector("#secrets")).toBeNull();
   await press("Show secrets");
   expect(text("#secrets")).toContain("missing");
+  expect(text("#secrets")).toContain("(broker mode, put in only for https://api.github.com)");
   expect([...document.querySelectorAll("#secrets tbody button")]).toHaveLength(2);
   await press("Remove GITHUB_TOKEN of Cursor › github");
   expect(text("#removing")).toContain("1 server will not start without it");

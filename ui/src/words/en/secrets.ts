@@ -11,6 +11,7 @@ export const secrets = {
   of: "Of",
   usedBy: "Used by",
   nobody: "no server",
+  only: "broker mode, put in only for",
   keychain: "Kept",
   kept: "yes",
   missing: "missing",
