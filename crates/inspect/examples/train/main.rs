@@ -3,9 +3,10 @@
 //!
 //! `cargo run --release -p firedoor-inspect --example train -- CORPORA OUT [DIRECTORY OF ORDINARY TEXTS…]`
 //! `cargo run --release -p firedoor-inspect --example train -- judge CORPORA OUT [DIRECTORY OF ORDINARY TEXTS…]`
+//! `cargo run --release -p firedoor-inspect --example train -- weights CORPORA OUT [DIRECTORY OF ORDINARY TEXTS…]`
 //!
 //! The models that did not see a source are kept beside OUT; `judge` makes no weights, but lets those models judge what they
-//! did not see again, with the phrases and thresholds of today.
+//! did not see again, with the phrases and thresholds of today. `weights` makes the same OUT and nothing else.
 //!
 //! Records are split by their `group`: about a fifth of each source's groups is never trained on. Thresholds come from
 //! three folds within the rest. Whole sources are left out in turn, to see what a source that nobody knew would look like.
@@ -68,10 +69,11 @@ struct Window {
 
 fn main() {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
-    let judge = args.first().is_some_and(|first| first == "judge");
-    args.drain(..usize::from(judge));
+    let first = |word: &str| args.first().is_some_and(|first| first == word);
+    let (judge, only) = (first("judge"), first("weights"));
+    args.drain(..usize::from(judge || only));
     let [corpora, out, ordinary @ ..] = args.as_slice() else {
-        println!("usage: train [judge] CORPORA OUT [DIRECTORY…]");
+        println!("usage: train [judge | weights] CORPORA OUT [DIRECTORY…]");
         return;
     };
     let mut bags = Vec::new();
@@ -83,6 +85,7 @@ fn main() {
         bags.extend(text.lines().filter_map(bag));
         bags.extend(text.lines().filter_map(carrier));
     }
+    bags.extend(include_str!("written.jsonl").lines().filter_map(bag));
     bags.extend(drawn(&bags));
     let mut count: BTreeMap<(String, bool), f32> = BTreeMap::new();
     bags.iter().for_each(|b| *count.entry((b.source.clone(), b.malicious)).or_default() += 1.0);
@@ -94,7 +97,7 @@ fn main() {
             let most = match b.source.as_str() {
                 "bipia" => SOURCE_WEIGHT / 4.0,
                 "kinds/attack" => SOURCE_WEIGHT * 4.0,
-                "kinds/poison" => SOURCE_WEIGHT * 2.0,
+                "kinds/poison" | "written" => SOURCE_WEIGHT * 2.0,
                 _ => SOURCE_WEIGHT,
             };
             b.weight = (most / n).min(3.0);
@@ -107,6 +110,7 @@ fn main() {
                 | "agentdojo_benign"
                 | "agentdojo_honest"
                 | "agent_threat_bench" => 8.0,
+                "written" => 4.0,
                 "piguard_valid" | "ipi_coding_agent" | "agentdojo_tools" => 6.0,
                 "bipia_benign" | "benign_results_hard_security_docs" => 2.0,
                 "carrier" => 0.5,
@@ -139,6 +143,11 @@ fn main() {
     println!("ordinary texts: {texts}");
     let held: Vec<bool> = held_out(&bags);
     let train: Vec<usize> = (0..bags.len()).filter(|i| !held[*i]).collect();
+    if only {
+        let file = learn(&bags, &train).file();
+        fs::write(out, &file).unwrap();
+        return println!("weights {} {out}", Digest::of(&file));
+    }
     if judge {
         return leave_out(&bags, &train, Path::new(out), &|path, _| fs::read(path).unwrap());
     }
