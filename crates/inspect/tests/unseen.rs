@@ -1,5 +1,5 @@
 //! What the detector makes of texts that nothing of it was made from: neither weights nor phrases nor thresholds. They were
-//! written in the manner of published attacks and of what tools return every day, by somebody who had seen neither.
+//! written in the manner of published attacks and of what tools return every day, without sight of either.
 
 use firedoor_inspect::{Inspector, record::inspect_record};
 use firedoor_model::{Confidence, Severity};
