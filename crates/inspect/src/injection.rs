@@ -7,6 +7,7 @@
 
 mod classes;
 mod disguise;
+mod encoded;
 pub(crate) mod layers;
 pub mod model;
 pub(crate) mod phrases;
@@ -96,21 +97,26 @@ impl Injections {
             sight.span = view::place(text, sight.span);
         }
         layers::each(text, signs, budget, &mut |layer| {
-            let threshold = match layer.how {
+            let how = match layer.how {
+                // Nobody describes a tool in lines of base64 or escapes.
+                Concealment::Customary if place == Place::Definitions => Concealment::Encoded,
+                how => how,
+            };
+            let threshold = match how {
                 Concealment::None | Concealment::Customary => visible,
                 Concealment::Markup => thresholds.markup,
                 Concealment::Encoded | Concealment::Covert => thresholds.encoded,
             };
             let normal = view::normalised(&layer.text);
             let thresholds = (threshold, visible);
-            let mut sight = self.weigh(&normal, &self.phrases.find(&normal, place).phrases, thresholds, layer.how);
-            if layer.how == Concealment::Covert && layers::speaks(&layer.text) {
+            let mut sight = self.weigh(&normal, &self.phrases.find(&normal, place).phrases, thresholds, how);
+            if how == Concealment::Covert && layers::speaks(&layer.text) {
                 // Characters that exist to be invisible, and spell out sentences: nobody writes that by accident.
                 let tags = layer.transform.starts_with("unicode-tags");
                 let seen = sight.get_or_insert_with(|| Sight {
                     confidence: Confidence::Likely,
                     severity: Severity::High,
-                    how: layer.how,
+                    how,
                     transform: None,
                     says: None,
                     excerpt: excerpt(&normal, (0, normal.len())),

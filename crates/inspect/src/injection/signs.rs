@@ -31,13 +31,14 @@ pub(super) fn foreign(normal: &str) -> bool {
     strange * 4 > all || all >= MANY && words().filter(|word| COMMON.contains(word)).count() * 12 < all
 }
 
-/// Whether a text is mostly numbers and digests: what letters there are in other words are less than a third of it.
+/// Whether a text is numbers and digests: what letters there are in other words are less than an eighth of it. More would let digits
+/// around an order hide it.
 pub(super) fn digits(text: &str) -> bool {
     let digest = |word: &&str| word.bytes().all(|b| b.is_ascii_hexdigit() || b.is_ascii_punctuation());
     let signs = text.chars().filter(|c| !c.is_whitespace()).count();
     let letters = |word: &str| word.chars().filter(|c| c.is_alphabetic()).count();
     let said: usize = text.split_whitespace().filter(|word| !digest(word)).map(letters).sum();
-    said * 3 < signs
+    said * 8 < signs
 }
 
 /// What is known of a text.

@@ -1,0 +1,371 @@
+//! Texts that are written in other characters: base64, base32, hex, percent escapes, quoted-printable.
+//!
+//! Honest programs encode documents: mail, what services answer, addresses. Such a one counts as in plain sight
+//! ([`Concealment::Customary`]); a sentence that somebody took the trouble to encode does not.
+
+use super::layers::{Concealment, Found, Inner, MAX_LAYERS, MIN_TEXT};
+use crate::{
+    decode,
+    inflate::{self, inflated},
+};
+
+/// Shortest encoded run that is worth decoding: 24 base64 characters hold 18 bytes.
+const MIN_RUN: usize = 24;
+/// Shortest full line of a block of encoded characters.
+const MIN_LINE: usize = 40;
+/// How long programs make such lines: GitHub's interface, PEM and openssl, git, mail and base64(1).
+const CUSTOMARY: [usize; 4] = [60, 64, 72, 76];
+/// Most characters that a line is indented or quoted by.
+const MAX_MARGIN: usize = 8;
+/// Fewest escapes of quoted-printable text.
+const MIN_QUOTED: usize = 3;
+/// A decoded text that is longer, in bytes, is a document: longer than what is judged at once.
+const DOCUMENT: usize = 600;
+/// Encoded characters from which is told whether the rest is worth decoding: 64 bytes of hex, more of base64.
+const HEAD: usize = 128;
+
+/// Hands on what is encoded in a text.
+pub(super) fn find(text: &str, found: &mut Found<'_>) {
+    runs(text.as_bytes(), found);
+    percent(text.as_bytes(), found);
+    quoted_printable(text.as_bytes(), found);
+}
+
+/// Base64, base32 and hex, also compressed.
+fn runs(bytes: &[u8], found: &mut Found<'_>) {
+    // The lines up to here are those of a block that is text as a whole, or that was looked at as one and is none.
+    let (mut read, mut looked_at) = (0, 0);
+    decode::each_run(bytes, MIN_RUN, in_run, |start, end| {
+        if start < read {
+            return true;
+        }
+        if start >= looked_at
+            && let Some(block) = wrapped(bytes, (start, end))
+        {
+            looked_at = block.end;
+            if let Some(text) = text_of(&block.characters) {
+                let how = if block.customary { Concealment::Customary } else { Concealment::Encoded };
+                found.push(Inner::made(text, how, "base64", (start, block.end)));
+                read = block.end;
+                return found.len() < MAX_LAYERS;
+            }
+            // Perhaps compressed. What follows a compressed part is in the lines, which are looked at as well.
+            one_run(&block.characters, (start, block.end), Concealment::Encoded, found);
+        }
+        let how = if addressed(bytes.get(..start).unwrap_or_default()) {
+            Concealment::Customary
+        } else {
+            Concealment::Encoded
+        };
+        one_run(bytes.get(start..end).unwrap_or_default(), (start, end), how, found);
+        found.len() < MAX_LAYERS
+    });
+}
+
+/// Percent escapes (RFC 3986).
+fn percent(bytes: &[u8], found: &mut Found<'_>) {
+    let escapes = memchr::memchr_iter(b'%', bytes)
+        .filter(
+            |at| matches!(bytes.get(at + 1..at + 3), Some([h, l]) if h.is_ascii_hexdigit() && l.is_ascii_hexdigit()),
+        )
+        .take(MIN_TEXT)
+        .count();
+    let mut plain = Vec::new();
+    if escapes >= MIN_TEXT
+        && decode::percent(bytes, &mut plain)
+        && let Some(text) = prose(&plain)
+    {
+        // Addresses have to escape what is no ASCII.
+        let how = if decode::needless(bytes) { Concealment::Encoded } else { Concealment::Customary };
+        found.push(Inner::made(text, how, "url", (0, bytes.len())));
+    }
+}
+
+/// Encoded characters in lines.
+struct Block {
+    /// Without the line ends.
+    characters: Vec<u8>,
+    /// Where it ends.
+    end: usize,
+    /// The lines are as long as programs make them.
+    customary: bool,
+}
+
+/// Whether what follows is the content of a `data:` address (RFC 2397).
+fn addressed(before: &[u8]) -> bool {
+    let near = before.get(before.len().saturating_sub(100)..).unwrap_or_default();
+    let Some(kind) = near.strip_suffix(b";base64,") else { return false };
+    memchr::memmem::rfind(kind, b"data:")
+        .and_then(|at| kind.get(at + 5..))
+        .is_some_and(|kind| kind.iter().all(|b| b.is_ascii_alphanumeric() || b"/;=.+-".contains(b)))
+}
+
+/// Base64 of a text from its first character to its last: UTF-8, or the characters of western Europe (ISO 8859-1).
+fn text_of(block: &[u8]) -> Option<String> {
+    let mut bytes = Vec::new();
+    decode::whole_base64(block, &mut bytes);
+    let good = |b: &u8| *b >= 0x20 && *b != 0x7F || b.is_ascii_whitespace();
+    if bytes.len() < MIN_TEXT || !bytes.iter().all(good) {
+        return None;
+    }
+    // Random bytes are letters of western Europe in part; texts are mostly ASCII there.
+    let other = bytes.iter().filter(|b| **b >= 0x80).count();
+    match String::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        Err(e) if other * 4 <= e.as_bytes().len() => Some(e.as_bytes().iter().copied().map(char::from).collect()),
+        Err(_) => None,
+    }
+}
+
+/// The block of lines that begins with the run `first`: as mail (RFC 2045), PEM and services wrap what they encode. All lines are as
+/// long as the second one, but for the first, which may have words before it, and the last. They may be indented or quoted.
+fn wrapped(text: &[u8], first: (usize, usize)) -> Option<Block> {
+    let mut block = text.get(first.0..first.1)?.to_vec();
+    let (mut end, mut length) = (first.1, None);
+    while let Some(rest) = text.get(end..).and_then(next_line) {
+        let margin = rest.iter().take(MAX_MARGIN).take_while(|b| matches!(b, b' ' | b'\t' | b'>')).count();
+        let line = rest.get(margin..).unwrap_or_default();
+        let count = line.iter().position(|b| !in_run(*b)).unwrap_or(line.len());
+        // What is filled up ends there, and programs break between groups of four: another encoded text begins.
+        if block.ends_with(b"=") || block.len() % 4 != 0 {
+            break;
+        }
+        // What stands behind a run belongs to it: then this is a line of words.
+        let ends = matches!(line.get(count), None | Some(b'\r' | b'\n' | b'"' | b'\'' | b'<' | b'\\'));
+        let full = *length.get_or_insert(if count >= MIN_LINE { count } else { first.1 - first.0 });
+        if count == 0 || count > full || full < MIN_LINE || !ends {
+            break;
+        }
+        block.extend(line.get(..count).unwrap_or_default());
+        end = text.len() - line.len() + count;
+        if count < full {
+            break;
+        }
+    }
+    let customary = length.is_some_and(|length| CUSTOMARY.contains(&length));
+    (end > first.1).then_some(Block { characters: block, end, customary })
+}
+
+/// What follows a line end, which in a string of JSON inside the text is written with escapes.
+fn next_line(text: &[u8]) -> Option<&[u8]> {
+    let text = text.strip_prefix(b"\r").or(text.strip_prefix(b"\\r")).unwrap_or(text);
+    text.strip_prefix(b"\n").or(text.strip_prefix(b"\\n"))
+}
+
+/// Quoted-printable (RFC 2045 section 6.7), as mail is written in languages with accents.
+fn quoted_printable(bytes: &[u8], found: &mut Found<'_>) {
+    // Of characters beyond ASCII: what stands in a query of an address is seldom that.
+    let escape =
+        |at: &usize| matches!(bytes.get(at + 1..at + 3), Some([b'8'..=b'9' | b'A'..=b'F', l]) if upper_hex(*l));
+    if memchr::memchr_iter(b'=', bytes).filter(escape).take(MIN_QUOTED).count() < MIN_QUOTED {
+        return;
+    }
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((b, tail)) = rest.split_first() {
+        rest = match (b, tail) {
+            // Soft line ends.
+            (b'=', [b'\r', b'\n', tail @ ..] | [b'\n', tail @ ..]) => tail,
+            (b'=', [h, l, tail @ ..]) if upper_hex(*h) && upper_hex(*l) => {
+                let digit = |b: u8| if b.is_ascii_digit() { b - b'0' } else { b - b'A' + 10 };
+                plain.push(digit(*h) << 4 | digit(*l));
+                tail
+            }
+            _ => {
+                plain.push(*b);
+                tail
+            }
+        };
+    }
+    if let Some(text) = prose(&plain) {
+        found.push(Inner::made(text, Concealment::Customary, "quoted-printable", (0, bytes.len())));
+    }
+}
+
+fn upper_hex(b: u8) -> bool {
+    b.is_ascii_digit() || (b'A'..=b'F').contains(&b)
+}
+
+#[inline]
+fn in_run(b: u8) -> bool {
+    IN_RUN.get(usize::from(b)).copied().unwrap_or_default()
+}
+
+/// What base64 of both alphabets, base32 and hex are written with.
+const IN_RUN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut b = 0;
+    while b < 0x80 {
+        let byte = b as u8;
+        table[b] = byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_');
+        b += 1;
+    }
+    table
+};
+
+/// Decodes a run.
+fn one_run(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Found<'_>) {
+    let head = run.get(..run.len().min(HEAD)).unwrap_or_default();
+    // Base64 of anything has other characters among so many; a digest has none.
+    let digits = head.iter().all(u8::is_ascii_hexdigit);
+    let mut bytes = Vec::new();
+    for (name, decoder) in [
+        ("hex", decode::whole_hex as fn(&[u8], &mut Vec<u8>) -> bool),
+        ("base64", decode::whole_base64),
+        ("base32", decode::whole_base32),
+    ] {
+        if digits && name == "base64" {
+            continue;
+        }
+        // Most runs are names and numbers, as their first bytes show.
+        bytes.clear();
+        if !decoder(head, &mut bytes) || !(reads(&bytes) || inflate::begins(&bytes)) {
+            continue;
+        }
+        bytes.clear();
+        if !decoder(run, &mut bytes) {
+            continue;
+        }
+        if let Some(text) = prose(&bytes) {
+            // Documents are encoded, sentences seldom.
+            let document = name == "base64" && text.len() > DOCUMENT;
+            found.push(Inner::made(text, if document { Concealment::Customary } else { how }, name, span));
+            return;
+        }
+        if let Some(text) = inflated(&bytes).as_deref().and_then(prose) {
+            found.push(Inner::made(text, Concealment::Encoded, "base64+compressed", span));
+            return;
+        }
+    }
+}
+
+/// Whether bytes begin as written language does: mostly letters, no control characters.
+fn reads(bytes: &[u8]) -> bool {
+    let head = bytes.get(..bytes.len().min(64)).unwrap_or_default();
+    let letters = head.iter().filter(|b| b.is_ascii_alphabetic() || **b == b' ' || **b >= 0x80).count();
+    let bad = head.iter().any(|b| *b < 0x20 && !b.is_ascii_whitespace());
+    bytes.len() >= MIN_TEXT && !bad && letters * 4 >= head.len() * 3
+}
+
+/// The text, if these bytes are written language (or a further encoding of the same length): mostly letters, with blanks.
+fn prose(bytes: &[u8]) -> Option<String> {
+    if !reads(bytes) {
+        return None;
+    }
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        // A run that was cut, or that had more characters stuck to its end.
+        Err(e) if e.valid_up_to() * 10 >= bytes.len() * 9 => std::str::from_utf8(bytes.get(..e.valid_up_to())?).ok()?,
+        Err(_) => return None,
+    };
+    let blanks = text.bytes().filter(|b| *b == b' ').count();
+    let further = text.bytes().all(in_run) && text.len() >= MIN_RUN;
+    (blanks * 14 >= text.len() || further || text.chars().filter(|c| !c.is_ascii()).count() * 2 > text.chars().count())
+        .then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::injection::{layers::each, signs::Signs};
+
+    fn layers(text: &str) -> Vec<(String, String, Concealment)> {
+        let mut out = Vec::new();
+        each(text, Signs::of(text), &mut 1_000_000, &mut |l| {
+            out.push((l.transform.clone(), l.text.clone().into_owned(), l.how))
+        });
+        out
+    }
+
+    #[test]
+    fn blocks_of_lines_are_one_text() {
+        let plain = "please send all of it to the other one, and then the rest of it to the one after that, as we said before. ";
+        let all = plain.repeat(3);
+        let lines: Vec<String> = data_encoding::BASE64
+            .encode(all.as_bytes())
+            .as_bytes()
+            .chunks(76)
+            .map(|l| String::from_utf8_lossy(l).into())
+            .collect();
+        for (before, between, after) in [
+            ("Content-Transfer-Encoding: base64\r\n\r\n", "\r\n", "\r\n"),
+            ("> ", "\n> ", "\nbye"),
+            ("<pre>\n    ", "\n    ", "</pre>"),
+            (r#"{"content":""#, r"\n", r#"\n"}"#),
+            ("data:text/plain;base64,", "\n", ""),
+        ] {
+            let text = format!("{before}{}{after}", lines.join(between));
+            assert_eq!(layers(&text), [("base64".to_owned(), all.clone(), Concealment::Customary)], "{text}");
+        }
+        // Nothing stands behind or in a block that is not looked at.
+        let encode = |text: &str| data_encoding::BASE64.encode(text.as_bytes());
+        let order = encode(plain);
+        let honest = "a note that is honest and says nothing of it. ".repeat(20);
+        let zipped = {
+            use std::io::Write as _;
+            let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            to.write_all(honest.as_bytes()).unwrap();
+            data_encoding::BASE64.encode(&to.finish().unwrap())
+        };
+        let lines_of = |text: &str| {
+            text.as_bytes().chunks(76).map(|l| String::from_utf8_lossy(l).into_owned()).collect::<Vec<_>>()
+        };
+        let padded = encode(&honest[..honest.len() - 1]);
+        for before in [lines_of(&zipped).join("\n"), padded] {
+            let found = layers(&format!("{before}\n{order}\nThanks"));
+            assert!(
+                found.iter().any(|(_, text, how)| text == plain && *how == Concealment::Encoded),
+                "{before}: {found:?}"
+            );
+        }
+        // Compressed, and another text in the lines behind it.
+        let behind = lines_of(&encode(&plain.repeat(4))).join("\n");
+        let found = layers(&format!("{}\n{behind}", &zipped[..76]));
+        assert!(found.iter().any(|(_, text, _)| text.contains("please send all of it")), "{found:?}");
+        // Lines that do not end between two groups of four are texts of their own.
+        let found = layers(&format!("{}\n{order}", &encode(&honest)[..75]));
+        assert!(found.iter().any(|(_, text, _)| text == plain), "{found:?}");
+        let mut cut = honest.clone().into_bytes();
+        cut.push(0xFF);
+        cut.extend(plain.bytes());
+        let cut = data_encoding::BASE64.encode(&cut);
+        let found = layers(&lines_of(&cut).join("\n"));
+        assert!(found.iter().any(|(_, text, _)| text.contains(plain)), "{found:?}");
+        // A line that is one sentence is no document because another one follows.
+        let found = layers(&format!("{order}\nThanks"));
+        assert!(found.iter().any(|(_, text, how)| text == plain && *how == Concealment::Encoded), "{found:?}");
+        let (good, bad) = (format!("see data:text/plain;base64,{order}"), format!("see this ;base64,{order}"));
+        assert_eq!(layers(&good)[0].2, Concealment::Customary);
+        assert_eq!(layers(&bad)[0].2, Concealment::Encoded);
+        // Hidden in a document is hidden.
+        let page = format!("<p>ok</p><!-- {plain} -->");
+        let found = layers(&lines_of(&encode(&page)).join("\n"));
+        assert!(
+            found.iter().any(|(name, text, how)| name == "base64+html-comment"
+                && text.trim() == plain.trim()
+                && *how == Concealment::Markup),
+            "{found:?}"
+        );
+        // Another length of lines, or words behind them: each for itself.
+        let broken = format!("{}\n{}\n{}", lines[0], &lines[1][..60], lines[2]);
+        assert!(layers(&broken).iter().all(|(_, text, _)| text.len() < 150), "{:?}", layers(&broken));
+        let list = format!("{} one\n{} two", lines[0], lines[1]);
+        assert!(layers(&list).iter().all(|(_, text, how)| text.len() < 80 && *how == Concealment::Encoded));
+        // Long lines that are no language are looked at twice, however many they are.
+        layers(&"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n".repeat(10_000));
+    }
+
+    #[test]
+    fn quoted_printable_is_read() {
+        let mail = "Gr=C3=BC=C3=9Fe, please send all of it to =\r\nthe other one =E2=80=93 thanks";
+        let want = "Grüße, please send all of it to the other one – thanks".to_owned();
+        assert_eq!(layers(mail), [("quoted-printable".to_owned(), want, Concealment::Customary)]);
+        for text in
+            ["https://a.example/?a=12&b=99&c=80&d=81 and so on", "a=C3 b=C4", "x=C3=xx=C4=yy=C5=zz nothing of the kind"]
+        {
+            assert_eq!(layers(text), [], "{text}");
+        }
+        let french = "Nous avons re=C3=A7u l=E2=80=99=C3=A9t=C3=A9 d=C3=A8s le d=C3=A9but, =C3=A0 c=C3=B4t=C3=A9 de la for=C3=AAt.";
+        assert!(layers(french).iter().all(|(name, ..)| name == "quoted-printable"), "{:?}", layers(french));
+    }
+}
