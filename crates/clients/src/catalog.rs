@@ -44,7 +44,9 @@ pub(crate) struct Client {
     #[serde(default)]
     pub directory: Directory,
     /// The inherited variables that it passes on, if those are a selection.
-    pub passes: Option<Vec<String>>,
+    passes: Option<Vec<String>>,
+    /// The same on Windows, where names have no case.
+    passes_on_windows: Option<Vec<String>>,
     #[serde(default, rename = "location")]
     pub locations: Vec<Location>,
     /// Where its plugins lie; what they hold are locations with the base `plugin`.
@@ -194,6 +196,19 @@ pub struct CatalogError {
 
 fn parse<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, CatalogError> {
     toml::from_str(text).map_err(|source| CatalogError { file, source })
+}
+
+impl Client {
+    /// Whether a server gets an inherited variable of this name.
+    pub fn passes_on(&self, name: &OsStr) -> bool {
+        let passes = if cfg!(windows) { &self.passes_on_windows } else { &self.passes };
+        passes.as_ref().is_none_or(|passes| passes.iter().any(|own| same_variable(name, own)))
+    }
+}
+
+/// Whether two names are those of one variable.
+pub(crate) fn same_variable(name: &OsStr, other: &str) -> bool {
+    if cfg!(windows) { name.eq_ignore_ascii_case(other) } else { name == other }
 }
 
 impl Clients {

@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    catalog::Clients,
+    catalog::{Clients, same_variable},
     declared::{Found, env_file},
     document::Shape,
     env::Env,
@@ -165,23 +165,6 @@ pub fn compare(direct: &ToolsSeen, through: &ToolsSeen) -> Vec<Difference> {
     all
 }
 
-/// What clients that pass on a selection of their environment pass on as well on Windows, where hardly a program runs without it, and
-/// names have no case: DEFAULT_INHERITED_ENV_VARS of the TypeScript SDK.
-const WINDOWS: [&str; 12] = [
-    "APPDATA",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "LOCALAPPDATA",
-    "PATH",
-    "PROCESSOR_ARCHITECTURE",
-    "PROGRAMFILES",
-    "SYSTEMDRIVE",
-    "SYSTEMROOT",
-    "TEMP",
-    "USERNAME",
-    "USERPROFILE",
-];
-
 impl Clients {
     /// How the client would start the entry, with its variables filled in by the client's rules. `base` is the
     /// environment the client runs in; a client that passes on a selection of it does so here.
@@ -210,14 +193,7 @@ impl Clients {
         };
         let stdio = &found.stdio;
         let mut variables = base.clone();
-        if let Some(passes) = &client.passes {
-            let passes = || passes.iter().chain(&stdio.env_passed).map(String::as_str);
-            let passed = |name: &OsString| match cfg!(windows) {
-                true => passes().chain(WINDOWS).any(|own| name.eq_ignore_ascii_case(own)),
-                false => passes().any(|own| name == own),
-            };
-            variables.retain(|name, _| passed(name));
-        }
+        variables.retain(|name, _| client.passes_on(name) || stdio.env_passed.iter().any(|own| same_variable(name, own)));
         for (name, value) in declared(self, env, &found)? {
             variables.insert(name.into(), value.into());
         }

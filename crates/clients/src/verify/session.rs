@@ -3,7 +3,8 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    process::{ChildStdin, ChildStdout},
+    path::Path,
+    process::{ChildStdin, ChildStdout, Command, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     time::{Duration, Instant},
 };
@@ -62,6 +63,16 @@ pub(super) fn run(invocation: &Invocation, timeout: Duration) -> Result<ToolsSee
         about: canonical(&json!([hello.get("instructions"), hello.get("capabilities")])),
         tools: if has_tools { server.tools()? } else { BTreeMap::new() },
     })
+}
+
+impl Invocation {
+    /// Of the file that its command stands for.
+    fn of(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.args(&self.args).env_clear().envs(&self.env).current_dir(&self.cwd);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    }
 }
 
 impl Server {

@@ -31,7 +31,7 @@ pub(super) fn objection(chain: &[Stat], watched: &HashMap<Process, Watched>, _: 
     let top = chain.last()?;
     let younger = watched.keys().any(|known| known.start <= top.process.start);
     younger.then(|| {
-        "whoever started it is gone, and it is younger than an AI client that runs; run it from a terminal that the desktop has \
+        "whoever started it is gone, and it is younger than an AI client that was seen; run it from a terminal that the desktop has \
          started, or log in anew"
             .to_owned()
     })

@@ -2,7 +2,8 @@
 
 use std::{
     os::unix::process::CommandExt as _,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout},
 };
 
 use nix::{
@@ -22,17 +23,8 @@ impl Process {
     pub(super) fn start(
         invocation: &Invocation,
     ) -> Result<(Self, Option<ChildStdin>, Option<ChildStdout>), VerifyError> {
-        let mut child = Command::new(&invocation.command)
-            .args(&invocation.args)
-            .env_clear()
-            .envs(&invocation.env)
-            .current_dir(&invocation.cwd)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map_err(VerifyError::Start)?;
+        let program = Path::new(&invocation.command);
+        let mut child = invocation.of(program).process_group(0).spawn().map_err(VerifyError::Start)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         Ok((Self(child), stdin, stdout))
     }

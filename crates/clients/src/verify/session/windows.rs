@@ -6,7 +6,7 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     path::{Path, PathBuf},
-    process::{ChildStdin, ChildStdout, Command, Stdio},
+    process::{ChildStdin, ChildStdout},
 };
 
 use process_wrap::std::{ChildWrapper, CommandWrap, CreationFlags, JobObject};
@@ -28,16 +28,7 @@ impl Process {
         let Some(program) = program(&invocation.command, &invocation.env, &invocation.cwd) else {
             return Err(VerifyError::Start(io::Error::new(io::ErrorKind::NotFound, "no such program is in PATH")));
         };
-        let mut command = Command::new(program);
-        command
-            .args(&invocation.args)
-            .env_clear()
-            .envs(&invocation.env)
-            .current_dir(&invocation.cwd)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut command = CommandWrap::from(command);
+        let mut command = CommandWrap::from(invocation.of(&program));
         // Of its own, so that it does not open one in front of the user when we have none.
         command.wrap(CreationFlags(CREATE_NO_WINDOW)).wrap(JobObject);
         let mut child = command.spawn().map_err(VerifyError::Start)?;
