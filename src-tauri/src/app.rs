@@ -186,8 +186,8 @@ fn setup(app: &AppHandle, start: Start) -> Result<(), tauri::Error> {
     spawn(app, "door", |app| {
         let door = lock(&app.state::<Alone>().0).as_mut().and_then(|single| single.door.take());
         if let Some(mut door) = door {
-            while let Some(view) = door.wanted() {
-                windows::main_at(app, view);
+            loop {
+                windows::main_at(app, door.wanted());
             }
         }
     })?;

@@ -4,7 +4,7 @@
 #[cfg_attr(windows, path = "single/windows.rs")]
 mod system;
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{io, path::PathBuf, thread, time::Duration};
 
 use firedoor_ipc::{
     blocking::Connection,
@@ -16,6 +16,9 @@ use crate::{app::Start, windows::View};
 
 /// How long an app that ends because its engine is gone may take.
 const ENDING_LIMIT: Duration = Duration::from_secs(5);
+
+/// Before another try to let somebody in.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// One that says nothing must not keep the next one waiting.
 const SAYING: Duration = Duration::from_millis(500);
@@ -74,9 +77,15 @@ impl Single {
 }
 
 impl Door {
-    /// Waits for the next one who knocks, and says which view is wanted. `None` when nobody can knock any more.
-    pub fn wanted(&mut self) -> Option<View> {
-        self.0.accept().map(wanted)
+    /// Waits for the next one who knocks, and says which view is wanted.
+    pub fn wanted(&mut self) -> View {
+        loop {
+            match self.0.accept() {
+                Ok(knock) => return wanted(knock),
+                // Out of descriptors, for example: some come back.
+                Err(_) => thread::sleep(AGAIN),
+            }
+        }
     }
 }
 
@@ -101,7 +110,7 @@ mod tests {
         let mut door = first.door.take().unwrap();
         for (start, want) in [(Start::Shown, View::Home), (Start::At(View::Rules), View::Rules)] {
             assert!(Single::take(&paths, &start).unwrap().is_none());
-            assert_eq!(door.wanted(), Some(want));
+            assert_eq!(door.wanted(), want);
         }
         assert!(Single::take(&paths, &Start::Background).unwrap().is_none());
         door.0.0.set_nonblocking(true).unwrap();

@@ -193,7 +193,8 @@ impl Clients {
         };
         let stdio = &found.stdio;
         let mut variables = base.clone();
-        variables.retain(|name, _| client.passes_on(name) || stdio.env_passed.iter().any(|own| same_variable(name, own)));
+        variables
+            .retain(|name, _| client.passes_on(name) || stdio.env_passed.iter().any(|own| same_variable(name, own)));
         for (name, value) in declared(self, env, &found)? {
             variables.insert(name.into(), value.into());
         }

@@ -35,8 +35,8 @@ impl Door {
     }
 
     /// The next one who knocks.
-    pub fn accept(&mut self) -> Option<UnixStream> {
-        self.0.incoming().flatten().next()
+    pub fn accept(&mut self) -> io::Result<UnixStream> {
+        self.0.accept().map(|(stream, _)| stream)
     }
 }
 

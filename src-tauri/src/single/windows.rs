@@ -35,8 +35,8 @@ impl Door {
     }
 
     /// The next one who knocks.
-    pub fn accept(&mut self) -> Option<Stream> {
-        self.0.accept(None).ok().map(|(connection, _)| connection)
+    pub fn accept(&mut self) -> io::Result<Stream> {
+        self.0.accept(None).map(|(connection, _)| connection)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::{
     fs::File,
-    io,
+    io::{self, PipeWriter},
     os::windows::io::{AsHandle as _, BorrowedHandle, OwnedHandle},
     process::ExitCode,
     sync::mpsc::{self, RecvTimeoutError, Sender},
@@ -35,6 +35,9 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How long an engine may take for its duplicates of a server's handles.
 const TAKING: Duration = Duration::from_secs(1);
+
+/// How long the program that speaks to a server with an address may take to read what it is for: Windows may look through a new file first.
+const TELLING: Duration = Duration::from_secs(30);
 
 /// What a thread has seen.
 enum Event {
@@ -277,7 +280,7 @@ impl Session {
         let tree = firedoor_sandbox::spawn(launch).map_err(|e| e.to_string())?;
         if let Some(remote) = remote {
             // Now that somebody reads: a pipe takes little here.
-            instructions::tell(remote, &mut to_server)?;
+            to_server = told(remote.clone(), to_server)?;
         }
         let tree = self.watch(tree)?;
         let started = ToEngine::Started { pid: tree.pid(), level: tree.outcome().sentence() };
@@ -296,6 +299,17 @@ impl Session {
         let tree = firedoor_sandbox::spawn(launch).map_err(|e| e.to_string())?;
         self.watch(tree)
     }
+}
+
+/// Tells the program what it is for. One that does not read in time is none of ours.
+fn told(remote: Instructions, mut to: PipeWriter) -> Result<PipeWriter, String> {
+    let (send, done) = mpsc::channel();
+    thread("instructions", move || {
+        let said = instructions::tell(&remote, &mut to);
+        let _ = send.send(said.map(|()| to));
+    })?;
+    let late = |_| "the program that speaks to the server did not ask what it is for in time".to_owned();
+    done.recv_timeout(TELLING).map_err(late)?
 }
 
 /// Ends as the server did, as far as a code can say it.
