@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use firedoor_ipc::command::Request;
+use firedoor_model::Ability;
 use tauri::{AppHandle, Manager, State, WebviewWindow, ipc::Channel};
 
 use crate::{
@@ -61,7 +62,7 @@ pub fn answer(app: AppHandle, known: State<'_, Known>, nonce: &str, answer: Answ
             let known = app.state::<Known>();
             known.scan();
             crate::tray::refresh(app);
-            check.iter().for_each(|entry| crate::notice::checked(&crate::check::check(entry), known.clients));
+            check.iter().for_each(|entry| notice::checked(app, &crate::check::check(entry)));
         });
     }
     Ok(said)
@@ -98,8 +99,16 @@ pub fn wanted_view(wanted: State<'_, windows::Wanted>) -> Option<windows::View> 
 pub fn overview(known: State<'_, Known>, hosts: State<'_, Hosts>) -> OverviewView {
     let block = lock(&known.activity).last_block().cloned();
     let mut unseen: Vec<String> = lock(&known.asking).given_up().map(str::to_owned).collect();
-    unseen.extend([notice::MISSING, processes::MISSING].into_iter().flatten().map(|missing| missing.to_string()));
-    OverviewView::new(&lock(&known.heard), &unseen, hosts.show_icons(), block, known.clients)
+    unseen.extend(lock(&known.untold).values().cloned());
+    let view = OverviewView::new(&lock(&known.heard), &unseen, hosts.show_icons(), block, known.clients);
+    OverviewView { missing: missing(), ..view }
+}
+
+/// What this system does not do yet.
+fn missing() -> Vec<String> {
+    let abilities = [Ability::Observing, Ability::Listening, Ability::Brokering].map(|ability| ability.here().err());
+    let own = [notice::MISSING, processes::MISSING, windows::PAGES_MISSING];
+    own.into_iter().chain(abilities).flatten().map(|missing| missing.to_string()).collect()
 }
 
 /// What is configured on this machine.

@@ -1,13 +1,14 @@
 //! What the app knows, shared between its threads.
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use firedoor_clients::{Clients, Scan, State};
 use firedoor_ipc::command::Status;
-use firedoor_model::paths::Paths;
+use firedoor_model::{EntryId, paths::Paths};
 
 use crate::{
     activity::Activity, asking::Asking, changes::Planned, sign_in::SignIns, view::AskedView, waiting::Waiting,
@@ -78,6 +79,8 @@ pub struct Known {
     pub planned: Mutex<Option<Planned>>,
     /// Those that the question on screen is about.
     pub proposed: Mutex<Option<Planned>>,
+    /// What was wrong with a server when it was checked, and no notification could say. Home does.
+    pub untold: Mutex<BTreeMap<EntryId, String>>,
     /// Logins at remote servers.
     pub sign_ins: SignIns,
     /// The question on screen: making it anew with every piece of news would read files and pins each time.
@@ -97,6 +100,7 @@ impl Known {
             counts: Mutex::default(),
             planned: Mutex::default(),
             proposed: Mutex::default(),
+            untold: Mutex::default(),
             sign_ins: SignIns::default(),
             on_screen: Mutex::default(),
         }

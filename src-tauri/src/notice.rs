@@ -13,9 +13,13 @@ use firedoor_clients::{
 };
 use firedoor_ipc::command::Offer;
 use firedoor_model::{EntryId, Untrusted, notice::Noticed};
-use tauri::AppHandle;
+use tauri::{AppHandle, Manager};
 
-use crate::{waiting::Matter, windows};
+use crate::{
+    known::{Known, lock},
+    waiting::Matter,
+    windows,
+};
 
 #[cfg(target_os = "linux")]
 use linux as system;
@@ -36,9 +40,11 @@ pub fn waits(app: &AppHandle, matter: &Matter<'_>, clients: &Clients) {
     }
 }
 
-/// Says what was seen of a server that was protected from the question window.
-pub fn checked(outcome: &Outcome, clients: &Clients) {
-    let server = named(&outcome.entry, clients);
+/// Says what was seen of a server that was protected from the question window. Where nothing can be notified, Home says what is not as
+/// it should be.
+pub fn checked(app: &AppHandle, outcome: &Outcome) {
+    let known = app.state::<Known>();
+    let server = named(&outcome.entry, known.clients);
     let (summary, body) = match &outcome.verified {
         Verified::Same { tools } => ("Protected", format!("{server} answers as before ({tools} tools)")),
         Verified::Answers { tools } => ("Protected", format!("{server} answers through Firedoor ({tools} tools)")),
@@ -48,9 +54,15 @@ pub fn checked(outcome: &Outcome, clients: &Clients) {
     };
     let restart = if outcome.rolled_back() { "" } else { ". Restart its app to use it." };
     let body = format!("{body}{restart}");
+    lock(&known.untold).remove(&outcome.entry);
+    let wrong = !matches!(outcome.verified, Verified::Same { .. } | Verified::Answers { .. });
+    let (app, entry) = (app.clone(), outcome.entry.clone());
     // The service may not be there, or may not answer at once.
     let spawned = thread::Builder::new().name("notice".into()).spawn(move || {
-        system::message(summary, &body);
+        if !system::message(summary, &body) && wrong {
+            lock(&app.state::<Known>().untold).insert(entry, format!("{summary}: {body}"));
+            windows::problems(&app);
+        }
     });
     if let Err(e) = spawned {
         crate::app::complain(&format!("what became of a server could not be notified: {e}"));

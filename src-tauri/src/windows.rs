@@ -9,7 +9,7 @@ use tauri::{AppHandle, Emitter, Manager, WebviewUrl, WebviewWindow, WebviewWindo
 use crate::known::lock;
 
 pub use prompt::{Turns, close_prompt, fit, prompt, recall_prompt};
-pub use shell::before_start;
+pub use shell::{PAGES_MISSING, before_start};
 
 /// Label of the question window, as its capability names it.
 const PROMPT: &str = "prompt";
@@ -153,7 +153,13 @@ fn tell(app: &AppHandle, label: &str) {
 
 /// Windows show what is in this program and nothing else.
 fn ours(url: &tauri::Url) -> bool {
-    url.scheme() == "tauri" && url.host_str() == Some("localhost")
+    is_ours(url, cfg!(windows))
+}
+
+/// WebView2 knows no schemes of an application, so tauri serves the pages at a host there that never reaches a network.
+fn is_ours(url: &tauri::Url, windows: bool) -> bool {
+    let (scheme, host) = if windows { ("http", "tauri.localhost") } else { ("tauri", "localhost") };
+    url.scheme() == scheme && url.host_str() == Some(host) && url.port().is_none()
 }
 
 fn front(app: &AppHandle, window: &WebviewWindow) {
@@ -208,15 +214,20 @@ mod tests {
 
     #[test]
     fn windows_go_nowhere() {
-        for (url, want) in [
-            ("tauri://localhost/main.html", true),
-            ("https://example.com/", false),
-            ("http://localhost/", false),
-            ("tauri://elsewhere/", false),
-            ("file:///etc/passwd", false),
-            ("about:blank", false),
+        for (url, elsewhere, windows) in [
+            ("tauri://localhost/main.html", true, false),
+            ("http://tauri.localhost/prompt.html?x", false, true),
+            ("http://tauri.localhost:8080/", false, false),
+            ("http://a@tauri.localhost.example/", false, false),
+            ("https://tauri.localhost/", false, false),
+            ("https://example.com/", false, false),
+            ("http://localhost/", false, false),
+            ("tauri://elsewhere/", false, false),
+            ("file:///etc/passwd", false, false),
+            ("about:blank", false, false),
         ] {
-            assert_eq!(ours(&url.parse().unwrap()), want, "{url}");
+            let url = url.parse().unwrap();
+            assert_eq!((is_ours(&url, false), is_ours(&url, true)), (elsewhere, windows), "{url}");
         }
     }
 }

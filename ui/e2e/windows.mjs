@@ -229,6 +229,7 @@ await run("no tray", async () => {
   for (const [suffix, options] of [["", {}], ["-zoomed", ZOOMED]]) {
     const { page, context } = await show("bare", "home", options);
     await page.waitForSelector("#no-tray");
+    await page.waitForSelector("#missing li");
     if (suffix === "") await picture(page, "home-no-tray");
     await judge(page, `no-tray${suffix}`);
     await usable(page, `no-tray${suffix}`);

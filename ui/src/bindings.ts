@@ -326,7 +326,11 @@ offers: Array<OfferView>,
 /**
  * The last call that was refused.
  */
-last_block: RowView | null, };
+last_block: RowView | null, 
+/**
+ * What this system does not do yet, one sentence each.
+ */
+missing: Array<string>, };
 
 export type PartView = { name: string, version: string, 
 /**

@@ -18,7 +18,7 @@ use firedoor_ipc::{
     wire::WireError,
 };
 use firedoor_model::{
-    EntryId, Unavailable, Untrusted,
+    Ability, EntryId, Untrusted,
     endpoint::{Endpoint, Served, Target},
     paths::sibling,
 };
@@ -166,9 +166,12 @@ fn program() -> Option<PathBuf> {
     sibling(PROGRAM).ok()
 }
 
-/// Starts the program, which ends by itself where another serves them already. On Windows there is none.
+/// Starts the program, which ends by itself where another serves them already.
 pub async fn start(engine: &Rc<Engine>) {
-    if cfg!(windows) || engine.endpoints.table.borrow().is_empty() || engine.endpoints.listeners.get() > 0 {
+    if Ability::Listening.here().is_err()
+        || engine.endpoints.table.borrow().is_empty()
+        || engine.endpoints.listeners.get() > 0
+    {
         return;
     }
     let work = || {
@@ -272,9 +275,7 @@ pub fn list(engine: &Engine) -> Reply {
 
 /// Makes an endpoint, and waits until it listens.
 pub async fn add(engine: &Rc<Engine>, entry: EntryId, target: Target) -> Outcome {
-    if cfg!(windows) {
-        return Err(Unavailable("listening for clients").to_string());
-    }
+    Ability::Listening.here().map_err(text)?;
     let mut key = [0; KEY];
     getrandom::fill(&mut key).map_err(|e| format!("the system gives no random numbers: {e}"))?;
     let key = data_encoding::BASE32_NOPAD.encode(&key).to_ascii_lowercase();

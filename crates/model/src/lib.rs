@@ -59,5 +59,5 @@ pub use keychain::{Keychain, KeychainError};
 pub use secret::SecretRef;
 pub use text::{Untrusted, escaped, quoted, shown};
 pub use time::Millis;
-pub use unavailable::Unavailable;
+pub use unavailable::{Ability, Unavailable};
 pub use verdict::{Mode, Verdict};

@@ -41,7 +41,7 @@ pub fn question(summary: &str, body: &str, urgent: bool, open: impl Fn()) {
     lock(&SHOWN).take_if(|shown| *shown == id);
 }
 
-/// Shows something that asks for nothing.
-pub fn message(summary: &str, body: &str) {
-    let _ = Notification::new().appname("Firedoor").summary(summary).body(body).icon("firedoor").show();
+/// Shows something that asks for nothing. False where nothing shows it.
+pub fn message(summary: &str, body: &str) -> bool {
+    Notification::new().appname("Firedoor").summary(summary).body(body).icon("firedoor").show().is_ok()
 }

@@ -8,5 +8,7 @@ pub const MISSING: Option<Unavailable> = Some(Unavailable("telling you of questi
 /// Nowhere.
 pub fn question(_: &str, _: &str, _: bool, _: impl Fn()) {}
 
-/// Nowhere.
-pub fn message(_: &str, _: &str) {}
+/// Whether it was shown: never.
+pub fn message(_: &str, _: &str) -> bool {
+    false
+}

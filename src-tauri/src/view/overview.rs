@@ -24,6 +24,8 @@ pub struct OverviewView {
     pub offers: Vec<OfferView>,
     /// The last call that was refused.
     pub last_block: Option<RowView>,
+    /// What this system does not do yet, one sentence each.
+    pub missing: Vec<String>,
 }
 
 /// The engine.
@@ -168,6 +170,7 @@ impl OverviewView {
                 Engine::Starting | Engine::Down(_) => Vec::new(),
             },
             last_block,
+            missing: Vec::new(),
         }
     }
 }

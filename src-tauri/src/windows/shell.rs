@@ -6,6 +6,6 @@ mod linux;
 mod other;
 
 #[cfg(target_os = "linux")]
-pub use linux::{KEEPS, after, before_start, hide, is_hidden, show_unfocused, watch_page};
+pub use linux::{KEEPS, PAGES_MISSING, after, before_start, hide, is_hidden, show_unfocused, watch_page};
 #[cfg(not(target_os = "linux"))]
-pub use other::{KEEPS, after, before_start, hide, is_hidden, show_unfocused, watch_page};
+pub use other::{KEEPS, PAGES_MISSING, after, before_start, hide, is_hidden, show_unfocused, watch_page};

@@ -236,6 +236,7 @@ export class FakeMain implements MainBackend {
       offers: [],
       tray: true,
       last_block: null,
+      missing: [],
     });
   servers = (): ReturnType<MainBackend["servers"]> => {
     const entries = ["files", "github"].map((server) => ({ ...entry, warnings: [], findings: [], secrets: server === "github" ? ["GITHUB_TOKEN"] : [], entry: `cursor/user/${server}`, server }));

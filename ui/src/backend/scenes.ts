@@ -124,6 +124,7 @@ function full(): FakeMain {
     offers: [],
     tray: true,
     last_block: main.rows.find((r) => r.what.kind === "judged" && r.what.verdict === "block") ?? null,
+    missing: [],
   });
   main.counted = (since, step, end) => {
     const spans = Math.floor((end - since) / step) + 1;
@@ -183,11 +184,11 @@ function empty(): FakeMain {
   return main;
 }
 
-/** A desktop without a tray, and a server that wants a login. */
+/** A desktop without a tray, a system that lacks something, and a server that wants a login. */
 function bare(): FakeMain {
   const main = full();
   const before = main.overview;
-  main.overview = async () => ({ ...(await before()), tray: false });
+  main.overview = async () => ({ ...(await before()), tray: false, missing: ["broker mode is not available on this system yet", "showing what a server uses is not available on this system yet"] });
   main.view = serverView({ start: null, grants: [], pins: [], sign_in: { wanted: now - 600_000 } });
   return main;
 }

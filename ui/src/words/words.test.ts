@@ -137,6 +137,7 @@ const overview = (problems: string[] = []): OverviewView => ({
   offers: [],
   tray: true,
   last_block: null,
+  missing: ["broker mode is not available on this system yet"],
 });
 
 test("the grid has a row a server and a column a client that has any", () => {

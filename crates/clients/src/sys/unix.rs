@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use xattr::FileExt as _;
 
 use crate::error::FileError;
@@ -94,17 +95,9 @@ pub(crate) fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
     new.set_permissions(fs::Permissions::from_mode(meta.mode() & 0o7777))
 }
 
-/// Swaps two names of one directory, atomically.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+/// Swaps two names of one directory, atomically: `renameat2` with `RENAME_EXCHANGE`, on macOS `renameatx_np` with `RENAME_SWAP`.
 pub(crate) fn exchange(a: &Path, b: &Path) -> io::Result<()> {
-    use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-    renameat2(AT_FDCWD, a, AT_FDCWD, b, RenameFlags::RENAME_EXCHANGE).map_err(io::Error::from)
-}
-
-/// Elsewhere the caller falls back to a plain rename.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn exchange(_: &Path, _: &Path) -> io::Result<()> {
-    Err(io::Error::from_raw_os_error(nix::libc::ENOSYS))
+    renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE).map_err(io::Error::from)
 }
 
 /// Whether names cannot be swapped there at all.

@@ -11,7 +11,7 @@ use std::{
 
 use firedoor_ipc::process::{self, Process};
 
-use crate::sys::listener;
+use crate::sys::{listener, screens};
 
 /// Where X servers listen, all of the machine's (X(7)).
 const X11: &str = "/tmp/.X11-unix";
@@ -19,8 +19,8 @@ const X11: &str = "/tmp/.X11-unix";
 /// Most sockets that are looked at. Nobody has that many screens.
 const MOST: usize = 64;
 
-/// The processes behind the screens that there are: X servers, and Wayland compositors whose sockets lie in `runtime` or where
-/// systemd puts them.
+/// The processes behind the screens that there are: X servers, Wayland compositors whose sockets lie in `runtime` or where systemd
+/// puts them, and what draws the screen of a Mac.
 pub fn all(runtime: Option<&Path>) -> Vec<Process> {
     let usual = PathBuf::from(format!("/run/user/{}", nix::unistd::getuid()));
     let places = [(Some(Path::new(X11)), "X"), (Some(&*usual), "wayland-"), (runtime, "wayland-")];
@@ -35,7 +35,7 @@ pub fn all(runtime: Option<&Path>) -> Vec<Process> {
             .map(|entry| entry.path())
             .filter(move |p| p.file_name().is_some_and(|n| numbered(&n.to_string_lossy())))
     });
-    sockets.take(MOST).filter_map(|socket| behind(&socket)).collect()
+    sockets.take(MOST).filter_map(|socket| behind(&socket)).chain(screens()).collect()
 }
 
 /// The processes behind the screens that these variables name, each with its variable. One that cannot be known, as of

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use firedoor_ipc::command::Reply;
-use firedoor_model::{EntryId, Untrusted, broker::Route};
+use firedoor_model::{Ability, EntryId, Untrusted, broker::Route};
 use firedoor_store::Store;
 
 use super::settings::{Outcome, note, text};
@@ -19,6 +19,7 @@ pub async fn list(engine: &Rc<Engine>) -> Outcome {
 
 /// Puts a secret into broker mode.
 pub async fn add(engine: &Rc<Engine>, entry: EntryId, route: Route) -> Outcome {
+    Ability::Brokering.here().map_err(text)?;
     let route = firedoor_launch::route(route).map_err(text)?;
     let visible = |text: &str| Untrusted::new(text).visible(80);
     let shown = visible(&route.secret);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use firedoor_ipc::command::{self, Reply};
-use firedoor_model::EntryId;
+use firedoor_model::{Ability, EntryId};
 use firedoor_store::Observation;
 
 use super::settings::{Outcome, note, text};
@@ -25,6 +25,9 @@ pub async fn next(engine: &Rc<Engine>) -> Vec<EntryId> {
 }
 
 pub async fn switch(engine: &Rc<Engine>, entry: EntryId, on: bool) -> Outcome {
+    if on {
+        Ability::Observing.here().map_err(text)?;
+    }
     let until = on.then(|| engine.now().plus(PATIENCE_MS));
     note(engine, Some(&entry), format!("observing {entry} switched {}", if on { "on" } else { "off" })).await?;
     let of = entry.clone();

@@ -1,7 +1,6 @@
-//! Processes on macOS, from libproc and sysctl(3). What the kernel tells about the processes of other users is less, and then
-//! nothing is known of them.
+//! Processes on macOS, from libproc and sysctl(3).
 
-use std::{ffi::OsStr, io, mem, os::fd::BorrowedFd, os::unix::ffi::OsStrExt as _, path::PathBuf, ptr};
+use std::{ffi::OsStr, io, os::fd::BorrowedFd, os::unix::ffi::OsStrExt as _, path::PathBuf, ptr};
 
 use nix::{
     libc,
@@ -16,35 +15,74 @@ const MAX_ARGUMENTS: usize = 64 << 10;
 /// Most processes that are listed; the kernel's own bound (kern.maxproc) is a few thousand.
 const MAX_PROCESSES: usize = 1 << 16;
 
-#[expect(unsafe_code, reason = "libproc has no safe wrapper")]
-fn information(pid: u32) -> io::Result<libc::proc_bsdinfo> {
-    let pid = i32::try_from(pid).map_err(|_| io::ErrorKind::NotFound)?;
-    // SAFETY: a structure of integers and arrays of them, for which zeros are values.
-    let mut all: libc::proc_bsdinfo = unsafe { mem::zeroed() };
-    let size = libc::c_int::try_from(size_of_val(&all)).map_err(io::Error::other)?;
-    // SAFETY: the kernel writes at most `size` bytes into `all`, which lives until the call returns.
-    let got = unsafe { libc::proc_pidinfo(pid, libc::PROC_PIDTBSDINFO, 0, (&raw mut all).cast(), size) };
-    match got {
-        got if got == size => Ok(all),
-        got if got < 0 => Err(io::Error::last_os_error()),
-        // proc_pidinfo returns 0 and sets errno: ESRCH when it is gone, EPERM when it is another user's.
-        _ => Err(match io::Error::last_os_error() {
-            e if e.raw_os_error() == Some(libc::ESRCH) => io::ErrorKind::NotFound.into(),
-            e => e,
-        }),
+/// `struct kinfo_proc` of sysctl.h, as 64-bit kernels fill it: its size and where its fields begin.
+mod kinfo {
+    pub const SIZE: usize = 648;
+    /// `kp_proc.p_starttime`: seconds in 64 bits, then microseconds in 32.
+    pub const START: usize = 0;
+    /// `kp_proc.p_pid`
+    pub const PID: usize = 40;
+    /// `kp_proc.p_comm`, with a zero at its end.
+    pub const NAME: std::ops::Range<usize> = 243..260;
+    /// `kp_eproc.e_pcred.p_ruid`
+    pub const USER: usize = 392;
+    /// `kp_eproc.e_ppid`
+    pub const PARENT: usize = 560;
+    /// `kp_eproc.e_tdev`
+    pub const TERMINAL: usize = 572;
+}
+
+/// What the kernel tells of a process.
+struct Information([u8; kinfo::SIZE]);
+
+impl Information {
+    /// Of any user's process: `proc_pidinfo` tells nothing of those that run as root, such as login(1), through which Terminal starts
+    /// its shells, and without which a chain of parents ends too early.
+    #[expect(unsafe_code, reason = "sysctl has no safe wrapper")]
+    fn of(pid: u32) -> io::Result<Self> {
+        let pid = i32::try_from(pid).map_err(|_| io::ErrorKind::NotFound)?;
+        let mut name = [libc::CTL_KERN, libc::KERN_PROC, libc::KERN_PROC_PID, pid];
+        let mut all = Self([0; kinfo::SIZE]);
+        let mut size = kinfo::SIZE;
+        // SAFETY: `name` has the four numbers that are announced; the kernel writes at most `size` bytes into `all` and then the
+        // length into `size`; both live until the call returns. Nothing is set.
+        let failed =
+            unsafe { libc::sysctl(name.as_mut_ptr(), 4, all.0.as_mut_ptr().cast(), &raw mut size, ptr::null_mut(), 0) }
+                != 0;
+        match size {
+            _ if failed => Err(io::Error::last_os_error()),
+            0 => Err(io::ErrorKind::NotFound.into()),
+            kinfo::SIZE if all.number(kinfo::PID) == Some(pid) => Ok(all),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "this kernel describes processes in another way")),
+        }
+    }
+
+    fn number(&self, at: usize) -> Option<i32> {
+        self.0.get(at..)?.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes))
+    }
+
+    fn unsigned(&self, at: usize) -> u32 {
+        self.number(at).map_or(0, i32::cast_unsigned)
+    }
+
+    /// In microseconds since 1970.
+    fn start(&self) -> u64 {
+        let seconds =
+            self.0.get(kinfo::START..).and_then(|rest| rest.first_chunk()).map_or(0, |b| u64::from_ne_bytes(*b));
+        seconds.saturating_mul(1_000_000).saturating_add(self.unsigned(kinfo::START + 8).into())
     }
 }
 
 /// Asks about one process. `NotFound` when it is gone.
 pub fn stat(pid: u32) -> io::Result<Stat> {
-    let all = information(pid)?;
+    let all = Information::of(pid)?;
     let session = i32::try_from(pid).ok().and_then(|pid| getsid(Some(Pid::from_raw(pid))).ok());
     Ok(Stat {
-        process: Process { pid, start: all.pbi_start_tvsec.saturating_mul(1_000_000) + all.pbi_start_tvusec },
-        parent: all.pbi_ppid,
+        process: Process { pid, start: all.start() },
+        parent: all.unsigned(kinfo::PARENT),
         session: session.and_then(|s| u32::try_from(s.as_raw()).ok()).unwrap_or(0),
         // NODEV is all ones.
-        terminal: i32::try_from(all.e_tdev).unwrap_or(0),
+        terminal: all.number(kinfo::TERMINAL).filter(|terminal| *terminal > 0).unwrap_or(0),
     })
 }
 
@@ -59,16 +97,16 @@ pub fn all() -> Vec<u32> {
     pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0).collect()
 }
 
-/// The name of the executable, at most 15 bytes of it.
+/// The name of the executable, at most 16 bytes of it.
 pub fn name(pid: u32) -> Option<String> {
-    let all = information(pid).ok()?;
-    let bytes: Vec<u8> = all.pbi_comm.iter().map(|c| c.cast_unsigned()).take_while(|b| *b != 0).collect();
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    let all = Information::of(pid).ok()?;
+    let name = all.0.get(kinfo::NAME)?.split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 /// The real user id.
 pub fn user(pid: u32) -> Option<u32> {
-    Some(information(pid).ok()?.pbi_ruid)
+    Some(Information::of(pid).ok()?.unsigned(kinfo::USER))
 }
 
 /// None: macOS has nothing like control groups.

@@ -1,6 +1,6 @@
 //! Listening for clients that start no programs: on Windows this does not say who connects, so it is not done.
 
-use firedoor_model::Unavailable;
+use firedoor_model::Ability;
 
 /// What this program is started with.
 pub const ENDPOINTS: &str = "--endpoints";
@@ -8,5 +8,5 @@ pub const ENDPOINTS: &str = "--endpoints";
 /// Says that it is not done.
 #[expect(clippy::unused_async, reason = "as on other systems")]
 pub async fn serve() -> Result<(), String> {
-    Err(Unavailable("listening for clients").to_string())
+    Err(Ability::Listening.missing().to_string())
 }

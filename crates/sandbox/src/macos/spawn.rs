@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use firedoor_model::{Unavailable, launch::Step};
+use firedoor_model::{Ability, launch::Step};
 
 use super::{
     GUARDIAN,
@@ -34,7 +34,7 @@ const PROGRAM: &str = "firedoor-shim";
 pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
     let Launch { step, stdin, stdout, stderr, observe } = launch;
     if observe {
-        return Err(Unavailable("observing what a server does").into());
+        return Err(Ability::Observing.missing().into());
     }
     if !step.program.is_absolute() {
         return Err(SpawnError::RelativeProgram(step.program.clone()));

@@ -13,7 +13,7 @@ use std::{
     ptr,
 };
 
-use firedoor_model::{Unavailable, launch::Step, limits::Limits};
+use firedoor_model::{Ability, launch::Step, limits::Limits};
 use windows_sys::Win32::{
     Foundation::{HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation},
     System::Threading::{
@@ -56,7 +56,7 @@ pub(super) fn missing() -> Vec<String> {
 pub fn spawn(launch: Launch<'_>) -> Result<Tree, SpawnError> {
     let Launch { step, stdin, stdout, stderr, observe } = launch;
     if observe {
-        return Err(Unavailable("observing what a server does").into());
+        return Err(Ability::Observing.missing().into());
     }
     let program = startable(&step.program)?;
     let line = command_line(program, step.args.iter().map(OsString::as_os_str))?;

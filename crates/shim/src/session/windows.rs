@@ -18,7 +18,7 @@ use firedoor_ipc::{
     shim::{Ended, STREAMS, ToEngine, ToShim},
     wire::WireError,
 };
-use firedoor_model::{EntryId, Unavailable, launch::Step, remote::Instructions};
+use firedoor_model::{Ability, EntryId, launch::Step, remote::Instructions};
 use firedoor_sandbox::{Exit, Launch, Stderr, Tree};
 
 use crate::{
@@ -173,7 +173,7 @@ impl Session {
             },
             (ToShim::Run { step, context: _, observe, remote, broker }, Stage::Planning(_)) => {
                 let started = match broker {
-                    Some(_) => Err(Unavailable("broker mode").to_string()),
+                    Some(_) => Err(Ability::Brokering.missing().to_string()),
                     None => self.start(&step, observe, remote.as_ref()),
                 };
                 match started {

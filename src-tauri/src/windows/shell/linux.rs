@@ -5,6 +5,7 @@ mod webkit;
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
+use firedoor_model::Unavailable;
 use gtk::{
     glib::{self, Propagation},
     prelude::{GtkWindowExt as _, ObjectExt as _, WidgetExt as _, WidgetExtManual as _},
@@ -12,6 +13,9 @@ use gtk::{
 use tauri::{AppHandle, WebviewWindow};
 
 pub use webkit::{before_start, set_up as watch_page};
+
+/// What is not there: nothing.
+pub const PAGES_MISSING: Option<Unavailable> = None;
 
 /// A hidden window can be shown again without taking the focus.
 pub const KEEPS: bool = true;

@@ -17,13 +17,12 @@ pub fn is_hidden(window: &WebviewWindow) -> tauri::Result<bool> {
     window.is_visible().map(|visible| !visible)
 }
 
-/// On macOS the app is told when a page has ended (`app::run`). Elsewhere nobody is, which is said.
-pub fn watch_page(window: &WebviewWindow, _: impl Fn() + Send + 'static) {
-    if !cfg!(target_os = "macos") {
-        let missing = Unavailable("noticing that the page of a window has ended");
-        crate::app::complain(&format!("the window {}: {missing}", window.label()));
-    }
-}
+/// What is not there. On macOS the app itself is told when a page has ended (`app::run`).
+pub const PAGES_MISSING: Option<Unavailable> =
+    if cfg!(target_os = "macos") { None } else { Some(Unavailable("noticing that the page of a window has ended")) };
+
+/// Nobody tells a window: see [`PAGES_MISSING`].
+pub fn watch_page(_: &WebviewWindow, _: impl Fn() + Send + 'static) {}
 
 /// Refused: it would take the focus.
 pub fn show_unfocused(_: &WebviewWindow) -> tauri::Result<()> {

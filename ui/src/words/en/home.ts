@@ -26,6 +26,7 @@ export const home = {
   changed: (app: string): string => `Changed server in ${app}:`,
   unprotected: "It runs unprotected.",
   troubles: "Not as it should be",
+  missing: "Not on this system",
   servers: "Servers",
   notSetUp: "not set up",
   findings: "Worth knowing",
