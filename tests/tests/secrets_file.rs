@@ -145,7 +145,8 @@ fn under_a_passphrase_the_engine_is_told_once() {
     crash(&home);
     let why = refused(&home);
     assert!(why.contains("locked") && why.contains("firedoor secrets unlock"), "{why}");
-    home.firedoor(&["doctor"]).expect_code(1).expect_said("locked for the engine");
+    let doctor = home.firedoor(&["doctor"]).expect_code(1);
+    doctor.expect_said("locked for the engine\n     Where the file of secrets is locked, `firedoor secrets unlock`");
     with_input(&home, &["secrets", "unlock"], "not this one").expect_code(1).expect_said("not its passphrase");
     assert!(refused(&home).contains("locked"));
     with_input(&home, &["secrets", "unlock"], PASSPHRASE).expect_code(0);

@@ -16,14 +16,78 @@ use crate::{
     keychain, output, scan,
 };
 
-/// What checks of broker mode are about.
-const BROKER: &str = "broker mode";
+/// What is checked. The user guide has a row for each, with the same remedy ("When something is in the way").
+#[derive(Clone, Copy)]
+enum Subject {
+    Sandbox,
+    Shim,
+    Engine,
+    Secrets,
+    Broker,
+    Configurations,
+}
+
+impl Subject {
+    /// All of them, in the order in which they are shown. What is not among them is not checked.
+    const ALL: [Self; 6] = [Self::Sandbox, Self::Shim, Self::Engine, Self::Secrets, Self::Broker, Self::Configurations];
+
+    /// Its name, and what to do when something is wrong with it.
+    fn row(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Sandbox => (
+                "sandbox",
+                "Give this machine what is missing; on Linux that is a kernel from 5.13 on with Landlock and seccomp. Until then \
+                 protected servers do not start: `firedoor restore --all` lets clients start them without Firedoor.",
+            ),
+            Self::Shim => (
+                "shim",
+                "Install Firedoor again, with all its programs in one directory. Until then protected servers do not start.",
+            ),
+            Self::Engine => (
+                "engine",
+                "Mend what the line names. Then end the process that `firedoor status` shows, and start the next engine with \
+                 `firedoor daemon --background` or the app: until then what has passed may still be shown.",
+            ),
+            Self::Secrets => (
+                "secrets",
+                "Where the file of secrets is locked, `firedoor secrets unlock` opens it for the engine; otherwise put right what \
+                 the line names. Until then servers that need a secret do not start.",
+            ),
+            Self::Broker => (
+                "broker mode",
+                "Give the missing secret again (`firedoor secrets set SECRET`): its server does not start without it. Where nothing \
+                 uses it any more, `firedoor broker remove ENTRY SECRET` forgets it.",
+            ),
+            Self::Configurations => (
+                "configurations",
+                "Correct the file where the line says. An entry that it names is repaired by `firedoor protect ENTRY`, or given back \
+                 by `firedoor restore ENTRY`.",
+            ),
+        }
+    }
+}
+
+/// What was found out about one of them.
+struct Found {
+    ok: bool,
+    detail: String,
+}
 
 #[derive(Serialize)]
 struct Check {
     what: &'static str,
     ok: bool,
     detail: String,
+    /// What to do; absent where nothing has to be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'static str>,
+}
+
+impl Check {
+    fn new(subject: Subject, Found { ok, detail }: Found) -> Self {
+        let (what, remedy) = subject.row();
+        Self { what, ok, detail, remedy: (!ok).then_some(remedy) }
+    }
 }
 
 /// A secret in broker mode, as programs read it.
@@ -40,41 +104,50 @@ struct Brokered {
 
 /// Checks sandbox, programs, engine, where secrets are kept, those in broker mode, and configurations.
 pub fn run(json: bool) -> Result<ExitCode, Failure> {
-    let mut checks = vec![sandbox(), programs()?, engine(), secrets()];
-    let brokered = match brokered() {
-        Ok(all) => all,
-        Err(detail) => {
-            checks.push(Check { what: BROKER, ok: false, detail });
-            Vec::new()
-        }
-    };
-    checks.extend(brokered.chunk_by(|one, other| one.entry == other.entry).map(withheld));
-    checks.push(configurations()?);
+    let (mut checks, mut brokered) = (Vec::new(), Vec::new());
+    for subject in Subject::ALL {
+        let found = match subject {
+            Subject::Sandbox => vec![sandbox()],
+            Subject::Shim => vec![shim()?],
+            Subject::Engine => vec![engine()],
+            Subject::Secrets => vec![secrets()],
+            Subject::Broker => match routed() {
+                Ok(all) => {
+                    brokered = all;
+                    brokered.chunk_by(|one, other| one.entry == other.entry).map(withheld).collect()
+                }
+                Err(detail) => vec![Found { ok: false, detail }],
+            },
+            Subject::Configurations => vec![configurations()?],
+        };
+        checks.extend(found.into_iter().map(|found| Check::new(subject, found)));
+    }
     if json {
         output::json(&serde_json::json!({ "checks": checks, "broker": brokered }))?;
     } else {
         for check in &checks {
             output::line(&format!("{:<4} {}: {}", if check.ok { "ok" } else { "BAD" }, check.what, check.detail));
+            check.remedy.iter().for_each(|remedy| output::line(&format!("     {remedy}")));
         }
     }
     Ok(if checks.iter().all(|c| c.ok) { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn sandbox() -> Check {
+fn sandbox() -> Found {
     let report = firedoor_sandbox::doctor();
     let mut detail = report.summary;
     for missing in report.missing {
         detail.push_str("; missing: ");
         detail.push_str(&missing);
     }
-    Check { what: "sandbox", ok: report.level != Level::Refused, detail }
+    Found { ok: report.level != Level::Refused, detail }
 }
 
-fn programs() -> Result<Check, Failure> {
+fn shim() -> Result<Found, Failure> {
     let shim = sibling(firedoor_clients::SHIM)?;
     let ok = shim.is_file();
-    let detail = if ok { shim.display().to_string() } else { format!("{} is missing: reinstall", shim.display()) };
-    Ok(Check { what: "shim", ok, detail })
+    let detail = if ok { shim.display().to_string() } else { format!("{} is missing", shim.display()) };
+    Ok(Found { ok, detail })
 }
 
 /// What the engine says, if one runs.
@@ -82,21 +155,21 @@ fn asked_engine(request: &Request) -> Result<Option<Reply>, Failure> {
     Engine::running().and_then(|engine| engine.map(|mut e| e.ask(request)).transpose())
 }
 
-fn engine() -> Check {
+fn engine() -> Found {
     let (ok, detail) = match asked_engine(&Request::Status) {
         Ok(None) => (true, "not running; it starts with the first protected server".into()),
         Ok(Some(Reply::Status(status))) if status.problems.is_empty() => {
             (true, format!("process {}, {} servers", status.pid, status.sessions.len()))
         }
         Ok(Some(Reply::Status(status))) => (false, status.problems.join("; ")),
-        Ok(Some(_)) => (false, "gave an unexpected answer: restart it".into()),
+        Ok(Some(_)) => (false, "it gave an unexpected answer".into()),
         Err(e) => (false, e.text),
     };
-    Check { what: "engine", ok, detail }
+    Found { ok, detail }
 }
 
 /// Having none is no fault: secrets then stay in the configurations, and `scan` names them.
-fn secrets() -> Check {
+fn secrets() -> Found {
     let place = keychain::silent().and_then(|secrets| Ok((secrets.place()?, secrets)));
     let (ok, detail) = match place {
         Ok((Place::Keychain, secrets)) => match secrets.items() {
@@ -111,25 +184,28 @@ fn secrets() -> Check {
         },
         Ok((Place::File { path, identity: None }, _)) => {
             let path = path.display();
-            let unlock = "`firedoor secrets unlock` gives it the passphrase";
             match asked_engine(&Request::Unlock { key: None }) {
                 Ok(Some(Reply::Opens { opens: true })) => {
                     (true, format!("secrets are kept in {path}, and the engine has what opens it"))
                 }
-                Ok(None) => {
-                    (true, format!("secrets are kept in {path}, and no engine runs that could open it: {unlock}"))
-                }
-                Ok(Some(_)) => (false, format!("secrets are kept in {path}, which is locked for the engine: {unlock}")),
+                Ok(None) => (
+                    true,
+                    format!(
+                        "secrets are kept in {path}, and no engine runs that could open it: `firedoor secrets unlock` starts \
+                         one and gives it the passphrase"
+                    ),
+                ),
+                Ok(Some(_)) => (false, format!("secrets are kept in {path}, which is locked for the engine")),
                 Err(e) => (false, e.text),
             }
         }
         Err(e) => (false, e.text),
     };
-    Check { what: "secrets", ok, detail }
+    Found { ok, detail }
 }
 
 /// What is in broker mode, entry by entry.
-fn brokered() -> Result<Vec<Brokered>, String> {
+fn routed() -> Result<Vec<Brokered>, String> {
     let routes = kept::routes(&paths().map_err(|e| e.text)?.database()).map_err(|e| e.to_string())?;
     if routes.is_empty() {
         return Ok(Vec::new());
@@ -147,7 +223,7 @@ fn brokered() -> Result<Vec<Brokered>, String> {
 }
 
 /// The secrets of one entry in broker mode. One that is not kept keeps its server from starting.
-fn withheld(all: &[Brokered]) -> Check {
+fn withheld(all: &[Brokered]) -> Found {
     let visible = |text: &str| Untrusted::new(text).visible(400);
     let each: Vec<String> = all
         .iter()
@@ -165,14 +241,12 @@ fn withheld(all: &[Brokered]) -> Check {
     let mut detail = format!("{}: {}", entry.map(|id| visible(&id.to_string())).unwrap_or_default(), each.join("; "));
     if let (Some(entry), Some(gone)) = (entry, all.iter().find(|one| one.kept == Some(false))) {
         let reference = SecretRef::new(entry.clone(), &gone.secret).map(|secret| secret.quoted()).unwrap_or_default();
-        detail.push_str(&format!(
-            ": the server is not started without it; give it again with `firedoor secrets set {reference}`"
-        ));
+        detail.push_str(&format!(": `firedoor secrets set {reference}`"));
     }
-    Check { what: BROKER, ok: all.iter().all(|one| one.kept != Some(false)), detail }
+    Found { ok: all.iter().all(|one| one.kept != Some(false)), detail }
 }
 
-fn configurations() -> Result<Check, Failure> {
+fn configurations() -> Result<Found, Failure> {
     let found = Clients::load()?.scan(&scan::surroundings(Vec::new())?);
     let mut problems = Vec::new();
     let mut open = 0;
@@ -191,5 +265,25 @@ fn configurations() -> Result<Check, Failure> {
         (true, n) => format!("{n} servers are not protected: `firedoor protect --all` protects them"),
         (false, _) => problems.join("; "),
     };
-    Ok(Check { what: "configurations", ok: problems.is_empty(), detail })
+    Ok(Found { ok: problems.is_empty(), detail })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guide_has_a_row_for_each_check_with_the_same_remedy() {
+        let section: Vec<&str> = include_str!("../../../docs/user-guide.md")
+            .lines()
+            .skip_while(|line| *line != "## When something is in the way")
+            .skip(1)
+            .take_while(|line| !line.starts_with("## "))
+            .collect();
+        for (name, remedy) in Subject::ALL.map(Subject::row) {
+            let row = section.iter().find(|line| line.starts_with(&format!("| `{name}` |")));
+            let row = row.unwrap_or_else(|| panic!("docs/user-guide.md has no row that begins with `{name}`"));
+            assert!(row.contains(remedy), "docs/user-guide.md lacks {remedy:?} in the row of `{name}`");
+        }
+    }
 }
