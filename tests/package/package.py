@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import stat
@@ -394,7 +395,7 @@ def running(root):
 
 
 def look_at_programs(machine):
-    """Sizes, what each links, manual pages, completions."""
+    """Sizes, what each links, manual pages, completions, pictures of the documentation."""
     shim = machine.root / "usr/bin/firedoor-shim"
     expect(shim.stat().st_size <= SHIM_LIMIT, f"the shim has {shim.stat().st_size} bytes")
     for program in ("firedoor", "firedoor-shim"):
@@ -408,6 +409,10 @@ def look_at_programs(machine):
         "share/applications/io.firedoor.Firedoor.desktop", "share/metainfo/io.firedoor.Firedoor.metainfo.xml",
     ):
         expect((machine.root / "usr" / place).is_file(), f"there is no /usr/{place}")
+    documents = machine.root / "usr/share/doc/firedoor"
+    for page in (documents / "README.md", *documents.glob("docs/*.md")):
+        for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text()):
+            expect((page.parent / picture).is_file(), f"{page.name} shows {picture}, which the package has not")
     step(f"shim {shim.stat().st_size / (1 << 20):.1f} MiB; the command line and the shim link the C library only")
 
 
