@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let pages = out.join("man");
     fs::create_dir_all(&pages)?;
-    clap_mangen::generate_to(command, pages)?;
+    // A new one: completions have given every command that has others one named `help`, which is no command to describe.
+    clap_mangen::generate_to(arguments::Arguments::command(), pages)?;
     Ok(())
 }
