@@ -22,6 +22,7 @@ CARGO_DEB := $(TARGET)/tools/cargo-deb-$(cargo-deb-version)/bin/cargo-deb
 CARGO_GENERATE_RPM := $(TARGET)/tools/cargo-generate-rpm-$(cargo-generate-rpm-version)/bin/cargo-generate-rpm
 CARGO_CYCLONEDX := $(TARGET)/tools/cargo-cyclonedx-$(cargo-cyclonedx-version)/bin/cargo-cyclonedx
 PACKAGERS := $(CARGO_DEB) $(CARGO_GENERATE_RPM) $(CARGO_CYCLONEDX)
+PACK := CARGO_DEB="$(CARGO_DEB)" CARGO_GENERATE_RPM="$(CARGO_GENERATE_RPM)" CARGO_CYCLONEDX="$(CARGO_CYCLONEDX)"
 
 .PHONY: help setup ui build demo test lint audit bench app e2e eval escape guest conformance cross native package fuzz
 
@@ -123,9 +124,12 @@ native: ## on macOS and Windows: the unit tests of the crates that are meant for
 package: build ui $(PACKAGERS) ## .deb and .rpm in target/package, tried in a clean Debian
 	cargo build --release --locked -p firedoor-desktop
 	cargo build --release --locked -p firedoor-cli --example documents
-	@CARGO_DEB="$(CARGO_DEB)" CARGO_GENERATE_RPM="$(CARGO_GENERATE_RPM)" CARGO_CYCLONEDX="$(CARGO_CYCLONEDX)" \
-	  scripts/package "$(TARGET)"
 	@scripts/setup package-test
+	@$(PACK) scripts/package "$(TARGET)"
+# Once more, by somebody with other habits, elsewhere in time: the same files, byte for byte.
+	@umask 077; MINISIGN_KEY= TZ=Pacific/Auckland $(PACK) scripts/package "$(TARGET)" "$(TARGET)/package-again" >/dev/null
+	@diff --recursive --brief --exclude='*.minisig' "$(TARGET)/package" "$(TARGET)/package-again"
+	@rm -r "$(TARGET)/package-again"
 	@python3 tests/package/package.py "$(TARGET)/package"
 
 $(PACKAGERS):

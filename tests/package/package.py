@@ -22,13 +22,16 @@ import sys
 import tempfile
 import time
 
+import contents
+from contents import Failed, expect, step
+
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 SUITE, USER, HOME = "bookworm", "dev", "/home/dev"
+# Somebody else on the same machine, with another client, and servers of their own.
+OTHER, OTHERS_HOME = "eve", "/home/eve"
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 LIMIT = 20 << 20
 SHIM_LIMIT = 4 << 20
-# What a program may link. The desktop brings its own toolkit; the others need the C library only.
-PLAIN = {"linux-vdso.so.1", "libc.so.6", "libgcc_s.so.1", "libm.so.6", "ld-linux-x86-64.so.2"}
 # What apt and dpkg write about themselves.
 OF_DPKG = (
     "/var/lib/dpkg/", "/var/lib/apt/", "/var/cache/apt/", "/var/log/", "/var/cache/debconf/", "/var/cache/ldconfig/",
@@ -41,20 +44,33 @@ CONFIG = """{
     "numStartups": 17,  "theme": "dark",
     "mcpServers": { "files": {"command": "/usr/bin/python3", "args": ["/srv/servers/files_server.py", "%s/notes"]} }
 }""" % HOME
+OTHERS_CONFIG = """model = "gpt"   # as she likes it
 
-
-class Failed(Exception):
-    """A step did not prove what it should."""
-
-
-def expect(condition, what):
-    """Ends the test when something is not so."""
-    if not condition:
-        raise Failed(what)
-
-
-def step(text):
-    print(f"- {text}", flush=True)
+[mcp_servers.files]
+command = '/usr/bin/python3'
+args = [ "/srv/servers/files_server.py", "%s/notes" ]\t# hers
+""" % OTHERS_HOME
+# Files that clients read, whose they are, and what stands in them before Firedoor comes.
+CONFIGS = {f"{HOME}/.claude.json": (USER, CONFIG), f"{OTHERS_HOME}/.codex/config.toml": (OTHER, OTHERS_CONFIG)}
+# What `firedoor doctor` checks on a Debian without a desktop, and what it may say there: nothing is amiss. Of the sandbox the kernel
+# decides, which is this machine's.
+DOCTOR = {
+    "sandbox": r"files, .+ are confined[^;]*(; servers have no network [^;]*)?"
+    r"(; missing: (Landlock [2-6] |seccomp user notification |pidfd_getfd of a child )[^;]*)*",
+    "shim": "/usr/bin/firedoor-shim",
+    "engine": "not running; it starts with the first protected server",
+    "secrets": "secrets stay in the configurations: no keychain answers here .*",
+    "configurations": "1 servers are not protected: `firedoor protect --all` protects them",
+}
+# Ways to take the package away: what debconf was told about keeping the log, the rules and the settings (its own answer is to keep
+# them), and what apt-get is asked for, with whether they are left after it.
+WAYS = (
+    ("remove, then purge", None, (("remove", True), ("purge", False))),
+    ("remove, told to keep, then purge", "true", (("remove", True), ("purge", False))),
+    ("remove, told to keep nothing, then purge", "false", (("remove", False), ("purge", False))),
+    ("purge at once", None, (("purge", False),)),
+    ("purge at once, told to keep", "true", (("purge", False),)),
+)
 
 
 class Machine:
@@ -83,7 +99,7 @@ class Machine:
         env |= {k: v for k, v in os.environ.items() if k.lower().endswith("_proxy")}
         prefix = ["chroot", self.root]
         if user:
-            env |= {"HOME": HOME, "USER": user}
+            env |= {"HOME": f"/home/{user}", "USER": user}
             prefix = ["chroot", f"--userspec={user}", self.root]
         # A session of its own: whoever started the test may be gone, and a command whose session has lost its leader is one
         # that hides who gave it.
@@ -112,6 +128,10 @@ class Machine:
                 found[inside] = (oct(info.st_mode), info.st_uid, info.st_gid, content)
             names[:] = [n for n in names if not (pathlib.Path(directory) == self.root and n in ("proc", "sys", "dev"))]
         return found
+
+
+# Where Firedoor keeps what is its own, in a user's home.
+OWN = (".config/firedoor", ".local/share/firedoor", ".local/state/firedoor", ".cache/firedoor")
 
 
 def compare(before, after, what):
@@ -177,50 +197,113 @@ def try_package(package, archive):
 
     machine.run("apt-get", "update")
     machine.run("apt-get", "satisfy", "-y", "--no-install-recommends", f"{depends}, python3")
-    machine.run("useradd", "-m", "-s", "/bin/sh", USER)
     shutil.copytree(TESTS / "servers", root / "srv/servers")
-    home = root / HOME[1:]
-    for usual in ("notes", ".cache", ".config/autostart", ".local/share", ".local/state"):
-        (home / usual).mkdir(parents=True)
-    (home / "notes/a.txt").write_text("written before\n")
-    (home / ".claude.json").write_text(CONFIG)
-    machine.run("chown", "-R", f"{USER}:{USER}", HOME)
+    for user in (USER, OTHER):
+        machine.run("useradd", "-m", "-s", "/bin/sh", user)
+        home = root / "home" / user
+        for usual in ("notes", ".cache", ".config/autostart", ".local/share", ".local/state"):
+            (home / usual).mkdir(parents=True)
+        (home / "notes/a.txt").write_text("written before\n")
+    for file, (user, config) in CONFIGS.items():
+        (root / file[1:]).parent.mkdir(exist_ok=True)
+        (root / file[1:]).write_text(config)
+        machine.run("chown", "-R", f"{user}:{user}", f"/home/{user}")
     before = machine.listing()
 
-    for round_, purge in (("remove, then purge", False), ("purge at once", True)):
-        shutil.copy(package, root / "tmp/firedoor.deb")
+    shutil.copy(package, root / "tmp/firedoor.deb")
+    for way, told, commands in WAYS:
         machine.run("apt-get", "install", "-y", "--no-install-recommends", "/tmp/firedoor.deb")
         step("installed with apt")
-        if not purge:
+        if way == WAYS[0][0]:
             look_at_programs(machine)
-        doctor = machine.run("firedoor", "doctor", user=USER, ok=False)
-        step(f"doctor: exit {doctor.returncode}\n" + "".join(f"    {line}\n" for line in doctor.stdout.splitlines()).rstrip())
-        protected = machine.run("firedoor", "protect", "--all", "--yes", user=USER)
-        expect("/usr/bin/firedoor-shim" in (home / ".claude.json").read_text(), protected.stdout)
-        machine.run("firedoor", "grants", "add", "claude-code/user/files", "--ro", f"{HOME}/notes", user=USER)
-        entry = session(machine)
-        step(f"protected, and a client's session works through {entry['command']}")
-
+            try_doctor(machine)
+        protect(machine)
         # An upgrade is an installation over an installation: what is protected stays so.
         machine.run("dpkg", "-i", "/tmp/firedoor.deb")
         session(machine)
         step("installed again over itself: still protected, still works")
-
-        if not purge:
-            removed = machine.run("apt-get", "remove", "-y", "firedoor")
-            expect((home / ".claude.json").read_text() == CONFIG, f"not restored:\n{removed.stdout}{removed.stderr}")
-            expect((home / ".local/state/firedoor").is_dir(), "the log went with a mere removal")
+        if told:
+            machine.run("debconf-set-selections", input=f"firedoor firedoor/keep boolean {told}\n")
+        for command, kept in commands:
+            done = machine.run("apt-get", command, "-y", "firedoor")
+            as_before(machine, done)
+            for user in (USER, OTHER):
+                left = [place for place in OWN if (root / "home" / user / place).exists()]
+                expect(bool(left) == kept and (not kept or ".local/state/firedoor" in left), f"{way}: {command} leaves {left} of {user}")
             expect(not (root / "usr/bin/firedoor").exists(), "the program is still there")
             until(lambda: not any(running(root)), lambda: f"still running: {list(running(root))}")
-            step("removed: the configuration is as it was, byte for byte; the log is kept")
-        purged = machine.run("apt-get", "purge", "-y", "firedoor")
-        expect((home / ".claude.json").read_text() == CONFIG, f"not restored:\n{purged.stdout}{purged.stderr}")
-        compare(before, machine.listing(), f"{round_}: differs from before")
-        step(f"{round_}: {len(before)} files are as before, nothing more and nothing less")
+            what = "the log is kept" if kept else "no log, no rules, no settings are left"
+            step(f"{command}: the configurations of both users are as they were, byte for byte; {what}")
+        compare(before, machine.listing(), f"{way}: differs from before")
+        step(f"{way}: {len(before)} files are as before, nothing more and nothing less")
+    try_removal_that_cannot_restore(machine)
+    compare(before, machine.listing(), "after a removal that could not restore: differs from before")
     try_downgrade(machine, package)
     try_removal_beside_the_app(machine)
     compare(before, machine.listing(), "after a downgrade and a removal beside the app: differs from before")
     machine.close()
+
+
+def protect(machine):
+    """Both users protect what they have; a client of the first starts its server."""
+    for file, (user, _) in CONFIGS.items():
+        protected = machine.run("firedoor", "protect", "--all", "--yes", user=user)
+        expect("/usr/bin/firedoor-shim" in (machine.root / file[1:]).read_text(), protected.stdout)
+    machine.run("firedoor", "grants", "add", "claude-code/user/files", "--ro", f"{HOME}/notes", user=USER)
+    entry = session(machine)
+    step(f"protected by both users, and a client's session works through {entry['command']}")
+
+
+def as_before(machine, done, but=()):
+    """Every user's configuration is as it was, but those of some users."""
+    for file, (user, config) in CONFIGS.items():
+        if user not in but:
+            expect((machine.root / file[1:]).read_bytes() == config.encode(), f"{file} is not restored:\n{done.stdout}{done.stderr}")
+
+
+def try_doctor(machine):
+    """It finds nothing amiss with a new installation, and names what somebody has taken away."""
+    def ask():
+        done = machine.run("firedoor", "doctor", "--json", user=USER, ok=False)
+        expect(done.returncode in (0, 1), f"doctor: exit {done.returncode}: {done.stderr}")
+        return done.returncode, {check["what"]: check for check in json.loads(done.stdout)["checks"]}
+
+    code, checks = ask()
+    expect(checks.keys() == DOCTOR.keys(), f"doctor checks {sorted(checks)}")
+    for what, pattern in DOCTOR.items():
+        expect(checks[what]["ok"] and re.fullmatch(pattern, checks[what]["detail"]), f"doctor: {checks[what]}")
+    expect(code == 0, f"doctor finds nothing amiss: exit {code}")
+    shim = machine.root / "usr/bin/firedoor-shim"
+    aside = shim.rename(shim.with_name("aside"))
+    try:
+        code, checks = ask()
+    finally:
+        aside.rename(shim)
+    amiss = {what: check["detail"] for what, check in checks.items() if not check["ok"]}
+    expect((code, amiss) == (1, {"shim": "/usr/bin/firedoor-shim is missing: reinstall"}), f"without the shim, doctor: exit {code}, {amiss}")
+    step(f"doctor: exit 0, {', '.join(DOCTOR)}; without the shim exit 1, and it says so")
+
+
+def try_removal_that_cannot_restore(machine):
+    """What one user's rights do not allow is said and does not stop the removal; the other's is given back, and a script gives back the rest."""
+    root = machine.root
+    machine.run("apt-get", "install", "-y", "--no-install-recommends", "/tmp/firedoor.deb")
+    protect(machine)
+    (file,) = (file for file, (user, _) in CONFIGS.items() if user == OTHER)
+    rerouted = (root / file[1:]).read_text()
+    machine.run("chown", "root:root", f"{OTHERS_HOME}/.codex")
+    removed = machine.run("apt-get", "remove", "-y", "firedoor")
+    as_before(machine, removed, but=[OTHER])
+    expect((root / file[1:]).read_text() == rerouted, f"{file} was changed")
+    said = removed.stdout + removed.stderr
+    expect(f"not everything of {OTHER} could be restored" in said, f"the removal says: {said}")
+    expect(not (root / "usr/bin/firedoor").exists(), "it was not removed")
+    machine.run("chown", f"{OTHER}:{OTHER}", f"{OTHERS_HOME}/.codex")
+    shutil.copy(TESTS.parent / "installers/restore.sh", root / "tmp/restore.sh")
+    done = machine.run("sh", "/tmp/restore.sh", "--yes", user=OTHER)
+    as_before(machine, done)
+    machine.run("apt-get", "purge", "-y", "firedoor")
+    step(f"a configuration that {OTHER} may not write: said, nothing stops for it, and restore.sh gives it back without Firedoor")
 
 
 def newer(package, place):
@@ -395,68 +478,13 @@ def running(root):
 
 
 def look_at_programs(machine):
-    """Sizes, what each links, manual pages, completions, pictures of the documentation."""
+    """Sizes, and that each finds what it links on a Debian without anything else."""
     shim = machine.root / "usr/bin/firedoor-shim"
     expect(shim.stat().st_size <= SHIM_LIMIT, f"the shim has {shim.stat().st_size} bytes")
-    for program in ("firedoor", "firedoor-shim"):
-        linked = {pathlib.Path(line.split()[0]).name for line in machine.run("ldd", f"/usr/bin/{program}").stdout.splitlines()}
-        expect(linked <= PLAIN, f"{program} links {linked - PLAIN}")
-    missing = [line for line in machine.run("ldd", "/usr/bin/firedoor-desktop").stdout.splitlines() if "not found" in line]
-    expect(not missing, f"the desktop app misses {missing}")
-    for place in (
-        "share/bash-completion/completions/firedoor", "share/zsh/vendor-completions/_firedoor",
-        "share/fish/vendor_completions.d/firedoor.fish", "lib/systemd/user/firedoor.service",
-        "share/applications/io.firedoor.Firedoor.desktop", "share/metainfo/io.firedoor.Firedoor.metainfo.xml",
-    ):
-        expect((machine.root / "usr" / place).is_file(), f"there is no /usr/{place}")
-    documents = machine.root / "usr/share/doc/firedoor"
-    for page in (documents / "README.md", *documents.glob("docs/*.md")):
-        for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text()):
-            expect((page.parent / picture).is_file(), f"{page.name} shows {picture}, which the package has not")
-    step(f"shim {shim.stat().st_size / (1 << 20):.1f} MiB; the command line and the shim link the C library only")
-
-
-def look_at_rpm(package, deb):
-    """The other package holds the same programs, and restores when it goes."""
-    def ask(*what):
-        return subprocess.run(["rpm", "-qp", *what, package], check=True, capture_output=True, text=True).stdout
-
-    files = set(ask("-l").split())
-    listed = subprocess.run(["dpkg-deb", "-c", deb], check=True, capture_output=True, text=True).stdout.splitlines()
-    in_deb = {line.split()[5][1:] for line in listed if not line.startswith("d")}
-    # What the two families keep in different places.
-    moved = ("/usr/share/zsh/", "/usr/share/doc/", "/usr/share/licenses/")
-    differ = {path for path in files ^ in_deb if not path.startswith(moved)}
-    expect(not differ, f"in one package only: {sorted(differ)}")
-    expect("every-user restore" in ask("--scripts"), "the .rpm does not restore")
-    step(f"{package.name}: {package.stat().st_size / (1 << 20):.1f} MiB, the same files")
-
-
-def look_at_lists(place, deb):
-    """Every program in the package has a list of what it is made of, and every file has a checksum."""
-    listed = subprocess.run(["dpkg-deb", "-c", deb], check=True, capture_output=True, text=True).stdout.splitlines()
-    programs = sorted(pathlib.Path(line.split()[5]).name for line in listed if line.split()[5].startswith("./usr/bin/") and not line.startswith("d"))
-    expect(programs, f"{deb.name} has no programs")
-    for program in programs:
-        crate = "firedoor-cli" if program == "firedoor" else program
-        file = place / f"{crate}.cdx.json"
-        expect(file.is_file(), f"there is no {file.name}: nothing says what {program} is made of")
-        made = json.loads(file.read_text())
-        name = made["metadata"]["component"]["name"]
-        expect(name == crate and made.get("components"), f"{file.name} is about {name} and names {len(made.get('components', []))} parts")
-    summed = {line.split(maxsplit=1)[1] for line in (place / "SHA256SUMS").read_text().splitlines()}
-    found = {path.name for path in place.iterdir() if not path.name.startswith("SHA256SUMS")}
-    expect(found == summed, f"with a checksum or without a file: {sorted(found ^ summed)}")
-    step(f"lists of contents: {', '.join(programs)}; {len(summed)} files with a checksum")
-
-
-def look_at_metadata():
-    linux = TESTS.parent / "installers/linux"
-    for file in sorted(linux.glob("*.desktop")):
-        subprocess.run(["desktop-file-validate", file], check=True)
-    subprocess.run(["appstreamcli", "validate", "--no-net", *linux.glob("*.metainfo.xml")], check=True, stdout=subprocess.DEVNULL)
-    for script in (*linux.glob("debian/p*"), *linux.glob("rpm/*"), linux / "every-user"):
-        subprocess.run(["sh", "-n", script], check=True)
+    for program in contents.MAY_NEED:
+        missing = [line for line in machine.run("ldd", f"/usr/bin/{program}").stdout.splitlines() if "not found" in line]
+        expect(not missing, f"{program} misses {missing}")
+    step(f"shim {shim.stat().st_size / (1 << 20):.1f} MiB; what the programs link is there")
 
 
 def main():
@@ -471,10 +499,14 @@ def main():
         print(f"package.py: there is not one .deb and one .rpm in {place}: run make package", file=sys.stderr)
         return 2
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=place, check=True)
-    look_at_metadata()
     try:
-        look_at_lists(place, packages[0])
-        look_at_rpm(others[0], packages[0])
+        contents.look_at_metadata()
+        contents.look_at_lists(place, packages[0])
+        contents.look_at_rpm(others[0], packages[0])
+        contents.try_signing(place)
+        with contents.unpacked(packages[0]) as files:
+            contents.look_at_links(files)
+            contents.look_at_documents(files)
         try_package(packages[0], clean_debian(place.parent))
     except Failed as failure:
         print(f"FAILED: {failure}", file=sys.stderr)
