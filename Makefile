@@ -18,11 +18,15 @@ FUZZ := $(TARGET)/tools/cargo-fuzz-$(FUZZ_VERSION)/bin/cargo-fuzz
 cargo-deb-version := 3.8.0
 cargo-generate-rpm-version := 0.21.1
 cargo-cyclonedx-version := 0.5.9
+# The newest whose rust-version allows our toolchain; its command is a feature of it.
+cargo-about-version := 0.9.3
+cargo-about-features := --features cli
 CARGO_DEB := $(TARGET)/tools/cargo-deb-$(cargo-deb-version)/bin/cargo-deb
 CARGO_GENERATE_RPM := $(TARGET)/tools/cargo-generate-rpm-$(cargo-generate-rpm-version)/bin/cargo-generate-rpm
 CARGO_CYCLONEDX := $(TARGET)/tools/cargo-cyclonedx-$(cargo-cyclonedx-version)/bin/cargo-cyclonedx
-PACKAGERS := $(CARGO_DEB) $(CARGO_GENERATE_RPM) $(CARGO_CYCLONEDX)
-PACK := CARGO_DEB="$(CARGO_DEB)" CARGO_GENERATE_RPM="$(CARGO_GENERATE_RPM)" CARGO_CYCLONEDX="$(CARGO_CYCLONEDX)"
+CARGO_ABOUT := $(TARGET)/tools/cargo-about-$(cargo-about-version)/bin/cargo-about
+PACKAGERS := $(CARGO_DEB) $(CARGO_GENERATE_RPM) $(CARGO_CYCLONEDX) $(CARGO_ABOUT)
+PACK := CARGO_DEB="$(CARGO_DEB)" CARGO_GENERATE_RPM="$(CARGO_GENERATE_RPM)" CARGO_CYCLONEDX="$(CARGO_CYCLONEDX)" CARGO_ABOUT="$(CARGO_ABOUT)"
 
 .PHONY: help setup ui build demo test lint audit bench app e2e eval escape guest conformance cross native package fuzz
 
@@ -133,7 +137,7 @@ package: build ui $(PACKAGERS) ## .deb and .rpm in target/package, tried in a cl
 	@python3 tests/package/package.py "$(TARGET)/package"
 
 $(PACKAGERS):
-	cargo install --locked --quiet $(notdir $@) --version $($(notdir $@)-version) \
+	cargo install --locked --quiet $(notdir $@) --version $($(notdir $@)-version) $($(notdir $@)-features) \
 	  --root "$(patsubst %/bin/,%,$(dir $@))" --target-dir "$(TARGET)/tools/build"
 	rm -rf "$(TARGET)/tools/build"
 

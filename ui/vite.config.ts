@@ -17,6 +17,8 @@ export default defineConfig(({ mode }) => ({
     // The policy of the windows allows no inline data but images.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // Of the packages whose code is in the windows, with their texts: scripts/licences.
+    license: { fileName: "licences.json" },
     rollupOptions: { input: [file("main.html"), file("prompt.html")] },
   },
   server: { host: "127.0.0.1" },

@@ -241,6 +241,7 @@ Section "Firedoor" SecFiredoor
   ClearErrors
   !insertmacro EachProgram BringNew
   File "${FILES}/LICENSE.txt"
+  File "${FILES}/THIRD-PARTY-LICENSES.txt"
   File "${FILES}/README.md"
   File "${FILES}/RESTORE.txt"
   ${If} ${Errors}
@@ -490,6 +491,7 @@ FunctionEnd
 
 Function un.DeletePrograms
   Delete "$INSTDIR\LICENSE.txt"
+  Delete "$INSTDIR\THIRD-PARTY-LICENSES.txt"
   Delete "$INSTDIR\README.md"
   Delete "$INSTDIR\RESTORE.txt"
   Delete "$INSTDIR\*.new"

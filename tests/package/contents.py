@@ -24,6 +24,8 @@ MAY_NEED = {
         "libgdk_pixbuf-2.0.so.0", "libcairo.so.2", "libpango-1.0.so.0", "libgio-2.0.so.0", "libgobject-2.0.so.0", "libglib-2.0.so.0",
     },
 }
+# Libraries, and windows' packages, whose licences have to be there: of each program one, and of each kind of licence.
+KNOWN = ("clap", "encoding_rs", "landlock", "notify", "ring", "rusqlite", "selectors", "svelte", "@tauri-apps/api", "tauri", "tokio", "wasmtime")
 PLACES = (
     "lib/systemd/user/firedoor.service", "share/applications/io.firedoor.Firedoor.desktop",
     "share/metainfo/io.firedoor.Firedoor.metainfo.xml", "share/doc/firedoor/README.md", "share/firedoor/restore.sh",
@@ -132,6 +134,27 @@ def look_at_documents(files):
     step(f"{len(pages)} manual pages, one for each command, are shown without a complaint; bash, zsh and fish complete {len(first)} commands")
 
 
+def look_at_licences(files):
+    """What other people wrote in the programs comes with its licences, each with a text."""
+    file = files / "usr/share/doc/firedoor/THIRD-PARTY-LICENSES"
+    expect(file.is_file(), "there are no licences of third parties")
+    listed, *texts = re.split(r"\n\n={72}\n", file.read_text(encoding="utf-8"))
+    libraries = set(re.findall(r"^(\S+ \d\S*) \(.+\)", listed, re.MULTILINE))
+    missing = [name for name in KNOWN if not any(library.startswith(f"{name} ") for library in libraries)]
+    expect(not missing and len(libraries) > 300, f"licences of {len(libraries)} libraries, but none of {missing}")
+    covered = set()
+    for text in texts:
+        head, _, body = text.partition(f"\n{'-' * 72}\n")
+        # What only says where the text is does not stand for it.
+        if len(body) > 200:
+            covered.update(head.partition(": ")[2].split(", "))
+    expect(covered == libraries, f"with a text or listed, not both: {sorted(covered ^ libraries)}")
+    for part in ("Apache License", "Permission is hereby granted, free of charge", "Mozilla Public License", "Copyright (c) "):
+        expect(any(part in text for text in texts), f"no licence says {part!r}")
+    expect(str(ROOT) not in listed and "/registry/src/" not in "".join(texts), "the licences name places of this machine")
+    step(f"licences of {len(libraries)} libraries, {len(texts)} texts")
+
+
 def look_at_rpm(package, deb):
     """The other package holds the same programs, and restores when it goes."""
     def ask(*what):
@@ -144,6 +167,8 @@ def look_at_rpm(package, deb):
     moved = ("/usr/share/zsh/", "/usr/share/doc/", "/usr/share/licenses/")
     differ = {path for path in files ^ in_deb if not path.startswith(moved)}
     expect(not differ, f"in one package only: {sorted(differ)}")
+    for name in ("LICENSE", "THIRD-PARTY-LICENSES"):
+        expect(f"/usr/share/licenses/firedoor/{name}" in files, f"the .rpm has no {name}")
     expect("every-user restore" in ask("--scripts"), "the .rpm does not restore")
     step(f"{package.name}: {package.stat().st_size / (1 << 20):.1f} MiB, the same files")
 

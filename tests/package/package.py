@@ -507,6 +507,7 @@ def main():
         with contents.unpacked(packages[0]) as files:
             contents.look_at_links(files)
             contents.look_at_documents(files)
+            contents.look_at_licences(files)
         try_package(packages[0], clean_debian(place.parent))
     except Failed as failure:
         print(f"FAILED: {failure}", file=sys.stderr)
