@@ -27,8 +27,10 @@ CARGO_CYCLONEDX := $(TARGET)/tools/cargo-cyclonedx-$(cargo-cyclonedx-version)/bi
 CARGO_ABOUT := $(TARGET)/tools/cargo-about-$(cargo-about-version)/bin/cargo-about
 PACKAGERS := $(CARGO_DEB) $(CARGO_GENERATE_RPM) $(CARGO_CYCLONEDX) $(CARGO_ABOUT)
 PACK := CARGO_DEB="$(CARGO_DEB)" CARGO_GENERATE_RPM="$(CARGO_GENERATE_RPM)" CARGO_CYCLONEDX="$(CARGO_CYCLONEDX)" CARGO_ABOUT="$(CARGO_ABOUT)"
+# A clean system is entered by changing the root directory.
+AS_ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help setup ui build demo test lint audit bench app e2e eval escape guest conformance cross native package fuzz
+.PHONY: help setup ui build demo test lint audit bench app e2e eval escape guest conformance cross native package installer image fuzz
 
 help: ## this list
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 20
@@ -125,7 +127,7 @@ cross: ## type-check macOS and Windows, crate by crate as far as each is ready; 
 native: ## on macOS and Windows: the unit tests of the crates that are meant for them
 	@scripts/native "$(TARGET)"
 
-package: build ui $(PACKAGERS) ## .deb and .rpm in target/package, tried in a clean Debian
+package: build ui $(PACKAGERS) ## .deb and .rpm in target/package, tried in a clean copy of this machine's Debian or Ubuntu
 	cargo build --release --locked -p firedoor-desktop
 	cargo build --release --locked -p firedoor-cli --example documents
 	@scripts/setup package-test
@@ -134,7 +136,15 @@ package: build ui $(PACKAGERS) ## .deb and .rpm in target/package, tried in a cl
 	@umask 077; MINISIGN_KEY= TZ=Pacific/Auckland $(PACK) scripts/package "$(TARGET)" "$(TARGET)/package-again" >/dev/null
 	@diff --recursive --brief --exclude='*.minisig' "$(TARGET)/package" "$(TARGET)/package-again"
 	@rm -r "$(TARGET)/package-again"
-	@python3 tests/package/package.py "$(TARGET)/package"
+	@$(AS_ROOT) python3 -B tests/package/package.py "$(TARGET)/package"
+
+installer: setup $(CARGO_ABOUT) $(CARGO_CYCLONEDX) ## an installer for Windows in target/package, tried under wine; PROGRAMS=dir packs those
+	@scripts/setup cross
+	@$(PACK) scripts/package-windows "$(TARGET)" $(PROGRAMS)
+	@timeout 1800 python3 tests/windows/installer.py "$(TARGET)"/package/firedoor-*-setup.exe
+
+image: $(CARGO_ABOUT) $(CARGO_CYCLONEDX) ## on a Mac: a disk image in target/package
+	@$(PACK) scripts/package-macos "$(TARGET)"
 
 $(PACKAGERS):
 	cargo install --locked --quiet $(notdir $@) --version $($(notdir $@)-version) $($(notdir $@)-features) \

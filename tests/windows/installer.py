@@ -331,6 +331,19 @@ def try_purge(machine, before):
     step("purged: nothing is left, and what a link in its directories leads to is untouched")
 
 
+def look_at_lists(setup):
+    """Beside it lies what each program is made of, and a checksum of each file."""
+    for program in sorted(PROGRAMS):
+        crate = "firedoor-cli" if program == "firedoor.exe" else program.removesuffix(".exe")
+        made = json.loads((setup.parent / f"{crate}.x86_64-pc-windows-gnu.cdx.json").read_text())
+        expect(made["metadata"]["component"]["name"] == crate and made.get("components"), f"what {program} is made of is not said")
+    sums = dict(reversed(line.split(maxsplit=1)) for line in (setup.parent / "SHA256SUMS.windows").read_text().splitlines())
+    expect({setup.name, *(path.name for path in setup.parent.glob("*windows-gnu.cdx.json"))} == sums.keys(), f"with a checksum: {sorted(sums)}")
+    for name, digest in sums.items():
+        expect(hashlib.sha256((setup.parent / name).read_bytes()).hexdigest() == digest, f"{name} has another checksum")
+    step(f"lists of contents of {len(PROGRAMS)} programs, {len(sums)} files with a checksum")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -342,6 +355,7 @@ def main():
         machine = None
         try:
             machine = Machine(pathlib.Path(place), sys.argv[1])
+            look_at_lists(pathlib.Path(sys.argv[1]))
             machine.path_is(None)
             # What wine itself makes with the first program that is started.
             machine.run("cmd", "/c", "ver")
