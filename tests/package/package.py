@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Installs the package in a clean Debian, uses it as a user would, removes and purges it, and compares everything.
+"""Installs the package in a clean Debian or Ubuntu, uses it as a user would, removes and purges it, and compares everything.
 
 usage: package.py PACKAGE_DIR      as root; the directory that `make package` writes
 
-The clean Debian is made once by debootstrap and kept beside PACKAGE_DIR; each run works on a copy. Exits 1 when a step
-does not prove what it should, 2 when it cannot run here.
+The clean system is of this machine's release, for whose libraries the programs were built. It is made once by debootstrap and kept
+beside PACKAGE_DIR; each run works on a copy. Exits 1 when a step does not prove what it should, 2 when it cannot run here.
 """
 
 import atexit
@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import signal
@@ -26,7 +27,9 @@ import contents
 from contents import Failed, expect, step
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-SUITE, USER, HOME = "bookworm", "dev", "/home/dev"
+USER, HOME = "dev", "/home/dev"
+# Where a clean system comes from, and the parts of it that have what the package depends on.
+MIRRORS = {"debian": ("http://deb.debian.org/debian", "main"), "ubuntu": ("http://archive.ubuntu.com/ubuntu", "main,universe")}
 # Somebody else on the same machine, with another client, and servers of their own.
 OTHER, OTHERS_HOME = "eve", "/home/eve"
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -74,7 +77,7 @@ WAYS = (
 
 
 class Machine:
-    """A copy of the clean Debian, as a root directory."""
+    """A copy of the clean system, as a root directory."""
 
     def __init__(self, archive):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="fd-package-"))
@@ -139,14 +142,16 @@ def compare(before, after, what):
     expect(not changed, f"{what}:\n  " + "\n  ".join(changed[:40]))
 
 
-def clean_debian(beside):
-    """The archive of a Debian with nothing but what apt needs, and Python for a server."""
-    archive = beside / f"{SUITE}-minbase.tar"
+def clean_system(beside):
+    """The archive of a system with nothing but what apt needs, and Python for a server."""
+    release = platform.freedesktop_os_release()
+    suite, (mirror, components) = release["VERSION_CODENAME"], MIRRORS[release["ID"]]
+    archive = beside / f"{suite}-minbase.tar"
     if not archive.exists():
-        step(f"making a clean {SUITE} (once)")
+        step(f"making a clean {suite} (once)")
         with tempfile.TemporaryDirectory(prefix="fd-debian-") as place:
-            command = ["debootstrap", "--variant=minbase", "--include=python3", SUITE, place]
-            subprocess.run([*command, "http://deb.debian.org/debian"], check=True, stdout=subprocess.DEVNULL)
+            command = ["debootstrap", "--variant=minbase", "--include=python3", f"--components={components}", suite, place, mirror]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             beginning = archive.with_suffix(".part")
             subprocess.run(["tar", "-C", place, "-cf", beginning, "."], check=True)
             beginning.rename(archive)
@@ -493,6 +498,9 @@ def main():
     if os.geteuid() != 0:
         print("package.py: changing the root directory needs root", file=sys.stderr)
         return 2
+    if platform.freedesktop_os_release()["ID"] not in MIRRORS:
+        print(f"package.py: a clean system can be made of {' and '.join(MIRRORS)} only", file=sys.stderr)
+        return 2
     place = pathlib.Path(sys.argv[1]).resolve()
     packages, others = sorted(place.glob("*.deb")), sorted(place.glob("*.rpm"))
     if len(packages) != 1 or len(others) != 1:
@@ -508,7 +516,7 @@ def main():
             contents.look_at_links(files)
             contents.look_at_documents(files)
             contents.look_at_licences(files)
-        try_package(packages[0], clean_debian(place.parent))
+        try_package(packages[0], clean_system(place.parent))
     except Failed as failure:
         print(f"FAILED: {failure}", file=sys.stderr)
         return 1
