@@ -138,7 +138,7 @@ package: build ui $(PACKAGERS) ## .deb and .rpm in target/package, tried in a cl
 	@rm -r "$(TARGET)/package-again"
 	@$(AS_ROOT) python3 -B tests/package/package.py "$(TARGET)/package"
 
-installer: setup $(CARGO_ABOUT) $(CARGO_CYCLONEDX) ## an installer for Windows in target/package, tried under wine; PROGRAMS=dir packs those
+installer: setup ui $(CARGO_ABOUT) $(CARGO_CYCLONEDX) ## an installer for Windows in target/package, tried under wine; PROGRAMS=dir packs those
 	@scripts/setup cross
 	@$(PACK) scripts/package-windows "$(TARGET)" $(PROGRAMS)
 	@timeout 1800 python3 tests/windows/installer.py "$(TARGET)"/package/firedoor-*-setup.exe

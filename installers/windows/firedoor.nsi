@@ -43,8 +43,8 @@ VIAddVersionKey LegalCopyright "Apache-2.0"
 !uninstfinalize '${SIGN} "%1"'
 !endif
 
-!define MUI_WELCOMEPAGE_TEXT "A personal firewall for the tools that AI agents use: its command line and what stands between an AI client and its servers.$\r$\n$\r$\nIt goes into your own folder and onto your PATH, and changes no client's configuration before you say so (firedoor protect).$\r$\n$\r$\nPrograms that run go on with the version that they began with."
-!define MUI_FINISHPAGE_TEXT "Open a new terminal and say: firedoor scan"
+!define MUI_WELCOMEPAGE_TEXT "A personal firewall for the tools that AI agents use: the app that asks you, its command line, and what stands between an AI client and its servers.$\r$\n$\r$\nIt goes into your own folder and onto your PATH, and changes no client's configuration before you say so (firedoor protect).$\r$\n$\r$\nPrograms that run go on with the version that they began with."
+!define MUI_FINISHPAGE_TEXT "Open Firedoor from the Start menu, or say in a new terminal: firedoor scan"
 !define MUI_FINISHPAGE_NOAUTOCLOSE
 !define MUI_UNFINISHPAGE_NOAUTOCLOSE
 !insertmacro MUI_PAGE_WELCOME
@@ -54,6 +54,8 @@ VIAddVersionKey LegalCopyright "Apache-2.0"
 !insertmacro MUI_UNPAGE_INSTFILES
 !insertmacro MUI_LANGUAGE English
 
+!define SHORTCUT "$SMPROGRAMS\Firedoor.lnk"
+!define RUN "Software\Microsoft\Windows\CurrentVersion\Run"
 !define ENTRY "Software\Microsoft\Windows\CurrentVersion\Uninstall\Firedoor"
 ; HKEY_CURRENT_USER, as the functions of Windows take it: its 32 bits with their sign.
 !define USER -2147483647
@@ -215,6 +217,8 @@ FunctionEnd
 
 ; The programs, in the order in which they are replaced: what starts others comes last.
 !macro EachProgram WHAT
+  !insertmacro ${WHAT} WebView2Loader.dll
+  !insertmacro ${WHAT} firedoor-desktop.exe
   !insertmacro ${WHAT} firedoor-wasm.exe
   !insertmacro ${WHAT} firedoor-remote.exe
   !insertmacro ${WHAT} firedoor-shim.exe
@@ -274,8 +278,9 @@ Section "Firedoor" SecFiredoor
   WriteRegDWORD HKCU "${ENTRY}" EstimatedSize $0
   WriteRegDWORD HKCU "${ENTRY}" NoModify 1
   WriteRegDWORD HKCU "${ENTRY}" NoRepair 1
+  CreateShortcut "${SHORTCUT}" "$INSTDIR\firedoor-desktop.exe"
   ${If} ${Errors}
-    Push "the programs are in $INSTDIR, but the entry for removing them could not be written."
+    Push "the programs are in $INSTDIR, but the Start menu or the entry for removing them could not be written."
     Call Stop
   ${EndIf}
   Call AddToPath
@@ -379,6 +384,12 @@ Section Uninstall
 
   ; Before the files: what follows is done even where one of them is held open.
   Call un.RemoveFromPath
+  Delete "${SHORTCUT}"
+  ; The app writes it where it is to start with the login (src-tauri/src/login/run_key.rs).
+  ReadRegStr $0 HKCU "${RUN}" Firedoor
+  ${If} $0 == '"$INSTDIR\firedoor-desktop.exe" --background'
+    DeleteRegValue HKCU "${RUN}" Firedoor
+  ${EndIf}
   DeleteRegKey HKCU "${ENTRY}"
   Call un.DeletePrograms
 
@@ -502,6 +513,8 @@ Function un.DeletePrograms
     Delete "$INSTDIR\firedoor.exe"
     Delete "$INSTDIR\firedoor-remote.exe"
     Delete "$INSTDIR\firedoor-wasm.exe"
+    Delete "$INSTDIR\firedoor-desktop.exe"
+    Delete "$INSTDIR\WebView2Loader.dll"
     Delete "$INSTDIR\firedoor-shim.exe.removed"
     Delete "$INSTDIR\*.old"
     ${IfNot} ${Errors}

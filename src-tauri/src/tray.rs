@@ -65,15 +65,15 @@ enum Pausing {
 
 /// Makes the tray.
 pub fn make(app: &AppHandle) -> tauri::Result<()> {
-    let said = said(app);
-    TrayIconBuilder::with_id(ID)
-        .icon(image(said.shape))
-        .tooltip("Firedoor")
-        .menu(&menu(app, &said)?)
-        .on_menu_event(|app, event| chosen(app, event.id().as_ref()))
-        .build(app)?;
+    show_icon(app).or_else(|why| hosts::refused(app, why))?;
     hosts::watch(app);
     Ok(())
+}
+
+fn show_icon(app: &AppHandle) -> tauri::Result<()> {
+    let said = said(app);
+    let tray = TrayIconBuilder::with_id(ID).icon(image(said.shape)).tooltip("Firedoor").menu(&menu(app, &said)?);
+    tray.on_menu_event(|app, event| chosen(app, event.id().as_ref())).build(app).map(drop)
 }
 
 /// Shows what is now. The menu is replaced only when its words change, because it may be open.

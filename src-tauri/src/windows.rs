@@ -9,6 +9,8 @@ use tauri::{AppHandle, Emitter, Manager, WebviewUrl, WebviewWindow, WebviewWindo
 use crate::known::lock;
 
 pub use prompt::{Turns, close_prompt, fit, prompt, recall_prompt};
+#[cfg(not(target_os = "linux"))]
+pub use shell::after;
 pub use shell::{PAGES_MISSING, before_start};
 
 /// Label of the question window, as its capability names it.

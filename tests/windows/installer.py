@@ -19,8 +19,8 @@ import time
 
 from wine import COMPILER, HERE, Failed, Session, Windows, expect
 
-PROGRAMS = {"firedoor.exe", "firedoor-shim.exe", "firedoor-remote.exe", "firedoor-wasm.exe"}
-FILES = PROGRAMS | {"uninstall.exe", "LICENSE.txt", "THIRD-PARTY-LICENSES.txt", "README.md", "RESTORE.txt"}
+PROGRAMS = {"firedoor.exe", "firedoor-shim.exe", "firedoor-remote.exe", "firedoor-wasm.exe", "firedoor-desktop.exe"}
+FILES = PROGRAMS | {"WebView2Loader.dll", "uninstall.exe", "LICENSE.txt", "THIRD-PARTY-LICENSES.txt", "README.md", "RESTORE.txt"}
 ENTRY = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\Firedoor"
 ENVIRONMENT = r"HKCU\Environment"
 CONFIG = b'{\r\n\t"mcpServers": {\r\n\t\t"echo": {"command": "C:\\\\test\\\\server.exe", "args": ["one two"]}\r\n\t}\r\n}\r\n'
@@ -229,8 +229,8 @@ def try_upgrade(machine):
     files = {path.name for path in machine.home.iterdir()}
     expect(files == FILES, f"installed: {sorted(files)}")
     licences = (machine.home / "THIRD-PARTY-LICENSES.txt").read_text(encoding="utf-8")
-    for library in ("rusqlite", "tokio", "wasmtime", "windows-sys"):
-        expect(re.search(rf"^{library} \d", licences, re.MULTILINE), f"there are no licences of {library}")
+    for library in ("rusqlite", "svelte", "tauri", "tokio", "wasmtime", "windows-sys", "WebView2Loader.dll"):
+        expect(re.search(rf"^{library} (\d|is Microsoft's)", licences, re.MULTILINE), f"there are no licences of {library}")
     version = machine.value(ENTRY, "DisplayVersion")[1]
     expect(machine.firedoor("--version").stdout.split() == ["firedoor", version], f"not version {version}")
     expect(machine.value(ENTRY, "UninstallString")[1] == rf'"{machine.place}\uninstall.exe" _?={machine.place}', "how to remove it")

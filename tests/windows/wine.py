@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMPILER = "x86_64-w64-mingw32-gcc"
@@ -85,7 +86,8 @@ class Windows:
         programs.mkdir()
         self.program = shutil.copy(program, programs / "firedoor.exe")
         self.shim = pathlib.Path(program).with_name("firedoor-shim.exe")
-        for other in (self.shim, *(self.shim.with_name(f"firedoor-{name}.exe") for name in ("remote", "wasm"))):
+        others = [*(f"firedoor-{name}.exe" for name in ("shim", "remote", "wasm", "desktop")), "WebView2Loader.dll"]
+        for other in map(self.shim.with_name, others):
             if other.exists():
                 shutil.copy(other, programs)
         source, library = HERE / "bcryptprimitives.c", programs / "bcryptprimitives.dll"
@@ -426,6 +428,37 @@ def far(machine, remote, typed):
     print("a server with an address answers through Firedoor, gets its secret, and is taken leave of", flush=True)
 
 
+def app(machine):
+    """The app in the tray holds the engine, and is there once. There is no screen, which wine is told, so none of its windows is seen."""
+    if not (machine.disk / "firedoor/firedoor-desktop.exe").exists():
+        print("the app was NOT TRIED: it was not built", flush=True)
+        return
+    for program in ("firedoor", "firedoor-shim"):
+        machine.run("taskkill", "/f", "/im", f"{program}.exe")
+    until(lambda: machine.run(r"C:\firedoor\firedoor.exe", "status").returncode == 2, "an engine is left")
+    machine.run("reg", "add", r"HKCU\Software\Wine\Drivers", "/v", "Graphics", "/d", "null", "/f")
+    start = ["wine", r"C:\firedoor\firedoor-desktop.exe", "--background"]
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(start, env=machine.env, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        until(lambda: machine.run(r"C:\firedoor\firedoor.exe", "status").returncode == 0, "the app holds no engine")
+        expect(process.poll() is None, "the app has ended")
+        expect(not machine.running("firedoor.exe"), "the engine is a program of its own")
+        again = subprocess.run(start, env=machine.env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=60, check=False)
+        expect(again.returncode == 0 and process.poll() is None, f"a second app: exit {again.returncode}")
+        machine.run("taskkill", "/f", "/im", "firedoor-desktop.exe")
+        process.wait(60)
+        until(lambda: machine.run(r"C:\firedoor\firedoor.exe", "status").returncode == 2, "an engine is left behind by the app")
+    print("the app holds the engine, without a tray and windows, and is there once", flush=True)
+
+
+def until(happens, what, seconds=60):
+    """Waits until something is so; else says what is not."""
+    end = time.monotonic() + seconds
+    while not happens():
+        expect(time.monotonic() < end, what)
+        time.sleep(0.2)
+
+
 def main():
     match sys.argv[1:]:
         case ["--tests", program, *arguments]:
@@ -447,6 +480,7 @@ def main():
                 return subprocess.run(["wine", machine.program, *arguments, *skipped], env=machine.env, check=False).returncode
             check(machine)
             serve(machine)
+            app(machine)
         except Failed as failure:
             print(f"FAILED: {failure}", file=sys.stderr)
             return 1

@@ -68,6 +68,11 @@ impl Seen {
     }
 }
 
+/// The icon could not be made. Where it is shown changes with the desktop, but one can always be made, so this is no place to go on.
+pub fn refused(_: &AppHandle, why: tauri::Error) -> tauri::Result<()> {
+    Err(why)
+}
+
 /// Looks for as long as the app runs. Called on the main thread.
 pub fn watch(app: &AppHandle) {
     watch_bus(app);
