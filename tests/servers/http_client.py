@@ -34,7 +34,7 @@ def send(order):
 
 
 def event(order):
-    """The next event of a stream: its id and its data."""
+    """The next event of a stream: its id, its data, and when to come back."""
     _, response = streams[order["stream"]]
     found = {}
     while line := response.readline():
@@ -42,7 +42,7 @@ def event(order):
         if not text and found:
             return found
         name, _, value = text.partition(": ")
-        if name in ("id", "data"):
+        if name in ("id", "data", "retry"):
             found[name] = value
     return {"end": True}
 

@@ -304,6 +304,47 @@ fn a_stream_that_broke_off_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_stream_that_the_server_closes_is_closed_and_asked_for_again() {
+    let home = Home::new();
+    let (mut server, stdin, stdout) =
+        home.spawn(home.command(home.python()).arg(home.script("http_server.py")).arg("resumed"));
+    let mut port = String::new();
+    BufReader::new(stdout).read_line(&mut port).expect("a port");
+    let url = format!("http://127.0.0.1:{}/mcp", port.trim());
+    home.firedoor(&["endpoints", "add", "resumed", "--url", &url]).expect_code(0);
+    let _stop = Stop(&home);
+    let listed = home.json(&["endpoints", "list"]);
+    let mut client = Http::start(&home, listed["endpoints"][0]["address"].as_str().expect("an address"));
+    client.open();
+    let params = json!({"name": "echo", "arguments": {"a": 1}});
+    let sent = client.post(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}));
+    let mut stream = sent["stream"].clone();
+    // The server closes each of them, and says once how long it wants to be left alone.
+    let mut said = Vec::new();
+    for _ in 0..2 {
+        let mut last = String::new();
+        loop {
+            let event = client.event(&stream);
+            if event.get("end").is_some() {
+                break;
+            }
+            last = event["id"].as_str().expect("an id").to_owned();
+            said.push((event["data"].as_str().expect("data").to_owned(), event["retry"].clone()));
+        }
+        let again = client.send("GET", &[("Last-Event-ID", &last)], None);
+        assert_eq!(again["status"], 200, "{again}");
+        stream = again["stream"].clone();
+    }
+    let answer = client.message(&stream);
+    assert_eq!((text(&answer["result"]).0.as_str(), &answer["id"]), ("{\"a\": 1}", &json!(7)));
+    let (retry, plain) = ((String::new(), json!("10")), (String::new(), Value::Null));
+    assert_eq!((&said[0], &said[1], &said[3]), (&plain, &retry, &retry), "{said:?}");
+    assert!(said[2].0.contains("half") && said.len() == 4, "{said:?}");
+    drop(stdin);
+    server.wait().expect("the server's end");
+}
+
+#[test]
 fn an_address_outlives_its_engine() {
     let home = Home::new();
     let address = add(&home, "echo");

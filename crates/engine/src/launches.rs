@@ -76,7 +76,9 @@ pub async fn serve(
     outgoing: Outgoing,
 ) {
     let Ok((first, fds)) = incoming.receive().await else { return };
-    let client = match endpoints::client_of(peer.process, claimed) {
+    let behind = endpoints::client_of(peer.process, claimed);
+    let at_endpoint = behind.is_some();
+    let client = match behind {
         Some(client) => agent::client_behind(client),
         None => agent::client_of(peer.process),
     };
@@ -89,7 +91,7 @@ pub async fn serve(
         }
         ToEngine::LaunchRemote(request) => (
             request.entry.clone(),
-            launch_remote(&engine, &agent, peer.process, request, &mut incoming, &outgoing).await,
+            launch_remote(&engine, &agent, (peer.process, at_endpoint), request, &mut incoming, &outgoing).await,
         ),
         ToEngine::Resume { entry, context, pid, level, exited } => {
             let running = Running { entry: entry.clone(), pid, level, ended: exited };
@@ -229,11 +231,11 @@ async fn launch(
     start(engine, agent, Start { shim, entry, step, lasting, remote: None, broker, notes }, incoming, outgoing).await
 }
 
-/// Lets the shim start what stands in for a server that is reached over HTTP.
+/// Lets the shim, which may work for an endpoint, start what stands in for a server that is reached over HTTP.
 async fn launch_remote(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
-    shim: Process,
+    (shim, at_endpoint): (Process, bool),
     mut request: RemoteRequest,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
@@ -259,6 +261,7 @@ async fn launch_remote(
     let RemoteRun { step, mut instructions, what, digest, basis, mut notes } =
         run.map_err(|e| LaunchError::Refused(e.to_string()))?;
     notes.append(&mut own_way);
+    instructions.at_endpoint = at_endpoint;
     match login {
         Ok(header) => {
             instructions.signed_in = header.is_some();

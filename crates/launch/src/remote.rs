@@ -129,6 +129,7 @@ pub fn remote(
             entry: request.entry.clone(),
             signed_in: false,
             url: request.url.clone(),
+            at_endpoint: false,
             transport: request.transport,
             headers: request.headers.clone(),
             max_message,

@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::EntryId;
 
+/// The server has closed the stream of a request and wants to be asked again later (2025-11-25, "Sending Messages to the Server").
+/// What speaks to the server tells that to what listens at an endpoint, which does the same to its client; others are not told.
+pub const PAUSED: &str = "notifications/firedoor/paused";
+
 /// Longest text form of an [`Instructions`], in bytes: it is written into an empty pipe, which takes 64 KiB at once.
 pub const MAX_INSTRUCTIONS: usize = 32 << 10;
 
@@ -82,6 +86,8 @@ pub struct Instructions {
     pub headers: Vec<(String, String)>,
     /// One of the headers comes from a login, not from the entry.
     pub signed_in: bool,
+    /// The client is at one of our endpoints, which understands [`PAUSED`].
+    pub at_endpoint: bool,
     /// Largest message, in bytes.
     pub max_message: usize,
 }

@@ -48,6 +48,7 @@ pub struct Bridge {
     pub(crate) output: Output,
     pub(crate) transport: Transport,
     pub(crate) limit: usize,
+    pub(crate) at_endpoint: bool,
     pub(crate) login: Login,
     renewal: Option<Renewal>,
     pub(crate) flights: Flights,
@@ -100,6 +101,7 @@ impl Bridge {
             output,
             transport: instructions.transport,
             limit: instructions.max_message,
+            at_endpoint: instructions.at_endpoint,
             // Without it a token that has ended is one that is refused.
             renewal: matches!(login, Login::Command(_)).then(Renewal::new).and_then(Result::ok),
             login,

@@ -4,7 +4,7 @@ use std::{rc::Rc, time::Duration};
 
 use bytes::Bytes;
 use firedoor_model::{
-    remote::Transport,
+    remote::{PAUSED, Transport},
     wire::{Body, Frame, Object},
 };
 use reqwest::{
@@ -171,6 +171,10 @@ impl Bridge {
             // Streams of later revisions cannot be resumed.
             if flight.kind != Kind::Legacy && flight.kind != Kind::Initialize {
                 return self.fail(flight, LOST);
+            }
+            if let (true, Some(retry), Some(id)) = (self.at_endpoint, events.retry(), flight.any()) {
+                let params = format!(r#"{{"requestId":{id},"retry":{retry}}}"#);
+                self.output.send(format!(r#"{{"jsonrpc":"2.0","method":"{PAUSED}","params":{params}}}"#).into_bytes());
             }
             response = loop {
                 let Some(id) = events.last_id().and_then(|id| HeaderValue::from_str(id).ok()) else {

@@ -44,6 +44,11 @@ impl Flight {
         self.open.borrow().is_empty()
     }
 
+    /// One of the ids that wait.
+    pub fn any(&self) -> Option<String> {
+        self.open.borrow().first().cloned()
+    }
+
     /// The only id that waits.
     pub fn single(&self) -> Option<String> {
         match self.open.borrow().as_slice() {

@@ -233,6 +233,7 @@ mod tests {
     #[test]
     fn what_an_entry_may_say() {
         assert_eq!(check("https://u:p@a.example/mcp?key=1", &[("X-Key", "1")]).unwrap(), "https://a.example");
+            at_endpoint: false,
         assert_eq!(check("http://[::1]:8080/", &[("authorization", "Bearer x")]).unwrap(), "http://[::1]:8080");
         for url in ["", "a.example", "file:///etc/passwd", "ws://a.example/", "https://"] {
             assert!(check(url, &[]).is_err(), "{url}");

@@ -11,7 +11,10 @@ use std::{
 };
 
 use firedoor_ipc::process::Process;
-use firedoor_model::wire::{Body, Frame, Message, Object};
+use firedoor_model::{
+    remote::PAUSED,
+    wire::{Body, Frame, Message, Object},
+};
 use tokio::sync::Notify;
 
 use super::stream::{Next, OWN, Streams};
@@ -206,6 +209,9 @@ impl Session {
         }
         // The engine passes on messages only.
         let Ok(frame) = Frame::parse(line) else { return };
+        if let Some((stream, retry)) = self.paused(&frame) {
+            return self.streams.borrow_mut().pause(stream, retry);
+        }
         let stream = frame.messages().iter().find_map(|message| self.belongs(message)).or_else(|| self.any());
         let Some(stream) = stream else { return };
         for message in frame.messages() {
@@ -216,6 +222,15 @@ impl Session {
         if done && !self.open.borrow().values().any(|open| open.stream == stream) {
             self.streams.borrow_mut().end(stream);
         }
+    }
+
+    /// The stream that the server has closed so that it is asked again, and after how many milliseconds.
+    fn paused(&self, frame: &Frame<'_>) -> Option<(u64, u64)> {
+        let Frame::Single(Message { body: Body::Notification { method, params }, .. }) = frame else { return None };
+        let params = params.filter(|_| method == PAUSED).and_then(Object::parse)?;
+        // A stream that is there no more is none that could be closed.
+        let stream = self.open.borrow().get(params.get("requestId")?).map_or(u64::MAX, |open| open.stream);
+        Some((stream, params.get("retry")?.parse().ok()?))
     }
 
     /// The stream that a message belongs to by what it says.

@@ -29,6 +29,10 @@ struct Stream {
     send: u64,
     /// Nothing more comes.
     ended: bool,
+    /// It began with an event that can be gone on from.
+    primed: bool,
+    /// The connection that carries it is to end once everything is sent: the client comes back later.
+    paused: bool,
     /// Which connection carries it: the last one.
     carrier: Option<u64>,
     waker: Option<Waker>,
@@ -73,6 +77,7 @@ impl Streams {
             self.kept += bytes.len();
             stream.events.push_back((0, bytes));
             stream.next = 1;
+            stream.primed = true;
         }
         self.all.insert(self.last, stream);
         self.last
@@ -101,6 +106,19 @@ impl Streams {
         true
     }
 
+    /// Closes the connection that carries it and asks the client to come back after so many milliseconds, if it is a client
+    /// that knows this (`primed`).
+    pub fn pause(&mut self, number: u64, retry: u64) {
+        let Some(stream) = self.all.get_mut(&number).filter(|stream| stream.primed && !stream.ended) else { return };
+        let bytes = Bytes::from(format!("id: {number}-{}\nretry: {retry}\ndata: \n\n", stream.next));
+        self.kept += bytes.len();
+        stream.events.push_back((stream.next, bytes));
+        stream.next += 1;
+        stream.paused = stream.carrier.is_some();
+        stream.waker.take().into_iter().for_each(Waker::wake);
+        self.trim();
+    }
+
     /// Nothing more comes on it.
     pub fn end(&mut self, number: u64) {
         if let Some(stream) = self.all.get_mut(&number) {
@@ -114,6 +132,7 @@ impl Streams {
         let stream = self.all.get_mut(&number)?;
         self.carriers += 1;
         stream.carrier = Some(self.carriers);
+        stream.paused = false;
         stream.waker.take().into_iter().for_each(Waker::wake);
         Some(self.carriers)
     }
@@ -143,7 +162,7 @@ impl Streams {
             self.trim();
             return Next::Event(bytes);
         }
-        if stream.ended {
+        if stream.ended || stream.paused {
             return Next::End;
         }
         stream.waker = Some(waker.clone());
@@ -260,6 +279,33 @@ mod tests {
         for bad in ["", "1", "x-1", "1-x", "1-3", "2-0", "1-18446744073709551615"] {
             assert_eq!(streams.resume(bad), Err(Lost), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_stream_is_closed_so_that_its_client_comes_back() {
+        let mut streams = Streams::new(true);
+        let number = streams.open(true);
+        let first = streams.attach(number).unwrap();
+        next(&mut streams, number, first);
+        streams.pause(number, 20);
+        assert_eq!(next(&mut streams, number, first).unwrap(), "id: 1-1\nretry: 20\ndata: \n\n");
+        assert_eq!(next(&mut streams, number, first).unwrap(), "end");
+        assert!(streams.detach(number, first), "more is to come");
+        assert_eq!(streams.resume("1-1"), Ok(number));
+        let second = streams.attach(number).unwrap();
+        assert_eq!(next(&mut streams, number, second), None, "it is open again");
+        // Who is not there needs no end.
+        assert!(streams.detach(number, second));
+        streams.pause(number, 20);
+        let third = streams.attach(number).unwrap();
+        assert_eq!(next(&mut streams, number, third).unwrap(), "id: 1-2\nretry: 20\ndata: \n\n");
+        assert_eq!(next(&mut streams, number, third), None);
+        // Clients of earlier revisions do not come back.
+        let earlier = streams.open(false);
+        let carrier = streams.attach(earlier).unwrap();
+        streams.pause(earlier, 20);
+        assert_eq!(next(&mut streams, earlier, carrier), None);
+        streams.pause(u64::MAX, 20);
     }
 
     #[test]
