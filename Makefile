@@ -114,11 +114,14 @@ guest: ## the sandbox under Debian's kernel, in an emulated machine
 	@tests/escape/guest.sh "$(TARGET)/debug"
 
 conformance: build ## official SDKs' clients and servers and the MCP conformance suite, direct and through Firedoor
-	cargo build --release --locked --manifest-path tests/conformance/rust/Cargo.toml --target-dir "$(TARGET)"
-	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/matrix.py
-	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/endpoint.py
-	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/oauth.py
-	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/conformance/conformance.py
+	@failed=0; export FIREDOOR_BIN_DIR="$(TARGET)/release"; \
+	cargo build --release --locked --manifest-path tests/conformance/rust/Cargo.toml --target-dir "$(TARGET)" || failed=1; \
+	for part in matrix endpoint oauth conformance; do \
+	  echo "==> $$part"; \
+	  python3 "tests/conformance/$$part.py" && continue; \
+	  failed=1; echo "$$part.py FAILED" >&2; \
+	done; \
+	exit $$failed
 
 cross: ## type-check macOS and Windows, crate by crate as far as each is ready; run Windows' command line and pipe under wine
 	@scripts/setup cross

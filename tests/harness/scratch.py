@@ -144,11 +144,13 @@ class Scratch:
         # A session of its own: whoever started us may be gone, and a command whose session has lost its leader is one that
         # hides who gave it.
         ours = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
-        with self.start(*command, text=True, **{**ours, **options}) as process:
+        options = {**ours, **options}
+        with self.start(*command, text=True, **options) as process:
             try:
                 out, err = process.communicate(timeout=timeout)
             except subprocess.TimeoutExpired:
-                process.kill()
+                # With what it has started, which may hold its output open.
+                (os.killpg if options["start_new_session"] else os.kill)(process.pid, signal.SIGKILL)
                 raise
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
@@ -246,9 +248,12 @@ def fail(message):
 
 
 def run(main):
-    """Ends the program as `main` says; with 2 when something has to be built or installed first."""
+    """Ends the program as `main` says; with 2 when something has to be built or installed first, with 1 when a program did not
+    come to its end."""
     try:
         sys.exit(main())
+    except subprocess.TimeoutExpired as late:
+        fail(f"not at its end within {late.timeout:.0f} s: {' '.join(map(str, late.cmd))}")
     except Missing as missing:
         print(f"{pathlib.Path(sys.argv[0]).name}: {missing}", file=sys.stderr)
         sys.exit(2)
