@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""The MCP conformance suite on servers of our own, direct and through Firedoor, compared check by check, with every set of
-requirements that the suite has released: one for each revision of the protocol.
+"""The MCP conformance suite on servers and a client of our own, direct and through Firedoor, compared check by check, with every
+set of requirements that the suite has released: one for each revision of the protocol, for servers and for clients.
 
   conformance.py [--keep FILE] [REVISION…]
 
 What the suite runs besides, without scoring it (extensions, scenarios that came later), counts as well. Direct, each scenario
 succeeds, but for those in EXCEPTIONS, which must not.
 
-Through Firedoor: suite -> endpoint (firedoor endpoints add) -> shim -> engine -> firedoor-remote -> server. Exit code 1 when
-anything comes out differently, fails or does not run, 2 when the suite cannot be run. The last line is the comparison.
+Through Firedoor: suite -> endpoint (firedoor endpoints add) -> shim -> engine -> firedoor-remote -> server, and
+client -> shim -> engine -> firedoor-remote -> suite. Exit code 1 when anything comes out differently, fails or does not run, 2
+when the suite cannot be run. The last line is the comparison.
+
+Scenarios of clients that log in (auth/) are not among them: no client behind Firedoor does. Its own logins are a command's, with
+the user's browser, and cannot happen while a client connects; oauth.py tries them.
 """
 
 import argparse
@@ -27,8 +31,11 @@ from scratch import Missing, Scratch, as_ordinary_user, run  # noqa: E402
 SUITE = "node_modules/@modelcontextprotocol/conformance"
 # The first revision without sessions has a server of its own.
 MODERN = "2026-07-28"
-# For a whole set, in seconds.
+# For a whole set, and for one scenario, in seconds.
 PATIENCE = 900
+PATIENCE_FOR_ONE = 120
+# Scenarios that are left out.
+LOGINS = "auth/"
 # What the suite puts behind a scenario's name.
 TIME = re.compile(r"-\d{4}-\d{2}-\d{2}T.*")
 
@@ -98,9 +105,9 @@ def scenarios(place, revision, leg):
             section = line[:-1]
         elif line.startswith("  - "):
             name = line.removeprefix("  - ").removeprefix("scenario: ").strip()
-            if section == leg:
+            if section == leg and not name.startswith(LOGINS):
                 required.add(name)
-        elif section == "not_scored" and line.strip() == f"leg: {leg}":
+        elif section == "not_scored" and line.strip() == f"leg: {leg}" and not name.startswith(LOGINS):
             beside.add(name)
     if not required:
         raise Missing(f"{revision} requires nothing of a {leg}")
@@ -108,12 +115,12 @@ def scenarios(place, revision, leg):
 
 
 def suite(scratch, place, node, results, *words, seconds=PATIENCE):
-    """Runs the suite. Why it did not come to its end, if it did not; what it found until then is kept."""
+    """Runs the suite: its exit code, or why it did not come to its end; what it found until then is kept."""
     try:
-        scratch.run(node, place / SUITE / "dist/index.js", *words, "-o", results, cwd=place, timeout=seconds)
+        done = scratch.run(node, place / SUITE / "dist/index.js", *words, "-o", results, cwd=place, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return f"the suite did not end within {seconds} s"
-    return None
+        return None, f"the suite did not end within {seconds} s"
+    return done.returncode, None
 
 
 def checks(file):
@@ -134,7 +141,7 @@ def servers(scratch, place, node, revision):
     with serving(scratch, place, node, fixture) as url:
         for way, address in {"direct": url, "through": endpoint(scratch, revision, "--url", url)}.items():
             results = place / "results" / way / revision
-            ended = suite(scratch, place, node, results, "server", "--requirements", revision, "--url", address)
+            _, ended = suite(scratch, place, node, results, "server", "--requirements", revision, "--url", address)
             # server-SCENARIO-TIME
             files = {TIME.sub("", file.parent.name.removeprefix("server-")): file for file in results.rglob("checks.json")}
             said[way] = {name: checks(file) for name, file in files.items()}, ended
@@ -143,7 +150,31 @@ def servers(scratch, place, node, revision):
     return said["direct"], said["through"]
 
 
-LEGS = {"server": servers}
+def clients(scratch, place, node, revision):
+    """The suite as the server of our client: the same."""
+    said = {}
+    for way in ("direct", "through"):
+        found, late = {}, []
+        for name in sorted(set.union(*scenarios(place, revision, "client"))):
+            entry = f"conformance/user/{revision}-{name}"
+            transport = ["direct"] if way == "direct" else [scratch.bin / "firedoor-shim", entry]
+            command = " ".join(map(str, [node, place / "suite-client.mjs", *transport]))
+            results = place / "results" / way / f"{revision}-{name}"
+            words = ("client", "--command", command, "--scenario", name, "--spec-version", revision)
+            code, ended = suite(scratch, place, node, results, *words, seconds=PATIENCE_FOR_ONE)
+            late += [f"{name}: {ended}"] if ended else []
+            for file in results.rglob("checks.json"):
+                # What no check sees: a client that fails.
+                said_last = "".join(path.read_text(encoding="utf-8")[-500:] for path in file.parent.glob("stderr.txt"))
+                found[name] = checks(file) | {"the suite's verdict": ("SUCCESS", "") if code == 0 else ("FAILURE", said_last)}
+        said[way] = found, "; ".join(late) or None
+    log = scratch.firedoor("log", "--json").stdout
+    if not all(f"conformance/user/{revision}-{name}" in log for name in said["through"][0]):
+        raise Missing("not everything went through Firedoor")
+    return said["direct"], said["through"]
+
+
+LEGS = {"server": servers, "client": clients}
 
 
 def succeeds(said):
