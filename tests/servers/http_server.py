@@ -1,8 +1,10 @@
-"""An MCP server over HTTP, in the ways that servers are: `http_server.py MODE`. Prints its port. Tools do nothing but say
+"""An MCP server over HTTP, in the ways that servers are: `http_server.py MODE [tls]`, the latter with certificate and key of the
+directory that it is started in. Prints its port. Tools do nothing but say
 what they were asked, so that what arrives can be compared."""
 import http.server
 import json
 import queue
+import ssl
 import sys
 import threading
 import time
@@ -214,6 +216,10 @@ HELD = []
 http.server.ThreadingHTTPServer.request_queue_size = 128
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.daemon_threads = True
+if sys.argv[2:] == ["tls"]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain("cert.pem", "key.pem")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
 print(server.server_address[1], flush=True)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 sys.stdin.read()

@@ -12,6 +12,7 @@ mod home;
 mod keychain;
 mod processes;
 mod programs;
+mod proxy;
 pub mod secrets;
 mod service;
 mod terminal;
@@ -23,7 +24,8 @@ pub use client::{Client, text};
 pub use home::{Home, Output, finish};
 pub use keychain::Keychain;
 pub use processes::{alive, descendants, kill, shim_of, worked};
-pub use service::{SERVICE, Service};
+pub use proxy::Proxy;
+pub use service::{SERVICE, Service, certify};
 pub use terminal::at_a_terminal;
 
 /// Longer than anything takes that works, also on a busy machine with debug builds.

@@ -4,14 +4,12 @@
 use std::{
     fs,
     io::{Read as _, Write as _},
-    net::{Shutdown, TcpListener, TcpStream},
+    net::TcpStream,
     path::PathBuf,
-    sync::{Arc, Mutex},
-    thread,
 };
 
 use firedoor_tests::{
-    Client, Home, Keychain, SERVICE, Service, descendants, kill,
+    Client, Home, Keychain, Proxy, SERVICE, Service, descendants, kill,
     secrets::{files, holds, open},
     shim_of, text, until,
 };
@@ -21,59 +19,10 @@ use serde_json::{Value, json};
 const TOKEN: &str = "ghp_MadeUpForThisTest000000000000000008";
 const ENTRY: &str = "cursor/user/s";
 
-/// The proxy that leads out of here (RFC 9110 §9.3.6). Every host is the one service.
-struct Proxy {
-    port: u16,
-    /// What it was asked for.
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-impl Proxy {
-    fn start(service: &Service) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (port, asked, to) = (listener.local_addr().unwrap().port(), Arc::default(), service.port);
-        let seen: Arc<Mutex<Vec<String>>> = Arc::clone(&asked);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let seen = Arc::clone(&seen);
-                thread::spawn(move || carry(stream, &seen, to));
-            }
-        });
-        Self { port, asked }
-    }
-
-    fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().unwrap())
-    }
-}
-
-fn carry(mut inner: TcpStream, seen: &Mutex<Vec<String>>, to: u16) {
-    let (mut head, mut byte) = (Vec::new(), [0]);
-    while !head.ends_with(b"\r\n\r\n") {
-        if inner.read(&mut byte).unwrap_or(0) == 0 {
-            return;
-        }
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8(head).unwrap();
-    let words: Vec<&str> = head.split(' ').collect();
-    seen.lock().unwrap().push(format!("{} {}", words[0], words[1]));
-    let mut outer = TcpStream::connect(("127.0.0.1", to)).unwrap();
-    inner.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
-    let (mut from, mut back) = (inner.try_clone().unwrap(), outer.try_clone().unwrap());
-    let up = thread::spawn(move || {
-        let _ = std::io::copy(&mut from, &mut back);
-        let _ = back.shutdown(Shutdown::Write);
-    });
-    let _ = std::io::copy(&mut outer, &mut inner);
-    let _ = inner.shutdown(Shutdown::Both);
-    let _ = up.join();
-}
-
 /// The service's name leads to it through the proxy, and its authority is trusted.
 fn reachable(home: &Home) -> (Service, Proxy) {
     let service = Service::start(home, "service");
-    let proxy = Proxy::start(&service);
+    let proxy = Proxy::start(service.port);
     home.set("HTTPS_PROXY", &format!("http://127.0.0.1:{}", proxy.port));
     let authority = home.path().join("service/ca.pem");
     home.write(".config/firedoor/config.toml", format!("[broker]\ncertificates = {authority:?}\n"));

@@ -16,6 +16,9 @@ use crate::sys;
 /// Largest file of certificates that is looked at.
 const MAX_CERTIFICATES: u64 = 4 << 20;
 
+/// Most files of a directory of certificates. Systems have some 300, each with a link or two.
+const MAX_FILES: usize = 2048;
+
 /// Names and values that mark a variable, from `profiles/sandbox/environment.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +32,7 @@ struct Marks {
     values: Vec<String>,
     install: Vec<String>,
     certificates: Vec<String>,
+    certificate_directories: Vec<String>,
     skip: BTreeMap<String, String>,
 }
 
@@ -98,13 +102,30 @@ pub(crate) fn for_install(env: &[(OsString, OsString)]) -> Vec<(OsString, OsStri
     stays.cloned().chain(MARKS.skip.iter().map(|(name, value)| (name.into(), value.into()))).collect()
 }
 
-/// The files that hold the certificate authorities named in the environment. Only files that are nothing else: the
-/// variable may come from a project's file, and name a private one.
-pub(crate) fn certificate_files(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
-    let files = env.iter().filter(|(name, _)| named(&MARKS.certificates, name));
+/// The files that hold the certificate authorities named in the environment, and the directories that have to be listed to find
+/// some of them. Only files that are nothing else, and only directories with such a file and without directories of their own: the
+/// variable may come from a project's file, and name something private.
+pub(crate) fn certificates(env: &[(OsString, OsString)]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let values = |list: &'static [String]| env.iter().filter(|(name, _)| named(list, name)).map(|(_, value)| value);
     // Mostly the same one for each program.
-    let paths: BTreeSet<_> = files.map(|(_, value)| PathBuf::from(value)).collect();
-    paths.into_iter().filter(|p| p.is_absolute() && only_certificates(p)).collect()
+    let mut files: BTreeSet<PathBuf> = values(&MARKS.certificates).map(PathBuf::from).collect();
+    files.retain(|p| p.is_absolute() && only_certificates(p));
+    let directories: BTreeSet<PathBuf> =
+        values(&MARKS.certificate_directories).flat_map(std::env::split_paths).filter(|p| p.is_absolute()).collect();
+    let mut listed = Vec::new();
+    for directory in directories {
+        let Ok(entries) = directory.read_dir() else { continue };
+        let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(MAX_FILES + 1).collect();
+        if paths.len() > MAX_FILES || paths.iter().any(|path| path.is_dir()) {
+            continue;
+        }
+        let before = files.len();
+        files.extend(paths.into_iter().filter(|path| only_certificates(path)));
+        if files.len() > before {
+            listed.push(directory);
+        }
+    }
+    (files.into_iter().collect(), listed)
 }
 
 fn only_certificates(path: &Path) -> bool {
@@ -194,7 +215,34 @@ mod tests {
         ]
         .map(|(n, p)| (n.into(), p.into()))
         .to_vec();
-        assert_eq!(certificate_files(&env), [good]);
+        assert_eq!(certificates(&env), (vec![good], vec![]));
+    }
+
+    #[test]
+    fn directories_of_certificates_are_listed_where_nothing_else_is_in_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let good = write("good/a.pem", "-----BEGIN CERTIFICATE-----\nx");
+        write("good/README", "what these are");
+        write("private/notes", "x");
+        write("home/a.pem", "-----BEGIN CERTIFICATE-----\nx");
+        write("home/documents/a", "x");
+        let check = |names: &[&str], variable: &str| {
+            let value = std::env::join_paths(names.iter().map(|name| dir.path().join(name))).unwrap();
+            certificates(&[(variable.into(), value)])
+        };
+        let want = (vec![good.clone()], vec![dir.path().join("good")]);
+        assert_eq!(check(&["good"], "SSL_CERT_DIR"), want);
+        assert_eq!(check(&["private", "none", "home", "good"], "SSL_CERT_DIR"), want);
+        assert_eq!(check(&["private", "home"], "SSL_CERT_DIR"), (vec![], vec![]));
+        assert_eq!(check(&["good"], "SSL_CERT_FILE"), (vec![], vec![]));
+        let both = [("SSL_CERT_FILE".into(), good.clone().into()), ("SSL_CERT_DIR".into(), "relative".into())];
+        assert_eq!(certificates(&both), (vec![good], vec![]));
     }
 
     #[cfg(unix)]

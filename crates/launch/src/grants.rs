@@ -1,6 +1,7 @@
 //! Collecting grants and what there is to say about them.
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
@@ -12,6 +13,7 @@ use firedoor_model::{
 use serde::Deserialize;
 
 use crate::{
+    environment,
     protect::{Origin, Protected},
     sys,
 };
@@ -86,6 +88,13 @@ impl Grants {
                 self.cut(&path, access, Origin::Derived);
             }
         }
+    }
+
+    /// The authorities that the environment names.
+    pub(crate) fn certificates(&mut self, env: &[(OsString, OsString)]) {
+        let (files, directories) = environment::certificates(env);
+        self.derived(files, Access::Read);
+        self.derived(directories, Access::List);
     }
 
     /// A path that a person named.

@@ -335,7 +335,7 @@ impl Planner<'_> {
         self.grants.base();
         let files = self.program.files.clone();
         self.installed_at(&files);
-        self.grants.derived(environment::certificate_files(&self.env), Access::Read);
+        self.grants.certificates(&self.env);
         if !self.program.bin_dirs.is_empty() {
             let dirs = self.program.bin_dirs.clone().into_iter();
             let old: Vec<PathBuf> = self.at.path.map(|p| std::env::split_paths(p).collect()).unwrap_or_default();

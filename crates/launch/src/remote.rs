@@ -16,11 +16,12 @@ use firedoor_model::{
 };
 use url::Url;
 
-use crate::{Context, environment, error::PlanError, grants, grants::Grants, protect::Protected, sys};
+use crate::{Context, error::PlanError, grants, grants::Grants, protect::Protected, sys};
 
 /// Variables that say how the network is used here; the second part of each pair is whether they name a proxy.
-const VARIABLES: [(&str, bool); 10] = [
+const VARIABLES: [(&str, bool); 11] = [
     ("SSL_CERT_FILE", false),
+    ("SSL_CERT_DIR", false),
     (CERTIFICATES, false),
     ("NO_PROXY", false),
     ("no_proxy", false),
@@ -37,7 +38,9 @@ pub const CERTIFICATES: &str = "NODE_EXTRA_CA_CERTS";
 
 /// Whether a variable says whose certificates are trusted. Whoever sets it can read what is sent.
 pub fn is_about_trust(name: &str) -> bool {
-    ["SSL_CERT_FILE", CERTIFICATES].iter().any(|known| sys::same_variable(OsStr::new(known), OsStr::new(name)))
+    ["SSL_CERT_FILE", "SSL_CERT_DIR", CERTIFICATES]
+        .iter()
+        .any(|known| sys::same_variable(OsStr::new(known), OsStr::new(name)))
 }
 
 /// A remote server's start.
@@ -102,7 +105,7 @@ pub fn remote(
     let mut grants = Grants::new(Protected::new(context.paths));
     grants.base();
     grants.trusted(program.to_owned(), Access::Read);
-    grants.derived(environment::certificate_files(&env), Access::Read);
+    grants.certificates(&env);
     let Grants { grants, notes, .. } = grants;
     let basis = Basis {
         grants: grants.clone(),
@@ -128,8 +131,8 @@ pub fn remote(
         instructions: Instructions {
             entry: request.entry.clone(),
             signed_in: false,
-            url: request.url.clone(),
             at_endpoint: false,
+            url: request.url.clone(),
             transport: request.transport,
             headers: request.headers.clone(),
             max_message,

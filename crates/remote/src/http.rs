@@ -23,6 +23,11 @@ const MAX_REDIRECTS: usize = 3;
 /// Largest file of certificates.
 const MAX_CERTIFICATES: u64 = 4 << 20;
 
+/// How rustls says that a certificate comes from somebody who is not trusted, and what to do then.
+const UNKNOWN_AUTHORITY: &str = "UnknownIssuer";
+const TRUST: &str = "; nobody that this machine trusts vouches for that server. If it is your company's, have NODE_EXTRA_CA_CERTS name \
+                     the file with its authority, in the environment of the client";
+
 /// Headers that the protocol sets. `mcp-` stands for all that begin so.
 const RESERVED: [&str; 13] = [
     "accept",
@@ -160,7 +165,9 @@ impl Http {
         }
         request.send().await.map_err(|e| {
             let what = if e.is_connect() { "cannot be reached" } else { "did not answer" };
-            HttpError(format!("{} {what}: {}", place(to), reason(&e)))
+            let why = reason(&e);
+            let hint = if why.contains(UNKNOWN_AUTHORITY) { TRUST } else { "" };
+            HttpError(format!("{} {what}: {why}{hint}", place(to)))
         })
     }
 }
@@ -226,6 +233,7 @@ mod tests {
             max_message: 1,
             entry: "a/b/c".parse().unwrap(),
             signed_in: false,
+            at_endpoint: false,
         };
         Http::new(&instructions).map(|h| place(h.url())).map_err(|e| e.to_string())
     }
@@ -233,7 +241,6 @@ mod tests {
     #[test]
     fn what_an_entry_may_say() {
         assert_eq!(check("https://u:p@a.example/mcp?key=1", &[("X-Key", "1")]).unwrap(), "https://a.example");
-            at_endpoint: false,
         assert_eq!(check("http://[::1]:8080/", &[("authorization", "Bearer x")]).unwrap(), "http://[::1]:8080");
         for url in ["", "a.example", "file:///etc/passwd", "ws://a.example/", "https://"] {
             assert!(check(url, &[]).is_err(), "{url}");
