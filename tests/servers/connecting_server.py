@@ -4,6 +4,7 @@ in what they are told is that credential. Standard library only."""
 
 import json
 import os
+import pathlib
 import socket
 import ssl
 import subprocess
@@ -66,7 +67,15 @@ def by_node(url, method, headers, body):
     return json.loads(done.stdout) if done.stdout else {"error": done.stderr}
 
 
-PROGRAMS = {"python": by_python, "curl": by_curl, "node": by_node}
+def by_go(url, method, headers, body):
+    order = json.dumps({"url": url, "method": method, "headers": headers, "body": body})
+    # Built from shop.go, beside this.
+    shop = pathlib.Path(__file__).with_name("shop")
+    done = subprocess.run([shop, order], capture_output=True, text=True, check=False)
+    return json.loads(done.stdout) if done.stdout else {"error": done.stderr}
+
+
+PROGRAMS = {"python": by_python, "curl": by_curl, "node": by_node, "go": by_go}
 
 
 def shop(arguments):

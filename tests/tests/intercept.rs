@@ -1,11 +1,12 @@
 //! Broker mode with interception: a server uses its service, at a fixed address over TLS, with a secret that it never has.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 use std::{
     fs,
     io::{Read as _, Write as _},
     net::TcpStream,
-    path::PathBuf,
+    path::{Path, PathBuf},
+    process::Command,
 };
 
 use firedoor_tests::{
@@ -36,6 +37,18 @@ fn protected(home: &Home, env: Value) {
     entry["env"] = env;
     home.cursor(json!({"s": entry, "other": other}));
     home.protect();
+}
+
+/// The Go program with which the server sends requests, beside its script. Without C, so that the resolver is Go's own.
+fn build_shop(home: &Home) {
+    // Kept, because Go's own library is compiled anew without C.
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/shop.go");
+    let mut build = Command::new("go");
+    build.env("CGO_ENABLED", "0").env("GOCACHE", cache).env("GO111MODULE", "off").env("GOFLAGS", "");
+    let built = build.args(["build", "-o"]).arg(home.script("shop")).arg(source).output();
+    let built = built.expect("go, which scripts/setup installs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
 }
 
 fn url(path: &str) -> String {
@@ -101,15 +114,16 @@ fn listening(pids: &[i32]) -> Vec<u16> {
 }
 
 #[test]
-fn python_curl_and_node_use_a_service_with_a_secret_that_they_never_have() {
+fn python_curl_node_and_go_use_a_service_with_a_secret_that_they_never_have() {
     let home = Home::new();
     let (service, proxy) = reachable(&home);
     let _keychain = Keychain::start(&home);
+    build_shop(&home);
     intercepted(&home);
     let mut client = open(&home, "s");
     let placeholder = variable(&mut client, "SERVICE_TOKEN");
     assert!(placeholder.starts_with("firedoor-broker-"), "{placeholder}");
-    for program in ["python", "curl", "node"] {
+    for program in ["python", "curl", "node", "go"] {
         let body = r#"{"a":1}"#;
         let order = json!({"program": program, "method": "POST", "url": url("/v1/me?x=%20"), "headers": bearer(), "body": body});
         let answer = shop(&mut client, order);
