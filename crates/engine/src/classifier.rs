@@ -183,9 +183,13 @@ async fn mark(engine: &Engine, job: &Job, passage: &Passage, score: f64) {
         let source = Source { entry, method: &asked.method, subject: &asked.subject, label: asked.label, now };
         classified(&mut memory, &source, passage, score)
     };
+    let subject = match asked.subject.as_str() {
+        "" => None,
+        subject => Some(recordable(engine, agent, subject).await),
+    };
     let what = What::Judged {
         method: Untrusted::new(asked.method.as_str()),
-        subject: (!asked.subject.is_empty()).then(|| recordable(engine, &asked.subject)),
+        subject,
         verdict: Verdict::Allow,
         reference: None,
         rule: None,

@@ -14,7 +14,7 @@ use firedoor_ipc::{
 };
 use firedoor_launch::{Context, InstallStep, Plan, ProxyAddress, RemoteRun, Run, UserGrants};
 use firedoor_model::{
-    Ability, Digest, EntryId,
+    Ability, Digest, EntryId, SecretRef,
     audit::What,
     launch::{LaunchRequest, Launched, Network, Step},
     observation::{Basis, Record},
@@ -31,7 +31,8 @@ use crate::{
     egress::{Egress, Target},
     endpoints,
     engine::Engine,
-    logins, secrets,
+    logins,
+    secrets::{self, Filled},
     session::{
         self, Streams,
         definitions::{Tool, known_tools},
@@ -193,7 +194,8 @@ async fn launch(
 ) -> Result<session::Started, LaunchError> {
     let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
     let routes = broker::routes(engine, &request.entry).await.map_err(|e| refused(&e))?;
-    let brokered = secrets::fill_in(engine, &mut request, &routes).await.map_err(|e| refused(&e))?;
+    let Filled { brokered, secrets } =
+        secrets::fill_in(engine, &mut request, &routes).await.map_err(|e| refused(&e))?;
     let mut planned = plan(engine, &request).await?;
     if let Planned { plan: Plan::Install(step), token, .. } = planned {
         install(engine, &request.entry, &step, token, incoming, outgoing).await?;
@@ -228,7 +230,9 @@ async fn launch(
     let launched =
         Launched { what: identity.what.to_string(), named_env, dropped_env, limits: step.confinement.limits };
     let lasting = Lasting { launch: identity.digest, profile, basis, launched, granted: Some(planned.granted) };
-    start(engine, agent, Start { shim, entry, step, lasting, remote: None, broker, notes }, incoming, outgoing).await
+    let secrets = named(secrets);
+    let start_it = Start { shim, entry, step, lasting, remote: None, broker, secrets, notes };
+    start(engine, agent, start_it, incoming, outgoing).await
 }
 
 /// Lets the shim, which may work for an endpoint, start what stands in for a server that is reached over HTTP.
@@ -244,7 +248,8 @@ async fn launch_remote(
     if let Some(route) = broker::routes(engine, &request.entry).await.map_err(|e| refused(&e))?.pop() {
         return Err(refused(&broker::BrokerError::Remote { entry: request.entry.quoted(), secret: route.secret }));
     }
-    secrets::fill_in(engine, &mut request, &[]).await.map_err(|e| refused(&e))?;
+    let Filled { secrets, .. } = secrets::fill_in(engine, &mut request, &[]).await.map_err(|e| refused(&e))?;
+    let mut secrets = named(secrets);
     let mut own_way = without_own_way(engine, &mut request).await?;
     let program =
         sibling("firedoor-remote").map_err(|e| LaunchError::Refused(format!("cannot find Firedoor itself: {e}")))?;
@@ -265,6 +270,7 @@ async fn launch_remote(
     match login {
         Ok(header) => {
             instructions.signed_in = header.is_some();
+            secrets.extend(header.iter().map(|(_, value)| (LOGIN.into(), value.clone())));
             instructions.headers.extend(header);
         }
         Err(e) => notes.push(e.to_string()),
@@ -272,7 +278,8 @@ async fn launch_remote(
     let launched = Launched { what, limits: step.confinement.limits, ..Launched::default() };
     let lasting = Lasting { launch: digest, profile: "remote".into(), basis, launched, granted: Some(granted) };
     let remote = Some(instructions);
-    start(engine, agent, Start { shim, entry, step, lasting, remote, broker: None, notes }, incoming, outgoing).await
+    let start_it = Start { shim, entry, step, lasting, remote, broker: None, secrets, notes };
+    start(engine, agent, start_it, incoming, outgoing).await
 }
 
 /// Takes away what the entry itself says about the way to its server: proxies, and whose certificates to trust there. Whoever
@@ -329,11 +336,19 @@ pub async fn renew_login(
         engine.recorder.record(firedoor_model::audit::Event { entry: Some(request.entry.clone()), ..event });
     }
     if let Some(value) = &value {
-        let secret = [("Authorization", value.as_str())].into_iter();
-        engine.inspector.environment(&mut *agent.memory.lock().await, &request.entry, secret, engine.now());
+        let secret = [(LOGIN, value.as_str())];
+        engine.inspector.kept_secrets(&mut *agent.memory.lock().await, &request.entry, secret, engine.now());
     }
     // A shim that has gone needs none.
     let _ = outgoing.send(&ToShim::LoginRenewed { refused, value }).await;
+}
+
+/// What the token of a login is called where it is remembered. It has no reference.
+const LOGIN: &str = "login";
+
+/// Secrets by what people know them by.
+fn named(secrets: Vec<(SecretRef, String)>) -> Vec<(String, String)> {
+    secrets.into_iter().map(|(reference, value)| (reference.to_string(), value)).collect()
 }
 
 /// What the shim is to start.
@@ -344,6 +359,8 @@ struct Start {
     lasting: Lasting,
     remote: Option<Instructions>,
     broker: Option<Box<firedoor_model::broker::Start>>,
+    /// What came out of the keychain for it, by name.
+    secrets: Vec<(String, String)>,
     /// What the user should know about it.
     notes: Vec<String>,
 }
@@ -352,7 +369,7 @@ struct Start {
 async fn start(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
-    Start { shim, entry, step, lasting, remote, broker, notes }: Start,
+    Start { shim, entry, step, lasting, remote, broker, secrets, notes }: Start,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
@@ -362,10 +379,8 @@ async fn start(
     // After what is asked of the database: it writes this to the disk, and the server starts meanwhile.
     record_notes(engine, &entry, &notes);
     // What is secret in it must not turn up in what other servers are told.
-    let mut secrets = step.env.clone();
-    secrets.extend(remote.iter().flat_map(|r| &r.headers).map(|(name, value)| (name.into(), value.into())));
-    let withheld = broker.iter().flat_map(|broker| &broker.brokered);
-    secrets.extend(withheld.map(|one| (one.route.secret.clone().into(), one.secret.clone().into())));
+    let mut given = step.env.clone();
+    given.extend(remote.iter().flat_map(|r| &r.headers).map(|(name, value)| (name.into(), value.into())));
     outgoing.send(&ToShim::Run { step, context, observe, remote, broker }).await.map_err(|_| LaunchError::Shim)?;
     match incoming.receive().await {
         Ok((ToEngine::Started { pid, level }, fds)) => {
@@ -374,8 +389,12 @@ async fn start(
             if observe {
                 begin_observing(engine, &entry, &lasting.basis).await;
             }
-            let variables = secrets.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
-            engine.inspector.environment(&mut *agent.memory.lock().await, &entry, variables, engine.now());
+            let variables = given.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+            let secrets = secrets.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            let (mut memory, now) = (agent.memory.lock().await, engine.now());
+            engine.inspector.kept_secrets(&mut memory, &entry, secrets, now);
+            engine.inspector.environment(&mut memory, &entry, variables, now);
+            drop(memory);
             Ok(session::Started {
                 basis: lasting.basis,
                 launched: lasting.launched,

@@ -118,15 +118,20 @@ fn reference(value: &OsString) -> Option<SecretRef> {
     SecretRef::read(value.to_str()?)
 }
 
+/// What came out of the keychain for one start.
+#[derive(Default)]
+pub struct Filled {
+    /// What stands for secrets that the server does not get.
+    pub brokered: Vec<Brokered>,
+    /// Every secret, also those, each with its reference.
+    pub secrets: Vec<(SecretRef, String)>,
+}
+
 /// Puts the secrets of an entry in the place of the references that its client passed on, and placeholders in the place of
-/// those that these routes are for. Gives the latter.
-pub async fn fill_in<S: Start>(
-    engine: &Rc<Engine>,
-    request: &mut S,
-    routes: &[Route],
-) -> Result<Vec<Brokered>, FillError> {
+/// those that these routes are for.
+pub async fn fill_in<S: Start>(engine: &Rc<Engine>, request: &mut S, routes: &[Route]) -> Result<Filled, FillError> {
     if request.references().is_empty() {
-        return Ok(Withheld::of(routes).all(request.of().0)?);
+        return Ok(Filled { brokered: Withheld::of(routes).all(request.of().0)?, ..Filled::default() });
     }
     let routes = routes.to_vec();
     let (paths, keychain, mut given) = (engine.paths.clone(), engine.secrets(), request.clone());
@@ -139,16 +144,16 @@ pub async fn fill_in<S: Start>(
         let lookup = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
         let env = Env::new(paths, &cwd, lookup);
         let mut withheld = Withheld::of(&routes);
-        fill(clients, &env, own.as_ref(), &keychain, &mut given, &mut withheld)?;
+        let secrets = fill(clients, &env, own.as_ref(), &keychain, &mut given, &mut withheld)?;
         let brokered = withheld.all(given.of().0)?;
-        Ok::<_, FillError>((given, brokered))
+        Ok::<_, FillError>((given, Filled { brokered, secrets }))
     };
-    let (filled, brokered) =
-        tokio::task::spawn_blocking(work).await.map_err(|e| FillError::Failed(e.to_string()))??;
-    *request = filled;
-    Ok(brokered)
+    let (whole, filled) = tokio::task::spawn_blocking(work).await.map_err(|e| FillError::Failed(e.to_string()))??;
+    *request = whole;
+    Ok(filled)
 }
 
+/// Gives every secret that was asked for, with its reference.
 fn fill<S: Start>(
     clients: &Clients,
     env: &Env<'_>,
@@ -156,7 +161,7 @@ fn fill<S: Start>(
     keychain: &dyn Keychain,
     request: &mut S,
     withheld: &mut Withheld<'_>,
-) -> Result<(), FillError> {
+) -> Result<Vec<(SecretRef, String)>, FillError> {
     let shown = |id: &EntryId| Untrusted::new(id.to_string()).visible(200);
     let entry = request.of().0.clone();
     let not_configured = || FillError::NotConfigured { entry: shown(&entry) };
@@ -165,6 +170,7 @@ fn fill<S: Start>(
     if !request.is(&configured) {
         return Err(not_configured());
     }
+    let mut secrets = Vec::new();
     request.replace(|reference| {
         if *reference.entry() != entry {
             let (reference, client) = (shown(reference.entry()), entry.client().to_owned());
@@ -173,8 +179,11 @@ fn fill<S: Start>(
         if !configured.secrets.contains(reference) {
             return Err(not_configured());
         }
-        Ok(withheld.instead(reference.name(), secret_of(keychain, reference)?)?)
-    })
+        let secret = secret_of(keychain, reference)?;
+        secrets.push((reference.clone(), secret.clone()));
+        Ok(withheld.instead(reference.name(), secret)?)
+    })?;
+    Ok(secrets)
 }
 
 #[cfg(test)]
@@ -210,13 +219,15 @@ mod tests {
             let env_given = vec![("T".into(), value.into())];
             let mut request = LaunchRequest { entry, program, args: line.collect(), cwd: "/".into(), env: env_given };
             fill(clients, &env, None, &keychain, &mut request, &mut Withheld::default())
-                .map(|()| request.env.remove(0).1)
+                .map(|secrets| (request.env.remove(0).1, secrets))
         };
         let (line, other) = (["npx", "-y", "/h/srv"], ["npx", "-y", "/h/srv", "-x"]);
-        let said = |result: Result<OsString, FillError>| result.unwrap_err().to_string();
+        let said = |result: Result<(OsString, _), FillError>| result.unwrap_err().to_string();
         assert!(said(check("cursor/user/a", &line, own)).contains("nothing of Firedoor's"));
         set_secret(&keychain, &reference, "hunter2").unwrap();
-        assert_eq!(check("cursor/user/a", &line, own), Ok("hunter2".into()));
+        let given = vec![(reference.clone(), "hunter2".to_owned())];
+        assert_eq!(check("cursor/user/a", &line, own), Ok(("hunter2".into(), given)));
+        assert_eq!(check("cursor/user/a", &line, "plain"), Ok(("plain".into(), vec![])));
         assert!(said(check("cursor/user/a", &other, own)).contains("not in its client's configuration"));
         assert!(said(check("cursor/user/a", &["evil"], own)).contains("not in its client's configuration"));
         assert!(said(check("cursor/user/c", &line, own)).contains("not in its client's configuration"));
@@ -233,10 +244,10 @@ mod tests {
                 env: vec![],
             };
             fill(clients, &env, None, &keychain, &mut request, &mut Withheld::default())
-                .map(|()| request.headers.remove(0).1)
+                .map(|secrets| (request.headers.remove(0).1, secrets.len()))
         };
         set_secret(&keychain, &"cursor/user/r/Authorization".parse().unwrap(), "Bearer x").unwrap();
-        assert_eq!(remote("https://x/mcp"), Ok("Bearer x".into()));
+        assert_eq!(remote("https://x/mcp"), Ok(("Bearer x".into(), 1)));
         assert!(remote("https://evil/mcp").unwrap_err().to_string().contains("not in its client's configuration"));
         let made_up = "firedoor-secret:cursor/user/a/OTHER";
         assert!(said(check("cursor/user/a", &line, made_up)).contains("not in its client's configuration"));

@@ -12,7 +12,7 @@ use crate::{
     Call, MAX_FINDINGS, Sink, decode,
     decode::{Budget, Encoding},
     fold,
-    memory::{Item, Label, Memory},
+    memory::{Grasp, Item, Label, Memory},
 };
 
 pub(crate) mod split;
@@ -26,6 +26,8 @@ const MIN_PIECE: usize = 20;
 const PIECES: usize = 48;
 /// Bytes of a secret that count as a part of it.
 const MIN_PART: usize = 8;
+/// Which share of a secret that a person wrote counts as all of it.
+const NEARLY_ALL: f64 = 0.9;
 /// Encodings that are undone one after the other.
 const MAX_DEPTH: usize = 2;
 
@@ -210,7 +212,7 @@ fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, deeper: bool, visit:
 
 /// Every run of `text` that is remembered: `visit(item, start in item, end in item, start in text)`. Ordinary text counts
 /// only where it was hidden.
-fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn FnMut(u32, usize, usize, usize)) {
+pub(crate) fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn FnMut(u32, usize, usize, usize)) {
     let index = memory.index();
     // Nothing before these places is looked at again, so that all runs together cost no more than the text.
     let mut floors = [0usize; 3];
@@ -271,7 +273,7 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
         let whole = run == length;
         let confidence = match item.label {
             Label::Secret if whole => {
-                if item.exact
+                if item.grasp == Grasp::Exact
                     && !leaves.get(matched.leaf).is_some_and(|l| contains(l.text.as_bytes(), &item.raw))
                     && matched.transform.is_none()
                 {
@@ -279,7 +281,13 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
                 }
                 limit
             }
-            Label::Secret if item.exact => continue,
+            Label::Secret if item.grasp == Grasp::Exact => continue,
+            Label::Secret if item.grasp == Grasp::Whole => {
+                if memory.part_left(matched.item, matched.start, matched.end).share() < NEARLY_ALL {
+                    continue;
+                }
+                limit.min(Confidence::Likely)
+            }
             Label::Secret => {
                 let left = memory.part_left(matched.item, matched.start, matched.end);
                 // Half of it at its start is what somebody sends who cuts it off.
@@ -321,6 +329,12 @@ fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Bes
     let item = memory.item(best.matched.item)?;
     let leaf = leaves.get(best.matched.leaf)?;
     let (detector, summary) = match (item.label, best.whole) {
+        (Label::Secret, true) if item.kept => {
+            ("flow/secret", "A secret that Firedoor keeps for a server would leave through a tool.")
+        }
+        (Label::Secret, false) if item.kept => {
+            ("flow/secret", "A part of a secret that Firedoor keeps for a server would leave through a tool.")
+        }
         (Label::Secret, true) => ("flow/secret", "A credential that one tool returned would leave through another."),
         (Label::Secret, false) => {
             ("flow/secret", "A part of a credential that one tool returned would leave through another.")
@@ -331,7 +345,11 @@ fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Bes
         }
     };
     let run = item.folded.get(best.matched.start..best.matched.end).unwrap_or_default();
-    let shown = if item.raw.is_empty() { run } else { &item.raw };
+    let shown: &[u8] = match (item.kept, item.raw.is_empty()) {
+        (true, _) => b"",
+        (false, true) => run,
+        (false, false) => &item.raw,
+    };
     let shown = mask(&String::from_utf8_lossy(shown));
     let mut transform: Vec<Cow<'static, str>> = best.matched.transform.clone().into_iter().collect();
     if transform.is_empty() && item.label == Label::Secret && !contains(leaf.text.as_bytes(), &item.raw) {
@@ -378,7 +396,7 @@ fn end(role: Role, entry: &EntryId, tool: Untrusted, pointer: &str, excerpt: &st
     }
 }
 
-fn contains(text: &[u8], part: &[u8]) -> bool {
+pub(crate) fn contains(text: &[u8], part: &[u8]) -> bool {
     !part.is_empty() && memchr::memmem::find(text, part).is_some()
 }
 

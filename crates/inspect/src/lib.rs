@@ -19,6 +19,7 @@ mod fold;
 mod index;
 mod inflate;
 pub mod injection;
+mod kept;
 mod keywords;
 mod likeness;
 mod masked;
@@ -207,6 +208,7 @@ impl Inspector {
         out.extend(self.after_injection(memory, call));
         out.extend(self.trifecta(memory, call));
         out.extend(self.usage(memory, call));
+        self.mask_names(memory, &mut out);
         out
     }
 

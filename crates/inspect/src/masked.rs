@@ -1,53 +1,125 @@
-//! Arguments for a person's eyes: with the middle of every credential masked.
+//! Text for a person's eyes, and for the log: with the middle of every credential and every known secret masked.
 
-use firedoor_model::finding::mask;
+use std::borrow::Cow;
 
-use crate::Inspector;
+use firedoor_model::{Evidence, Finding, Untrusted, finding::mask};
+
+use crate::{
+    Inspector, flow, fold,
+    memory::{Grasp, Label, Memory},
+};
 
 impl Inspector {
-    /// The raw JSON `raw`, with credentials in its strings masked. For showing only: the result need not be JSON.
-    pub fn masked(&self, raw: &str) -> String {
-        let mut out = String::with_capacity(raw.len());
-        let mut copied = 0;
+    /// The raw JSON `raw`, with credentials and known secrets in its strings masked. For showing only: the result need not be
+    /// JSON.
+    pub fn masked(&self, memory: &Memory, raw: &str) -> String {
         let mut cut: Vec<(usize, usize, String)> = Vec::new();
         self.each_string(raw, &mut |leaf, text, hits, _, _| {
             let (start, end) = leaf.span;
             let token = raw.get(start..end).unwrap_or_default();
-            for hit in hits {
-                let value = text.get(hit.span.0..hit.span.1).unwrap_or_default();
-                let value = String::from_utf8_lossy(value).into_owned();
+            let values = hits.iter().filter_map(|hit| text.get(hit.span.0..hit.span.1)).map(String::from_utf8_lossy);
+            let known = known(memory, &leaf.text).into_iter().filter_map(|(from, to)| leaf.text.get(from..to));
+            for value in values.chain(known.map(Cow::Borrowed)) {
                 // Where the value is written with escapes it is not found, and the whole string goes.
-                match token.find(&value) {
+                match token.find(&*value) {
                     // A hit leaves out a fixed prefix, which shows the kind already.
                     Some(at) => cut.push((start + at, start + at + value.len(), mask(""))),
                     None => cut.push((start, end, format!("\"{}\"", mask("")))),
                 }
             }
         });
-        cut.sort();
-        for (start, end, shown) in cut {
-            if start >= copied {
-                out.push_str(raw.get(copied..start).unwrap_or_default());
-                out.push_str(&shown);
-            }
-            copied = copied.max(end);
-        }
-        out.push_str(raw.get(copied..).unwrap_or_default());
-        out
+        without(raw, cut)
     }
+
+    /// The same of plain text, such as the address of a resource.
+    pub fn masked_text(&self, memory: &Memory, text: &str) -> String {
+        let hits = self.credentials.scan(text.as_bytes()).into_iter().map(|hit| hit.span);
+        let cut = hits.chain(known(memory, text)).map(|(from, to)| (from, to, mask("")));
+        without(text, cut.collect())
+    }
+
+    /// Masks what the agent may have put into names: those of resources, and of members that a place is named by.
+    pub(crate) fn mask_names(&self, memory: &Memory, findings: &mut [Finding]) {
+        for Evidence { tool, pointer, .. } in findings.iter_mut().flat_map(|finding| &mut finding.evidence) {
+            for name in tool.iter_mut().chain([pointer]) {
+                let masked = self.masked_text(memory, name.raw());
+                if masked != name.raw() {
+                    *name = Untrusted::new(masked);
+                }
+            }
+        }
+    }
+}
+
+/// Where secrets that are remembered stand in a text, as they are or written otherwise, but not encoded.
+fn known(memory: &Memory, text: &str) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    flow::runs(memory, &fold::folded(text.as_bytes()), false, &mut |id, start, end, at| {
+        let Some(item) = memory.item(id).filter(|item| item.label == Label::Secret) else { return };
+        let whole = end - start == item.folded.len();
+        let counts = match item.grasp {
+            Grasp::Parts => true,
+            Grasp::Whole => whole,
+            Grasp::Exact => whole && flow::contains(text.as_bytes(), &item.raw),
+        };
+        if counts {
+            let (from, to) = fold::unfolded(text.as_bytes(), at, at + (end - start));
+            out.push((text.floor_char_boundary(from), text.ceil_char_boundary(to)));
+        }
+    });
+    out
+}
+
+/// A text with other text in the place of some of it.
+fn without(text: &str, mut cut: Vec<(usize, usize, String)>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    cut.sort();
+    for (start, end, shown) in cut {
+        if start >= copied {
+            out.push_str(text.get(copied..start).unwrap_or_default());
+            out.push_str(&shown);
+        }
+        copied = copied.max(end);
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use firedoor_model::{EntryId, Millis};
 
     #[test]
     fn credentials_are_masked_and_the_rest_stays() {
         let inspector = Inspector::new();
         let key = ["AKIA", "6OJW25SI6WORYQ3L"].concat();
-        let check = |raw: String, want: &str| assert_eq!(inspector.masked(&raw), want);
+        let check = |raw: String, want: &str| assert_eq!(inspector.masked(&Memory::default(), &raw), want);
         check(r#"{"a": 1, "b":"plain"}"#.into(), r#"{"a": 1, "b":"plain"}"#);
         check(format!(r#"{{"body":"key {key} end","n":2}}"#), r#"{"body":"key AKIA•••• end","n":2}"#);
         check(format!(r#"{{"body":"\u0041{}"}}"#, &key[1..]), r#"{"body":"\u0041KIA••••"}"#);
+    }
+
+    #[test]
+    fn known_secrets_are_masked_by_what_is_known_of_them() {
+        let inspector = Inspector::new();
+        let entry: EntryId = "c/s/db".parse().unwrap();
+        let mut memory = Memory::default();
+        let kept = [("ref", "blaue Pferde über Nacht"), ("short", "moon-beam7")];
+        inspector.kept_secrets(&mut memory, &entry, kept, Millis(1));
+        for (text, want) in [
+            ("the word is blaue Pferde über Nacht!", "the word is ••••!"),
+            ("ask://x/Blaue-Pferde-über-Nacht?a", "ask://x/••••?a"),
+            ("blaue Pferde", "blaue Pferde"),
+            ("a moon-beam7", "a ••••"),
+            ("a moon beam 7", "a moon beam 7"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(inspector.masked_text(&memory, text), want);
+            let raw = serde_json::json!({ "a": text }).to_string();
+            assert_eq!(inspector.masked(&memory, &raw), serde_json::json!({ "a": want }).to_string());
+        }
+        assert_eq!(inspector.masked(&memory, r#"["moon-beam\u0037"]"#), r#"["••••"]"#);
     }
 }

@@ -48,6 +48,17 @@ pub enum Label {
     Ordinary,
 }
 
+/// How a secret is known again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grasp {
+    /// In part, too.
+    Parts,
+    /// All of it, however it is written: of words that a person chose each may stand anywhere.
+    Whole,
+    /// All of it as it stands: too short or too plain to be recognised in folded form.
+    Exact,
+}
+
 /// Where something entered.
 #[derive(Debug)]
 pub(crate) struct Origin {
@@ -80,8 +91,9 @@ pub(crate) struct Item {
     pub(crate) folded: Box<[u8]>,
     /// The text as it entered; kept for secrets only.
     pub(crate) raw: Box<[u8]>,
-    /// Must be met again exactly: too short or too plain to be recognised in folded form.
-    pub(crate) exact: bool,
+    pub(crate) grasp: Grasp,
+    /// Firedoor put it into a server's start itself. Its name says what it is, so that nothing of it need be shown.
+    pub(crate) kept: bool,
     pub(crate) pointer: Arc<str>,
     /// Bit by bit, which bytes of a private text begin a word ([`fold::words`]).
     words: Box<[u64]>,
@@ -266,21 +278,25 @@ impl Memory {
     /// bytes cannot be told from chance and are not kept.
     pub(crate) fn remember_secret(&mut self, origin: &Arc<Origin>, raw: &[u8], pointer: Arc<str>, generic: bool) {
         let folded = fold::folded(raw);
-        if folded.len() < 8 || fold::distinct(&folded) < 5 || self.knows(&folded) {
-            return;
+        if is_telling(&folded) && self.known(&folded).is_none() {
+            let exact = generic && folded.len() < 16 || folded.len() < SHORT;
+            let grasp = if exact { Grasp::Exact } else { Grasp::Parts };
+            self.insert(secret(origin, raw, folded, pointer, grasp, false));
         }
-        let exact = generic && folded.len() < 16 || folded.len() < 10;
-        let (origin, folded, raw) = (Arc::clone(origin), folded.into(), raw.into());
-        self.insert(Item {
-            origin,
-            label: Label::Secret,
-            folded,
-            raw,
-            exact,
-            pointer,
-            words: Box::default(),
-            left: None,
-        });
+    }
+
+    /// Remembers a secret that Firedoor put into a server's start, whatever has been seen before: from now on that is its
+    /// source. Whether it can be known again.
+    pub(crate) fn remember_kept(&mut self, origin: &Arc<Origin>, raw: &[u8], pointer: Arc<str>, grasp: Grasp) -> bool {
+        let folded = fold::folded(raw);
+        if !is_telling(&folded) {
+            return false;
+        }
+        if !self.known(&folded).is_some_and(|item| item.kept) {
+            let grasp = if folded.len() < SHORT { Grasp::Exact } else { grasp };
+            self.insert(secret(origin, raw, folded, pointer, grasp, true));
+        }
+        true
     }
 
     /// Remembers the text of a leaf; `folded` is its folded form.
@@ -296,7 +312,8 @@ impl Memory {
         let folded: Box<[u8]> = folded.get(..most.min(folded.len())).unwrap_or_default().into();
         let words = if label == Label::Private { fold::words(text, folded.len()) } else { Box::default() };
         let origin = Arc::clone(origin);
-        self.insert(Item { origin, label, folded, raw: Box::default(), exact: false, pointer, words, left: None });
+        let (raw, grasp, kept) = (Box::default(), Grasp::Parts, false);
+        self.insert(Item { origin, label, folded, raw, grasp, kept, pointer, words, left: None });
     }
 
     fn cost(&self, item: &Item) -> usize {
@@ -355,10 +372,15 @@ impl Memory {
 
     /// Whether exactly this secret is remembered.
     pub(crate) fn knows(&self, folded: &[u8]) -> bool {
-        let mut known = false;
+        self.known(folded).is_some()
+    }
+
+    /// The remembered secret that is exactly this.
+    fn known(&self, folded: &[u8]) -> Option<&Item> {
+        let mut known = None;
         if let Some(first) = folded.get(..CUTS[0].width) {
             self.index.find(first, 1, |_, _, (id, at)| {
-                known |= at == 0 && self.item(id).is_some_and(|i| *i.folded == *folded);
+                known = self.item(id).filter(|i| at == 0 && *i.folded == *folded).or(known);
             });
         }
         known
@@ -404,6 +426,28 @@ impl Memory {
             *left = true;
         }
         Left { bytes: parts.count, of: length.max(1) }
+    }
+}
+
+/// Folded bytes below which a secret has to be met again exactly.
+const SHORT: usize = 10;
+
+/// Whether a folded value says enough to be told from chance.
+fn is_telling(folded: &[u8]) -> bool {
+    folded.len() >= 8 && fold::distinct(folded) >= 5
+}
+
+fn secret(origin: &Arc<Origin>, raw: &[u8], folded: Vec<u8>, pointer: Arc<str>, grasp: Grasp, kept: bool) -> Item {
+    Item {
+        origin: Arc::clone(origin),
+        label: Label::Secret,
+        folded: folded.into(),
+        raw: raw.into(),
+        grasp,
+        kept,
+        pointer,
+        words: Box::default(),
+        left: None,
     }
 }
 

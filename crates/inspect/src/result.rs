@@ -110,6 +110,7 @@ impl Inspector {
             }
         });
         out.extend(told);
+        self.mask_names(memory, &mut out);
         out
     }
 }

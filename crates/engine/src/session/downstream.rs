@@ -236,9 +236,13 @@ impl Session {
         engine.settled_by(&decision.reason);
         let withheld = decision.verdict == Verdict::Block;
         let reference = withheld.then(|| engine.reference());
+        let subject = match asked.subject.as_str() {
+            "" => None,
+            subject => Some(recordable(engine, &self.agent, subject).await),
+        };
         let what = audit::What::Judged {
             method: Untrusted::new(asked.method.as_str()),
-            subject: (!asked.subject.is_empty()).then(|| recordable(engine, &asked.subject)),
+            subject,
             verdict: if withheld { Verdict::Block } else { Verdict::Allow },
             reference: reference.clone(),
             rule: decision.reason.rule(),

@@ -21,6 +21,7 @@ use super::{
     pending::{Asked, canonical},
 };
 use crate::{
+    agent::Agent,
     engine::{Engine, Held},
     io::{Inlet, Line, Lines},
 };
@@ -53,8 +54,9 @@ enum Ruling {
         ask: Box<Ask>,
         request: Request,
         progress: Option<String>,
-        /// For the record: the method, and all that was found.
+        /// For the record: the method, what it reaches, and all that was found.
         method: String,
+        subject: Option<Untrusted>,
         found: Vec<Finding>,
     },
     Refuse {
@@ -180,12 +182,12 @@ impl Session {
         held.waits.set(rulings.len());
         self.held.borrow_mut().push(held.clone());
         for ruling in rulings {
-            let Ruling::Ask { ask, request, progress, method, found } = ruling else { continue };
+            let Ruling::Ask { ask, request, progress, method, subject, found } = ruling else { continue };
             held.ids.borrow_mut().push((ask.held, request.id.clone()));
             if let Some(token) = progress {
                 held.keep_alive(token);
             }
-            engine.ask(&held, *ask, &request.id, &method, found).await;
+            engine.ask(&held, *ask, &request.id, (&method, subject), found).await;
         }
     }
 
@@ -343,9 +345,12 @@ impl Session {
         engine.settled_by(&reason);
         self.note_told(engine, subject, &findings, verdict).await;
         let rule = reason.rule();
+        let shown_subject = match subject {
+            "" => None,
+            subject => Some(recordable(engine, &self.agent, subject).await),
+        };
         let judged = |verdict, reference, findings| {
-            let subject = (!subject.is_empty()).then(|| recordable(engine, subject));
-            let method = Untrusted::new(method);
+            let (method, subject) = (Untrusted::new(method), shown_subject.clone());
             self.event(engine.now(), audit::What::Judged { method, subject, verdict, reference, rule, findings })
         };
         match verdict {
@@ -364,6 +369,8 @@ impl Session {
                 Ruling::Refuse { request: Some(request), text }
             }
             Verdict::Ask => {
+                let arguments =
+                    engine.inspector.masked(&*self.agent.memory.lock().await, arguments.unwrap_or_default());
                 let chosen = asks.iter().filter_map(|i| findings.get(*i).cloned()).collect();
                 let ask = Box::new(Ask {
                     held: engine.next_held(),
@@ -371,11 +378,12 @@ impl Session {
                     client: self.agent.client.name(),
                     subject: about,
                     findings: chosen,
-                    arguments: Untrusted::new(shown(&engine.inspector.masked(arguments.unwrap_or_default()))),
+                    arguments: Untrusted::new(shown(&arguments)),
                     connection: None,
                 });
                 let progress = progress.map(str::to_owned);
-                Ruling::Ask { ask, request, progress, method: method.to_owned(), found: findings }
+                let (method, subject) = (method.to_owned(), shown_subject);
+                Ruling::Ask { ask, request, progress, method, subject, found: findings }
             }
         }
     }
@@ -404,8 +412,15 @@ impl Session {
 impl Engine {
     /// Puts a question about a held line on the desk, and on record. `found` are all findings, also those that nobody is
     /// asked about.
-    async fn ask(self: &Rc<Self>, held: &Rc<HeldLine>, ask: Ask, id: &str, method: &str, found: Vec<Finding>) {
-        let (number, subject) = (ask.held, ask.subject.tool.clone());
+    async fn ask(
+        self: &Rc<Self>,
+        held: &Rc<HeldLine>,
+        ask: Ask,
+        id: &str,
+        (method, subject): (&str, Option<Untrusted>),
+        found: Vec<Finding>,
+    ) {
+        let number = ask.held;
         let opening = self.desk.borrow_mut().open(ask, self.now());
         self.wake.notify_one();
         self.changed();
@@ -466,11 +481,9 @@ fn beside<'a>(params: Option<&'a str>, method: &str) -> Vec<&'a str> {
     others.map(|(_, value)| value).collect()
 }
 
-/// A name for the audit log, with credentials masked: a resource's URI may hold one.
-pub fn recordable(engine: &Engine, subject: &str) -> Untrusted {
-    let raw = serde_json::Value::from(subject).to_string();
-    let masked = engine.inspector.masked(&raw);
-    if masked == raw { subject.into() } else { masked.trim_matches('"').into() }
+/// A name for the audit log, with credentials and known secrets masked: a resource's URI may hold one.
+pub async fn recordable(engine: &Engine, agent: &Agent, subject: &str) -> Untrusted {
+    Untrusted::new(engine.inspector.masked_text(&*agent.memory.lock().await, subject))
 }
 
 /// As much of a method as is kept.

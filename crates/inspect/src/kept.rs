@@ -1,0 +1,204 @@
+//! Secrets that Firedoor itself puts into a server's start.
+//!
+//! That they are secrets need not be found out, so no rule about credentials has a say. They are the server's own, and it may
+//! be sent them; another server may not.
+
+use std::sync::Arc;
+
+use firedoor_model::{EntryId, Millis, Untrusted};
+
+use crate::{
+    Inspector, Sink,
+    memory::{Grasp, Memory, Origin},
+    randomness,
+};
+
+/// Most secrets of one start, and the longest of them: that which a keychain's item may have.
+const MAX_SECRETS: usize = 1024;
+const MAX_SECRET: usize = firedoor_model::secret::MAX_SECRET;
+
+/// Letters below which one plain word is everybody's. `postgres` as a password would be met in half of all calls.
+const MIN_WORD: usize = 12;
+
+impl Inspector {
+    /// Remembers the secrets of an entry, each by what it is called there.
+    pub fn kept_secrets<'v>(
+        &self,
+        memory: &mut Memory,
+        entry: &EntryId,
+        secrets: impl IntoIterator<Item = (&'v str, &'v str)>,
+        now: Millis,
+    ) {
+        let tool = Untrusted::new("secret");
+        let origin = Arc::new(Origin { entry: entry.clone(), tool, at: now, sink: Sink::External, private: false });
+        for (name, value) in secrets.into_iter().take(MAX_SECRETS).filter(|(_, value)| value.len() <= MAX_SECRET) {
+            let name: Arc<str> = name.into();
+            let value = bare(value);
+            // Of an address with a password the password is the secret, and others may be told the host.
+            let inner = self.inner(value);
+            let known = inner
+                .iter()
+                .filter(|(part, grasp)| memory.remember_kept(&origin, part.as_bytes(), Arc::clone(&name), *grasp));
+            if known.count() == 0 && !is_word(value) {
+                memory.remember_kept(&origin, value.as_bytes(), name, grasp(value));
+            }
+        }
+    }
+
+    /// What within a value is the secret, where something is.
+    fn inner<'v>(&self, value: &'v str) -> Vec<(&'v str, Grasp)> {
+        // Behind a name, since some credentials are known by standing there.
+        const BEFORE: &str = "secret=\"";
+        let assigned = format!("{BEFORE}{value}\"");
+        let hits = self.credentials.scan(assigned.as_bytes());
+        let inside = |at: usize| at.checked_sub(BEFORE.len());
+        let hits = hits.iter().filter_map(|hit| {
+            let part = value.get(inside(hit.span.0)?..inside(hit.span.1)?)?;
+            Some((part, if hit.generic { grasp(part) } else { Grasp::Parts }))
+        });
+        let password = password(value).map(|part| (part, grasp(part)));
+        hits.chain(password).filter(|(part, _)| !is_word(part)).collect()
+    }
+}
+
+/// Without what stands before a secret and is none: `--option=`, a header's name, the scheme of an authorization.
+fn bare(value: &str) -> &str {
+    let name =
+        |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    let value = match value.split_once('=') {
+        Some((option, rest)) if option.starts_with('-') && name(option) => rest,
+        _ => value,
+    };
+    let value = match value.split_once(':') {
+        Some((header, rest)) if name(header) && !rest.starts_with("//") && rest.starts_with(' ') => rest.trim_start(),
+        _ => value,
+    };
+    match value.split_once(' ') {
+        Some((scheme, rest)) if ["bearer", "basic", "token"].contains(&scheme.to_ascii_lowercase().as_str()) => {
+            rest.trim()
+        }
+        _ => value,
+    }
+}
+
+/// The password in `scheme://user:password@host`.
+fn password(value: &str) -> Option<&str> {
+    let (_, rest) = value.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    Some(authority.rsplit_once('@')?.0.split_once(':')?.1)
+}
+
+/// What was made at random is known in part. Of what a person wrote a part may be anything.
+fn grasp(value: &str) -> Grasp {
+    let value = value.as_bytes();
+    if randomness::looks_made(value) || randomness::chosen(value) { Grasp::Parts } else { Grasp::Whole }
+}
+
+/// One word, as it would stand in a text.
+fn is_word(value: &str) -> bool {
+    let rest = value.get(1..).unwrap_or_default();
+    value.len() < MIN_WORD
+        && value.bytes().all(|b| b.is_ascii_alphabetic())
+        && (rest.bytes().all(|b| b.is_ascii_lowercase()) || value.bytes().all(|b| b.is_ascii_uppercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use firedoor_model::Confidence;
+
+    use super::*;
+    use crate::{Call, flow};
+
+    /// A credential that no scanner finds in this file.
+    fn token() -> String {
+        format!("gh{}_{}", "p", "a8Kd92LmQx7Zt4Vb1Nc6Yw3Rf5Hs0Jg2Pe9U")
+    }
+
+    /// Whether this would be asked about in a call of another server, when that is one server's secret.
+    fn asked(secret: &str, sent: &str) -> bool {
+        let inspector = Inspector::new();
+        let (own, other): (EntryId, EntryId) = ("c/s/db".parse().unwrap(), "c/s/net".parse().unwrap());
+        let mut memory = Memory::default();
+        inspector.kept_secrets(&mut memory, &own, [("firedoor-secret:c/s/db/--key", secret)], Millis(1));
+        let arguments = serde_json::json!({ "body": sent }).to_string();
+        let mut found = |entry: &EntryId, now| {
+            let call = Call {
+                entry,
+                method: "tools/call",
+                subject: "send",
+                arguments: Some(&arguments),
+                sink: Sink::External,
+                schema: None,
+                usual: None,
+                now,
+            };
+            flow::inspect(&mut memory, &call).into_iter().filter(|f| f.confidence > Confidence::Possible).collect()
+        };
+        let itself: Vec<_> = found(&own, Millis(2));
+        assert!(itself.is_empty(), "a server may be sent what is its own: {secret}");
+        let elsewhere: Vec<_> = found(&other, Millis(3));
+        for finding in &elsewhere {
+            assert_eq!(finding.detector, "flow/secret");
+            assert_eq!(finding.evidence[0].pointer.raw(), "firedoor-secret:c/s/db/--key");
+            assert!(finding.evidence.iter().all(|e| e.excerpt.raw() == "••••"), "{finding:?}");
+        }
+        !elsewhere.is_empty()
+    }
+
+    #[test]
+    fn what_is_kept_is_known_again() {
+        let token = token();
+        let base64 = |text: &str| data_encoding::BASE64.encode(text.as_bytes());
+        for (secret, sent, want) in [
+            (token.as_str(), token.clone(), true),
+            (&token, base64(&token), true),
+            (&token, token[..24].into(), true),
+            (&format!("--token={token}"), token[4..].into(), true),
+            (&format!("Bearer {token}"), token[4..].into(), true),
+            // What no rule about credentials would take for one.
+            ("correct horse battery staple", "it is: correct horse battery staple".into(), true),
+            ("correct horse battery staple", "Correct-Horse-Battery-Staple".into(), true),
+            ("correct horse battery staple", base64("correct horse battery staple"), true),
+            ("--password=blue-moon-rises", "blue-moon-rises".into(), true),
+            ("X-Auth: blue moon rises", "blue moon rises".into(), true),
+            ("x9-y8-z7wq", "x9-y8-z7wq".into(), true),
+            ("opensesameopen", "opensesameopen".into(), true),
+            ("postgres://app:blue-moon-rises@db.example:5432/app", "blue-moon-rises".into(), true),
+            (
+                "postgres://app:blue-moon-rises@db.example:5432/app",
+                "psql postgres://app:blue-moon-rises@db.example:5432/app".into(),
+                true,
+            ),
+            ("postgres://app:postgres@db.example:5432/app", "postgres://app:postgres@db.example:5432/app".into(), true),
+            // A part of what a person wrote, and the part of an address that is no secret.
+            ("correct horse battery staple", "the correct horse won".into(), false),
+            ("postgres://app:blue-moon-rises@db.example:5432/app", "is db.example:5432/app up?".into(), false),
+            ("postgres://app:postgres@db.example:5432/app", "pull the image postgres".into(), false),
+            // What says nothing.
+            ("1", "1".into(), false),
+            ("true", "true".into(), false),
+            ("aaaaaaaaaaaa", "aaaaaaaaaaaa".into(), false),
+            ("postgres", "pull the image postgres".into(), false),
+            ("PASSWORD", "PASSWORD".into(), false),
+            ("x9-y8-z7wq", "x9 y8 z7wq".into(), false),
+        ] {
+            assert_eq!(asked(secret, &sent), want, "{secret}: {sent}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_the_keychains_wherever_it_was_seen_first() {
+        let inspector = Inspector::new();
+        let (own, other): (EntryId, EntryId) = ("c/s/db".parse().unwrap(), "c/s/files".parse().unwrap());
+        let mut memory = Memory::default();
+        let value = token();
+        let variables = [("TOKEN", value.as_str())];
+        inspector.environment(&mut memory, &other, variables, Millis(1));
+        for _ in 0..3 {
+            inspector.kept_secrets(&mut memory, &own, [("ref", value.as_str())], Millis(2));
+            inspector.environment(&mut memory, &own, variables, Millis(3));
+        }
+        assert_eq!(memory.len(), 2);
+        assert!(!format!("{memory:?}").contains(&value));
+    }
+}
