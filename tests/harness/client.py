@@ -2,8 +2,8 @@
 """An MCP client without an agent: client.py CONFIG
 
 Starts every server of a Claude Code configuration exactly as the file says, opens a session with each, and then does what
-it is told on stdin, one JSON object a line: {"tag": any, "server": name, "tool": name, "arguments": {...}}. Answers come
-back on stdout as {"tag": any, "answer": the JSON-RPC message}, in the order in which they arrive; the first line is
+it is told on stdin, one JSON object a line: {"tag": any, "server": name, "tool": name, "arguments": {...}}, and "beside": {...}
+for what else its params have. Answers come back on stdout as {"tag": any, "answer": the JSON-RPC message}, in the order in which they arrive; the first line is
 {"ready": {server: [tools]}} or {"failed": reason}. Ends when stdin does.
 """
 
@@ -98,7 +98,7 @@ def main():
         tag = told["tag"]
         sessions[told["server"]].ask(
             "tools/call",
-            {"name": told["tool"], "arguments": told["arguments"]},
+            {"name": told["tool"], "arguments": told["arguments"], **told.get("beside", {})},
             lambda message, tag=tag: say({"tag": tag, "answer": message}),
         )
     for session in sessions.values():

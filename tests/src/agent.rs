@@ -50,9 +50,14 @@ impl Agent {
 
     /// Makes a call without waiting, and returns its tag.
     pub fn send(&mut self, server: &str, tool: &str, arguments: Value) -> u64 {
+        self.send_beside(server, tool, arguments, json!({}))
+    }
+
+    /// The same with other members beside the arguments.
+    pub fn send_beside(&mut self, server: &str, tool: &str, arguments: Value, beside: Value) -> u64 {
         let tag = self.next;
         self.next += 1;
-        let order = json!({"tag": tag, "server": server, "tool": tool, "arguments": arguments});
+        let order = json!({"tag": tag, "server": server, "tool": tool, "arguments": arguments, "beside": beside});
         let stdin = self.stdin.as_mut().expect("stdin is open");
         writeln!(stdin, "{order}").expect("the agent reads");
         tag

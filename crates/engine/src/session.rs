@@ -20,6 +20,8 @@ mod oversize;
 mod pending;
 mod refusals;
 mod renewals;
+mod rounds;
+mod ruling;
 mod streams;
 mod tasks;
 mod upstream;
@@ -27,8 +29,8 @@ mod writing;
 
 pub use life::{Started, serve};
 pub use pending::Asked;
+pub use ruling::recordable;
 pub use streams::Streams;
-pub use upstream::recordable;
 
 use std::{
     cell::{Cell, OnceCell, RefCell},

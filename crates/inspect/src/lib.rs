@@ -212,6 +212,24 @@ impl Inspector {
         out
     }
 
+    /// Judges what a call has beside its arguments, as one object in their place. No schema speaks about it, and it is no
+    /// call of its own to be counted.
+    pub fn beside(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
+        let mut out = flow::inspect(memory, call);
+        out.extend(self.secrets_in_call(memory, call));
+        out.extend(self.commands(call));
+        out.extend(self.after_injection(memory, call));
+        out.extend(self.trifecta(memory, call));
+        for evidence in out.iter_mut().flat_map(|finding| &mut finding.evidence).filter(|e| e.role != Role::Source) {
+            // What is about the whole call stands where it stands for the arguments, too.
+            if let Some(place) = evidence.pointer.raw().strip_prefix("/arguments/") {
+                evidence.pointer = Untrusted::new(format!("/{place}"));
+            }
+        }
+        self.mask_names(memory, &mut out);
+        out
+    }
+
     /// A sensitive call of an agent that has read instructions from somebody else.
     fn after_injection(&self, memory: &Memory, call: &Call<'_>) -> Option<Finding> {
         let seen = memory.injected()?;

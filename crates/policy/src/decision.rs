@@ -8,7 +8,10 @@ use firedoor_model::{
     rule::{Origin, Rule},
 };
 
-use crate::call::Call;
+use crate::{
+    call::Call,
+    desk::{Allowed, Round},
+};
 
 /// The name that stands for a detector when Strict asks about a tool's first use. Rules can name it.
 pub const NEW_TOOL: &str = "policy/new-tool";
@@ -65,6 +68,8 @@ pub struct Input<'a> {
     pub new_tool: bool,
     /// The user is not to be asked for now.
     pub paused: bool,
+    /// What it says that it goes on with, when it is a call that was made before.
+    pub round: Option<Round<'a>>,
 }
 
 /// What happens to the message, and why.
@@ -77,6 +82,8 @@ pub struct Decision {
     /// Places in `findings` of those worth a question; empty unless the verdict is Ask. May be empty even then: a
     /// tool's first use is asked about without a finding.
     pub asks: Vec<usize>,
+    /// The allowed call that this one goes on with. It is not expected again.
+    pub round: Option<Allowed>,
 }
 
 /// What settled a decision.
@@ -110,6 +117,8 @@ pub enum Reason {
         /// The question that was answered.
         reference: Ref,
     },
+    /// The user allowed the call before, and its server wanted to know something first.
+    Round,
     /// What a detector saw: the gravest of the findings that count.
     Finding {
         /// Its name.

@@ -6,6 +6,7 @@
 
 mod answer;
 mod patience;
+mod rounds;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,6 +25,8 @@ use crate::{
 use patience::{Kind, Patience};
 
 pub use answer::{AnswerError, Answered, Settled, Standing};
+pub(crate) use rounds::Rounds;
+pub use rounds::{Allowed, Round};
 
 /// Longest time a call is held, in milliseconds: clients give up at 60 s.
 pub const HOLD_MS: u64 = 45_000;
@@ -196,15 +199,16 @@ impl Desk {
         self.refs.next(|r| open.contains_key(r) || closed.iter().any(|(known, _)| known == r))
     }
 
-    /// Judges a message in its session, and spends the permit if that is what lets it through.
+    /// Judges a message in its session, and spends the permit if that is what lets it through. A round that it goes on with
+    /// is spent whatever comes of it.
     pub fn judge(&mut self, session: SessionId, input: &Input<'_>) -> Decision {
         let decision = judge(input, self.rules_of(session));
-        if matches!(decision.reason, Reason::Permit { .. })
-            && let Some(rules) = self.sessions.get_mut(&session)
-        {
+        let Some(rules) = self.sessions.get_mut(&session) else { return decision };
+        if matches!(decision.reason, Reason::Permit { .. }) {
             rules.redeem(&input.subject.call, input.now);
         }
-        decision
+        let round = input.round.and_then(|round| rules.rounds.take(&round, input.subject, input.now));
+        Decision { round, ..decision }
     }
 
     /// What was allowed and refused for the rest of a session.
@@ -364,6 +368,7 @@ impl Desk {
         }
         for rules in self.sessions.values_mut() {
             rules.permits.retain(|p| !over(now, p.from, p.until));
+            rules.rounds.expire(now);
         }
         events
     }

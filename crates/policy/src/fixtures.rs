@@ -57,5 +57,6 @@ pub fn input<'a>(subject: &'a Subject, findings: &'a [Finding], rules: &'a [Rule
         quarantined: false,
         new_tool: false,
         paused: false,
+        round: None,
     }
 }

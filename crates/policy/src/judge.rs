@@ -17,7 +17,8 @@ use crate::{
 /// 1. block rules, managed ones first, then what the user refused in this session;
 /// 2. quarantine, and an inspection that failed;
 /// 3. a permit for exactly this call (the caller spends it: [`crate::Desk::judge`] does);
-/// 4. allow rules, each silencing the findings of its detector;
+/// 4. allow rules, each silencing the findings of its detector; and, in the next round of a call that the user allowed, that
+///    answer, silencing what it was given on;
 /// 5. the findings that are left, by mode. During a pause nothing is asked (`unasked`).
 ///
 /// 1 and 2 hold in every mode. An answer was given on what could be asked about, so what it allows (a rule of origin
@@ -42,8 +43,10 @@ pub fn judge(input: &Input<'_>, session: &SessionRules) -> Decision {
         return settled(Verdict::Allow, Reason::Permit { reference: permit.reference.clone() });
     }
 
+    let round = input.round.filter(|_| input.kind == MessageKind::Call);
+    let round = round.and_then(|round| session.rounds.find(&round, subject, now));
     let mut silenced = None;
-    let mut open = Vec::new();
+    let (mut open, mut known) = (Vec::new(), Vec::new());
     for (place, finding) in findings.iter().enumerate() {
         match weigh(input.mode, finding) {
             Verdict::Allow => {}
@@ -51,20 +54,30 @@ pub fn judge(input: &Input<'_>, session: &SessionRules) -> Decision {
                 Some(reason) => silenced = Some(reason),
                 None => match unasked(input, verdict, finding) {
                     Verdict::Allow => {}
+                    Verdict::Ask if round.is_some_and(|allowed| allowed.covers(finding)) => {
+                        known.push((Verdict::Ask, finding.severity, place));
+                    }
                     verdict => open.push((verdict, finding.severity, place)),
                 },
             },
         }
     }
+    if open.is_empty() && !known.is_empty() {
+        return settled(Verdict::Allow, Reason::Round);
+    }
+    // Whoever is asked about what is new sees all of it.
+    open.extend(known);
     let asks: Vec<_> = open.iter().filter(|(verdict, ..)| *verdict == Verdict::Ask).map(|(.., place)| *place).collect();
     let gravest = open.into_iter().max_by_key(|(verdict, severity, _)| (*verdict, *severity));
     if let Some((verdict, finding)) = gravest.and_then(|(verdict, _, place)| Some((verdict, findings.get(place)?))) {
         let reason = Reason::Finding { detector: finding.detector.clone() };
-        return Decision { verdict, reason, asks: if verdict == Verdict::Ask { asks } else { Vec::new() } };
+        let asks = if verdict == Verdict::Ask { asks } else { Vec::new() };
+        return Decision { verdict, reason, asks, round: None };
     }
     if input.mode == Mode::Strict && input.new_tool {
         match allowing(input, session, Verdict::Ask, None) {
             Some(reason) => silenced = Some(reason),
+            None if round.is_some() => silenced = Some(Reason::Round),
             None if input.paused => {}
             None => return settled(Verdict::Ask, Reason::NewTool),
         }
@@ -79,7 +92,7 @@ pub fn verdict_for_record(findings: &[Finding]) -> Verdict {
 }
 
 fn settled(verdict: Verdict, reason: Reason) -> Decision {
-    Decision { verdict, reason, asks: Vec::new() }
+    Decision { verdict, reason, asks: Vec::new(), round: None }
 }
 
 /// What one finding demands.

@@ -21,8 +21,8 @@ mod thresholds;
 pub use call::Call;
 pub use decision::{Decision, Input, MessageKind, NEW_TOOL, Reason, Subject};
 pub use desk::{
-    AnswerError, Answered, Ask, Desk, Event, HOLD_MS, HeldId, MAX_HELD, MAX_HOSTS_OF_ONE, MAX_OPEN, MAX_OPEN_OF_ONE,
-    OPEN_MS, Opening, Settled, Standing,
+    Allowed, AnswerError, Answered, Ask, Desk, Event, HOLD_MS, HeldId, MAX_HELD, MAX_HOSTS_OF_ONE, MAX_OPEN,
+    MAX_OPEN_OF_ONE, OPEN_MS, Opening, Round, Settled, Standing,
 };
 pub use judge::{judge, verdict_for_record};
 pub use refs::Refs;

@@ -81,7 +81,7 @@ fn sentence(reason: &Reason) -> String {
         Reason::Quarantined => "this tool's definition changed, and the user has not accepted the change.",
         Reason::NewTool => "this tool was never used before and needs the user's answer.",
         Reason::Finding { detector } => return of_detector(detector).to_owned(),
-        Reason::Clean | Reason::Recorded | Reason::SessionRule { .. } | Reason::Permit { .. } => {
+        Reason::Clean | Reason::Recorded | Reason::Round | Reason::SessionRule { .. } | Reason::Permit { .. } => {
             "the local security policy does not allow it."
         }
     }

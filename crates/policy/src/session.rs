@@ -7,6 +7,7 @@ use firedoor_model::{Digest, EntryId, Finding, Millis, Untrusted, finding::Role,
 use crate::{
     call::Call,
     decision::{NEW_TOOL, Subject},
+    desk::Rounds,
     thresholds::names,
 };
 
@@ -110,6 +111,7 @@ pub struct SessionRules {
     pub(crate) allows: Vec<SessionAllow>,
     pub(crate) denials: Vec<(Ref, Intent)>,
     pub(crate) permits: Vec<Permit>,
+    pub(crate) rounds: Rounds,
 }
 
 impl SessionRules {

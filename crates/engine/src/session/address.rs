@@ -6,7 +6,11 @@
 
 use std::{collections::BTreeSet, net::Ipv6Addr};
 
-use firedoor_model::{Finding, finding::Role, wire::Leaves};
+use firedoor_model::{
+    Finding, Untrusted,
+    finding::{Role, mask},
+    wire::Leaves,
+};
 use url::{Host, Url};
 
 /// Longest value that is read as an address, in bytes.
@@ -45,10 +49,14 @@ pub fn named(arguments: &str, findings: &[Finding]) -> Option<String> {
     named
 }
 
-/// Whether something was found in the value at this place of the arguments.
+/// Whether something was found in the value at this place, of the arguments or of all that a call has. Of a place whose name was
+/// masked it is not known which it is.
 fn carries(findings: &[Finding], pointer: &str) -> bool {
-    let mut places = findings.iter().flat_map(|f| &f.evidence).filter(|e| e.role == Role::Sink).map(|e| &e.pointer);
-    places.any(|place| place.raw().strip_prefix("/arguments") == Some(pointer))
+    let places = findings.iter().flat_map(|f| &f.evidence).filter(|e| e.role == Role::Sink).map(|e| &e.pointer);
+    let masked = mask("");
+    places
+        .map(Untrusted::raw)
+        .any(|place| place == pointer || place.strip_prefix("/arguments") == Some(pointer) || place.contains(&masked))
 }
 
 fn read(text: &str) -> Value {
@@ -168,7 +176,7 @@ fn spellings(word: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use firedoor_model::{Confidence, Evidence, Severity, Untrusted};
+    use firedoor_model::{Confidence, Evidence, Severity};
 
     use super::*;
 
@@ -293,6 +301,12 @@ mod tests {
         assert_eq!(named(arguments, &[found("/arguments/body")]).as_deref(), Some("a.example"));
         assert_eq!(named(arguments, &[found("/arguments")]).as_deref(), Some("a.example"));
         assert_eq!(named(arguments, &[found("/arguments/body"), found("/arguments/url")]), None);
+        assert_eq!(named(arguments, &[found("/arguments/••••")]), None);
+        let params = format!(r#"{{"name":"t","arguments":{arguments},"inputResponses":{{"a":"https://a.example/"}}}}"#);
+        assert_eq!(named(&params, &[found("/arguments/body")]).as_deref(), Some("a.example"));
+        for place in ["/arguments/url", "/inputResponses/a"] {
+            assert_eq!(named(&params, &[found(place)]), None, "{place}");
+        }
     }
 
     #[test]

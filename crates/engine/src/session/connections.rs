@@ -87,6 +87,7 @@ impl Session {
                 quarantined: false,
                 new_tool: false,
                 paused: engine.paused().is_some(),
+                round: None,
             };
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, rc::Rc};
 
-use firedoor_inspect::{CallLabel, DefinitionKind, Source};
+use firedoor_inspect::{DefinitionKind, Source};
 use firedoor_model::{
     Finding, Untrusted, Verdict, audit,
     wire::{Body, Frame, Message, Object, WireError},
@@ -17,7 +17,8 @@ use super::{
     ledger::{Record, Way},
     oversize::{self, Remains},
     pending::{Asked, canonical},
-    upstream::recordable,
+    rounds,
+    ruling::recordable,
 };
 use crate::{
     engine::Engine,
@@ -118,8 +119,7 @@ impl Session {
 
     /// Inspects one message.
     async fn receive(self: &Rc<Self>, engine: &Rc<Engine>, message: &Message<'_>) -> HandOn {
-        let of_server =
-            |method: &str| Asked { method: method.to_owned(), subject: String::new(), label: CallLabel::default() };
+        let of_server = |method: &str| Asked { method: method.to_owned(), ..Asked::default() };
         match &message.body {
             Body::Response { id, result } => {
                 if self.abandoned.borrow_mut().take(id).is_some() {
@@ -184,8 +184,14 @@ impl Session {
             self.tasks.answered(asked, handed);
             self.explain_refusals(engine, asked, handed, false);
         }
-        if let Some(withheld) = self.inspect_result(engine, &asked.unwrap_or_default(), handed).await {
+        let asked = asked.unwrap_or_default();
+        if let Some(withheld) = self.inspect_result(engine, &asked, handed).await {
             return withheld.instead_of(id, !self.legacy.get());
+        }
+        if let Some(allowed) = &asked.allowed
+            && let Some(state) = rounds::awaited(handed)
+        {
+            engine.desk.borrow_mut().expect_round(self.agent.id, allowed, &state, engine.now());
         }
         match new {
             None => HandOn::Unchanged,
@@ -229,6 +235,7 @@ impl Session {
                 quarantined: false,
                 new_tool: false,
                 paused: engine.paused().is_some(),
+                round: None,
             };
             engine.desk.borrow_mut().judge(self.agent.id, &input)
         };

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use firedoor_inspect::{Call, CallLabel, Sink};
+use firedoor_inspect::{Call, CallLabel, Inspector, Memory, Sink};
 use firedoor_model::{Confidence, Finding, Severity};
 
 use super::{LARGE, Session};
@@ -17,6 +17,8 @@ pub(super) struct Content<'a> {
     /// Raw JSON.
     pub said: Option<&'a str>,
     pub sink: Sink,
+    /// It stands beside a call's arguments.
+    pub beside: bool,
 }
 
 impl Session {
@@ -51,7 +53,7 @@ impl Session {
     async fn inspect_with_memory(
         &self,
         engine: &Rc<Engine>,
-        Content { method, subject, said, sink }: Content<'_>,
+        Content { method, subject, said, sink, beside }: Content<'_>,
     ) -> (CallLabel, Vec<Finding>) {
         let now = engine.now();
         let known = (method == "tools/call").then(|| self.tools.borrow().get(subject).and_then(|t| t.schema.clone()));
@@ -61,7 +63,7 @@ impl Session {
         if said.map_or(0, str::len) < LARGE {
             let (schema, usual) = (schema.as_deref(), usual.as_deref());
             let call = Call { entry: &self.entry, method, subject, arguments: said, sink, schema, usual, now };
-            return (engine.inspector.label(&call), engine.inspector.call(&mut memory, &call));
+            return (engine.inspector.label(&call), look(&engine.inspector, &mut memory, &call, beside));
         }
         let inspector = engine.inspector.clone();
         let (entry, method, subject) = (self.entry.clone(), method.to_owned(), subject.to_owned());
@@ -77,8 +79,12 @@ impl Session {
                 usual: usual.as_deref(),
                 now,
             };
-            (inspector.label(&call), inspector.call(&mut memory, &call))
+            (inspector.label(&call), look(&inspector, &mut memory, &call, beside))
         };
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| (CallLabel::default(), vec![crate::engine::lost()]))
     }
+}
+
+fn look(inspector: &Inspector, memory: &mut Memory, call: &Call<'_>, beside: bool) -> Vec<Finding> {
+    if beside { inspector.beside(memory, call) } else { inspector.call(memory, call) }
 }

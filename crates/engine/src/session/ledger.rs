@@ -97,7 +97,7 @@ impl Claimed {
             None => Sink::Unknown,
         };
         let label = CallLabel { private: *private, sink };
-        Some(Asked { method: method.clone(), subject: subject.clone(), label })
+        Some(Asked { method: method.clone(), subject: subject.clone(), label, allowed: None })
     }
 }
 

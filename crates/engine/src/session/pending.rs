@@ -1,9 +1,13 @@
 //! Requests on their way to the server, by id.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use firedoor_inspect::CallLabel;
 use firedoor_model::wire::{RawId, unescape};
+use firedoor_policy::Allowed;
 
 /// Most requests in flight in one session. The oldest is forgotten first: its answer is then inspected as an answer to an
 /// unknown request, not less.
@@ -18,6 +22,8 @@ pub struct Asked {
     pub subject: String,
     /// How sensitive the answer is, judged by what was asked.
     pub label: CallLabel,
+    /// The call, when the user allowed it and its server may ask something first.
+    pub allowed: Option<Arc<Allowed>>,
 }
 
 /// Requests in flight.
@@ -101,7 +107,7 @@ mod tests {
     use super::*;
 
     fn asked(method: &str) -> Asked {
-        Asked { method: method.into(), subject: String::new(), label: CallLabel::default() }
+        Asked { method: method.into(), ..Asked::default() }
     }
 
     #[test]

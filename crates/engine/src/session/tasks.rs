@@ -20,7 +20,7 @@ impl Tasks {
         let task = Object::parse(result).and_then(|r| r.get("task")).and_then(Object::parse);
         let Some(id) = task.and_then(|t| t.get("taskId")).and_then(unescape) else { return };
         let mut known = self.0.borrow_mut();
-        known.push_back((id.into_owned(), asked.clone()));
+        known.push_back((id.into_owned(), Asked { allowed: None, ..asked.clone() }));
         if known.len() > MAX_TASKS {
             known.pop_front();
         }

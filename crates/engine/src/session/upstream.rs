@@ -3,34 +3,32 @@
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
+    sync::Arc,
 };
 
 use firedoor_inspect::{MAX_NAME, Sink};
 use firedoor_model::{
-    Finding, Mode, Untrusted, Verdict, audit,
-    question::Choice,
+    Finding, Untrusted, Verdict, audit,
     wire::{Body, CallView, Frame, Message, Object, WireError, unescape},
 };
-use firedoor_policy::{Ask, Call, Decision, Input, MessageKind, Opening, Reason, Refusal, Subject, refusal};
+use firedoor_policy::{Ask, Call, Opening, Refusal, Round, refusal};
 
 use super::{
-    Session, address,
+    Session,
     held::{HeldLine, Request},
     inspected::Content,
     ledger::{Record, Way},
     pending::{Asked, canonical},
+    rounds,
+    ruling::{Judged, Ruling},
 };
 use crate::{
-    agent::Agent,
     engine::{Engine, Held},
     io::{Inlet, Line, Lines},
 };
 
 /// Longest id of a request, in bytes. Real ones are numbers and UUIDs.
 const MAX_ID: usize = 1024;
-
-/// Longest arguments shown with a question, in characters.
-const SHOWN_ARGUMENTS: usize = 16 << 10;
 
 /// Longest method that is passed on, in bytes. It is kept while the request is in flight, and in the audit log.
 const MAX_METHOD: usize = 256;
@@ -39,32 +37,12 @@ const MAX_METHOD: usize = 256;
 const ANSWER: &str = "answer";
 
 /// The member of `params` that names what is called, for the methods that reach something.
-fn subject_member(method: &str) -> Option<&'static str> {
+pub(super) fn subject_member(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
         "resources/read" | "resources/subscribe" => Some("uri"),
         _ => None,
     }
-}
-
-/// What is to happen with one message of a line.
-enum Ruling {
-    Pass,
-    Ask {
-        ask: Box<Ask>,
-        request: Request,
-        progress: Option<String>,
-        /// For the record: the method, what it reaches, and all that was found.
-        method: String,
-        subject: Option<Untrusted>,
-        found: Vec<Finding>,
-    },
-    Refuse {
-        request: Option<Request>,
-        text: String,
-    },
-    /// It cancels what the server never saw.
-    Drop,
 }
 
 /// Reads lines until the client closes its side.
@@ -242,18 +220,25 @@ impl Session {
             },
         };
         let sink = self.sink(engine, method, &subject);
-        let content = Content { method, subject: &subject, said: arguments, sink };
+        let content = Content { method, subject: &subject, said: arguments, sink, beside: false };
         let (label, mut findings) = self.inspect(engine, content).await;
-        let mut judged = arguments;
-        for beside in beside(params, method) {
-            let (_, more) = self.inspect(engine, Content { said: Some(beside), ..content }).await;
+        let state = rounds::state(params, method);
+        let state_is_known = state.as_deref().is_some_and(|state| {
+            let call = Call::of(&self.entry, method, &subject, arguments);
+            engine.desk.borrow().expects(self.agent.id, &Round { call: &call, state }, engine.now())
+        });
+        let mut said = arguments;
+        let beside = rounds::beside(params, method, state_is_known);
+        if beside.is_some() {
+            let content = Content { said: beside.as_deref(), beside: true, ..content };
+            let more = rounds::news(self.inspect(engine, content).await.1, &findings);
             if !more.is_empty() {
                 // What is decided about is then more than the arguments.
-                judged = params;
+                said = params;
                 findings.extend(more);
             }
         }
-        let own = || Asked { method: method.to_owned(), subject: subject.clone(), label };
+        let own = || Asked { method: method.to_owned(), subject: subject.clone(), label, allowed: None };
         asked.push((id.to_owned(), self.tasks.behind(method, params).unwrap_or_else(own)));
         let reaches = subject_member(method).is_some();
         if method == "tools/call" {
@@ -262,130 +247,37 @@ impl Session {
         if !reaches && findings.is_empty() {
             return Ruling::Pass;
         }
-        self.decide(engine, method, &subject, judged, findings, request(), progress).await
+        let judged = Judged {
+            method,
+            subject: &subject,
+            said,
+            arguments,
+            beside: beside.as_deref(),
+            state: state.as_deref(),
+            request: request(),
+            progress,
+        };
+        let (ruling, allowed) = self.decide(engine, judged, findings).await;
+        if let Some((_, asked)) = asked.last_mut() {
+            asked.allowed = allowed.map(Arc::new);
+        }
+        ruling
     }
 
     /// Judges what goes to the server without being a request: notifications, and answers to what the server asked,
     /// which carry what the model or the user said.
     async fn rule_on_content(self: &Rc<Self>, engine: &Rc<Engine>, method: &str, said: Option<&str>) -> Ruling {
         let Some(said) = said else { return Ruling::Pass };
-        let content = Content { method, subject: "", said: Some(said), sink: Sink::Unknown };
+        let content = Content { method, subject: "", said: Some(said), sink: Sink::Unknown, beside: false };
         let (_, findings) = self.inspect(engine, content).await;
         if findings.is_empty() {
             return Ruling::Pass;
         }
-        let nobody = Request { id: String::new(), tool_call: false, modern: false };
-        self.decide(engine, method, "", Some(said), findings, nobody, None).await
-    }
-
-    /// What is said once is said when somebody is asked about it, or when it goes on record where nobody would be asked; a
-    /// pause, and a rule that lets it pass for now, leave it unsaid.
-    async fn note_told(&self, engine: &Engine, tool: &str, findings: &[Finding], verdict: Verdict) {
-        let recorded = engine.mode.get() != Mode::Strict && engine.paused().is_none();
-        if (recorded || verdict == Verdict::Ask) && findings.iter().any(|f| f.detector == "flow/trifecta") {
-            self.agent.memory.lock().await.told_of_trifecta(&self.entry, tool);
-        }
-    }
-
-    /// Where a call goes, for rules and answers: the one address that it names, and what it names of those that are blocked.
-    fn addressed(
-        &self,
-        engine: &Engine,
-        text: Option<&str>,
-        findings: &[Finding],
-    ) -> (Option<Untrusted>, Vec<Untrusted>) {
-        let rules = engine.rules.borrow();
-        let known = || rules.iter().filter_map(|rule| Some((rule.effect, rule.matches.address.as_ref()?.raw())));
-        // Nobody asks for it otherwise, and arguments may be long.
-        let matters = !findings.is_empty() || engine.mode.get() == Mode::Strict || known().next().is_some();
-        let Some(text) = text.filter(|_| matters) else { return (None, Vec::new()) };
-        let blocked = known().filter(|(effect, _)| *effect == Choice::Block).map(|(_, address)| address).collect();
-        let mentions = address::mentioned(text, &blocked).into_iter().map(Untrusted::new).collect();
-        (address::named(text, findings).map(Untrusted::new), mentions)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "all of them describe the one message that is decided about")]
-    async fn decide(
-        self: &Rc<Self>,
-        engine: &Rc<Engine>,
-        method: &str,
-        subject: &str,
-        arguments: Option<&str>,
-        findings: Vec<Finding>,
-        request: Request,
-        progress: Option<&str>,
-    ) -> Ruling {
-        let tool = self.tools.borrow().get(subject).filter(|_| method == "tools/call").cloned();
-        let (address, mentions) = self.addressed(engine, arguments, &findings);
-        let about = Subject {
-            entry: self.entry.clone(),
-            client: Some(self.agent.client.clone()),
-            tool: (!subject.is_empty()).then(|| Untrusted::new(subject)),
-            call: Call::of(&self.entry, method, subject, arguments),
-            address,
-            mentions,
-            launch: Some(self.launch),
-            definition: tool.as_ref().map(|t| t.digest),
-        };
-        let Decision { verdict, reason, asks } = {
-            let rules = engine.rules.borrow();
-            let input = Input {
-                mode: engine.mode.get(),
-                findings: &findings,
-                kind: MessageKind::Call,
-                subject: &about,
-                rules: &rules,
-                now: engine.now(),
-                quarantined: tool.as_ref().is_some_and(|t| t.quarantined),
-                new_tool: method == "tools/call" && tool.is_none(),
-                paused: engine.paused().is_some(),
-            };
-            engine.desk.borrow_mut().judge(self.agent.id, &input)
-        };
-        engine.settled_by(&reason);
-        self.note_told(engine, subject, &findings, verdict).await;
-        let rule = reason.rule();
-        let shown_subject = match subject {
-            "" => None,
-            subject => Some(recordable(engine, &self.agent, subject).await),
-        };
-        let judged = |verdict, reference, findings| {
-            let (method, subject) = (Untrusted::new(method), shown_subject.clone());
-            self.event(engine.now(), audit::What::Judged { method, subject, verdict, reference, rule, findings })
-        };
-        match verdict {
-            Verdict::Allow => {
-                engine.recorder.record(judged(verdict, None, findings));
-                Ruling::Pass
-            }
-            Verdict::Block => {
-                let reference = engine.reference();
-                let kind = match reason {
-                    Reason::Quarantined => Refusal::Quarantined,
-                    reason => Refusal::Policy(reason),
-                };
-                let text = refusal(&kind, &reference);
-                engine.commit(judged(verdict, Some(reference), findings)).await;
-                Ruling::Refuse { request: Some(request), text }
-            }
-            Verdict::Ask => {
-                let arguments =
-                    engine.inspector.masked(&*self.agent.memory.lock().await, arguments.unwrap_or_default());
-                let chosen = asks.iter().filter_map(|i| findings.get(*i).cloned()).collect();
-                let ask = Box::new(Ask {
-                    held: engine.next_held(),
-                    session: self.agent.id,
-                    client: self.agent.client.name(),
-                    subject: about,
-                    findings: chosen,
-                    arguments: Untrusted::new(shown(&arguments)),
-                    connection: None,
-                });
-                let progress = progress.map(str::to_owned);
-                let (method, subject) = (method.to_owned(), shown_subject);
-                Ruling::Ask { ask, request, progress, method, subject, found: findings }
-            }
-        }
+        let request = Request { id: String::new(), tool_call: false, modern: false };
+        let (said, arguments) = (Some(said), Some(said));
+        let judged =
+            Judged { method, subject: "", said, arguments, beside: None, state: None, request, progress: None };
+        self.decide(engine, judged, findings).await.0
     }
 
     /// The client gives up a request. True when it was held here.
@@ -472,20 +364,6 @@ fn answers(frame: &Frame<'_>) -> Vec<String> {
     frame.messages().iter().filter_map(one).collect()
 }
 
-/// What stands in a call's params beside the arguments: `inputResponses`, with which a client answers what the server
-/// asked in an earlier result (revision 2026-07-28), and whatever a server may understand in addition.
-fn beside<'a>(params: Option<&'a str>, method: &str) -> Vec<&'a str> {
-    let Some(member) = subject_member(method) else { return Vec::new() };
-    let members = params.and_then(Object::parse).map(|o| o.0).unwrap_or_default();
-    let others = members.into_iter().filter(|(name, _)| ![member, "arguments", "_meta"].contains(&name.as_ref()));
-    others.map(|(_, value)| value).collect()
-}
-
-/// A name for the audit log, with credentials and known secrets masked: a resource's URI may hold one.
-pub async fn recordable(engine: &Engine, agent: &Agent, subject: &str) -> Untrusted {
-    Untrusted::new(engine.inspector.masked_text(&*agent.memory.lock().await, subject))
-}
-
 /// As much of a method as is kept.
 fn cut(method: &str) -> &str {
     method.get(..method.len().min(MAX_METHOD)).unwrap_or_default()
@@ -503,9 +381,4 @@ fn names_nothing(method: &str, params: Option<&str>) -> bool {
 fn is_modern(params: &str) -> bool {
     let meta = Object::parse(params).and_then(|p| p.get("_meta")).and_then(Object::parse);
     meta.and_then(|m| m.get("io.modelcontextprotocol/protocolVersion")).and_then(unescape).is_some()
-}
-
-fn shown(arguments: &str) -> String {
-    let cut: String = arguments.chars().take(SHOWN_ARGUMENTS).collect();
-    if cut.len() < arguments.len() { format!("{cut}…") } else { cut }
 }

@@ -155,7 +155,7 @@ mod tests {
 
     fn asked(subject: &str) -> Asked {
         let label = CallLabel { private: true, sink: Sink::External };
-        Asked { method: "tools/call".into(), subject: subject.into(), label }
+        Asked { method: "tools/call".into(), subject: subject.into(), label, allowed: None }
     }
 
     fn claim(id: &str, up: u64) -> Record {
