@@ -243,9 +243,9 @@ fn common<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) 
 }
 
 /// How sure it is that data of `item` reaches somebody new, if it does.
-fn reach(item: &Item, call: &Call<'_>) -> Option<Confidence> {
+fn reach(memory: &Memory, item: &Item, call: &Call<'_>) -> Option<Confidence> {
     let origin = &item.origin;
-    if &origin.entry != call.entry {
+    if !memory.is_own(call.entry, item) {
         return Some(if call.sink == Sink::Local { Confidence::Likely } else { Confidence::Certain });
     }
     match (call.sink, origin.private, origin.sink) {
@@ -267,7 +267,7 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
     let mut best: Vec<Best> = Vec::new();
     for matched in matches {
         let Some(item) = memory.item(matched.item) else { continue };
-        let Some(limit) = reach(item, call) else { continue };
+        let Some(limit) = reach(memory, item, call) else { continue };
         let length = item.folded.len();
         let run = matched.end - matched.start;
         let whole = run == length;

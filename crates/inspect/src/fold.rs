@@ -59,6 +59,28 @@ pub(crate) fn unfolded(text: &[u8], from: usize, to: usize) -> (usize, usize) {
     (start, end)
 }
 
+/// The same of many places, in one pass over the text.
+pub(crate) fn all_unfolded(text: &[u8], spans: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let ends = |(from, to): &(usize, usize)| [*from, to.saturating_sub(1).max(*from)];
+    let mut wanted: Vec<usize> = spans.iter().flat_map(ends).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut kept = text.iter().enumerate().filter(|(_, b)| PLAIN.get(usize::from(**b)) != Some(&0)).map(|(at, _)| at);
+    let mut next = 0;
+    let place = |index: &usize| {
+        let at = kept.nth(index - next);
+        next = index + 1;
+        at.unwrap_or(text.len())
+    };
+    let places: Vec<usize> = wanted.iter().map(place).collect();
+    let place = |index: usize| wanted.binary_search(&index).ok().and_then(|at| places.get(at).copied());
+    let unfolded = |[first, last]: [usize; 2]| {
+        let start = place(first).unwrap_or(text.len());
+        (start, place(last).map_or(start, |last| last + 1).min(text.len()))
+    };
+    spans.iter().map(ends).map(unfolded).collect()
+}
+
 /// The folded form.
 pub(crate) fn folded(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -92,9 +114,12 @@ mod tests {
     fn folding() {
         assert_eq!(folded("A-b C\n1é".as_bytes()), "abc1é".as_bytes());
         assert_eq!(*words(b"A-b Cd\n1", 5), [0b10111]);
-        for (from, to, want) in [(0, 2, (0, 3)), (1, 3, (2, 5)), (4, 5, (7, 8)), (4, 9, (7, 8)), (9, 12, (8, 8))] {
+        let places = [(1, 3, (2, 5)), (0, 2, (0, 3)), (4, 5, (7, 8)), (4, 9, (7, 8)), (9, 12, (8, 8)), (1, 3, (2, 5))];
+        for (from, to, want) in places {
             assert_eq!(unfolded(b"A-b Cd\n1", from, to), want, "{from} {to}");
         }
+        let spans = places.map(|(from, to, _)| (from, to));
+        assert_eq!(all_unfolded(b"A-b Cd\n1", &spans), places.map(|(.., want)| want));
         assert_eq!(distinct(b"aabbc"), 3);
         let mut text = *b"abcxyz019";
         rot13(&mut text);

@@ -17,6 +17,9 @@ use crate::{
 const MAX_SECRETS: usize = 1024;
 const MAX_SECRET: usize = firedoor_model::secret::MAX_SECRET;
 
+/// Bytes behind an equals sign from which on they may be a value: fewer are what base64 is filled up with.
+const MIN_VALUE: usize = 3;
+
 /// Letters below which one plain word is everybody's. `postgres` as a password would be met in half of all calls.
 const MIN_WORD: usize = 12;
 
@@ -66,7 +69,7 @@ fn bare(value: &str) -> &str {
     let name =
         |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
     let value = match value.split_once('=') {
-        Some((option, rest)) if option.starts_with('-') && name(option) => rest,
+        Some((option, rest)) if option.starts_with('-') && name(option) && rest.len() >= MIN_VALUE => rest,
         _ => value,
     };
     let value = match value.split_once(':') {
@@ -97,7 +100,7 @@ fn grasp(value: &str) -> Grasp {
 /// One word, as it would stand in a text.
 fn is_word(value: &str) -> bool {
     let rest = value.get(1..).unwrap_or_default();
-    value.len() < MIN_WORD
+    (1..MIN_WORD).contains(&value.len())
         && value.bytes().all(|b| b.is_ascii_alphabetic())
         && (rest.bytes().all(|b| b.is_ascii_lowercase()) || value.bytes().all(|b| b.is_ascii_uppercase()))
 }
@@ -163,6 +166,8 @@ mod tests {
             ("X-Auth: blue moon rises", "blue moon rises".into(), true),
             ("x9-y8-z7wq", "x9-y8-z7wq".into(), true),
             ("opensesameopen", "opensesameopen".into(), true),
+            // Not an option with nothing behind it.
+            ("-kJ8xw2QmZ7vT4pLr9Nb-Q==", "-kJ8xw2QmZ7vT4pLr9Nb-Q==".into(), true),
             ("postgres://app:blue-moon-rises@db.example:5432/app", "blue-moon-rises".into(), true),
             (
                 "postgres://app:blue-moon-rises@db.example:5432/app",
@@ -179,11 +184,38 @@ mod tests {
             ("true", "true".into(), false),
             ("aaaaaaaaaaaa", "aaaaaaaaaaaa".into(), false),
             ("postgres", "pull the image postgres".into(), false),
+            ("", String::new(), false),
             ("PASSWORD", "PASSWORD".into(), false),
             ("x9-y8-z7wq", "x9 y8 z7wq".into(), false),
         ] {
             assert_eq!(asked(secret, &sent), want, "{secret}: {sent}");
         }
+    }
+
+    #[test]
+    fn two_servers_may_have_the_same_one() {
+        let inspector = Inspector::new();
+        let entries: [EntryId; 3] = ["c/s/a", "c/s/b", "c/s/c"].map(|entry| entry.parse().unwrap());
+        let [first, second, third] = &entries;
+        let mut memory = Memory::default();
+        for entry in [first, second, second] {
+            inspector.kept_secrets(&mut memory, entry, [("ref", "blue-moon-rises")], Millis(1));
+        }
+        for (entry, want) in [(first, false), (second, false), (third, true)] {
+            let call = Call {
+                entry,
+                method: "tools/call",
+                subject: "send",
+                arguments: Some(r#"{"body":"blue-moon-rises"}"#),
+                sink: Sink::External,
+                schema: None,
+                usual: None,
+                now: Millis(2),
+            };
+            let found = flow::inspect(&mut memory, &call);
+            assert_eq!(found.iter().any(|f| f.confidence > Confidence::Possible), want, "{entry}: {found:?}");
+        }
+        assert_eq!(memory.len(), 1);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use firedoor_model::{Evidence, Finding, Untrusted, finding::mask};
 
 use crate::{
-    Inspector, flow, fold,
+    Inspector, flow, fold, in_leaf,
     memory::{Grasp, Label, Memory},
 };
 
@@ -16,16 +16,17 @@ impl Inspector {
         let mut cut: Vec<(usize, usize, String)> = Vec::new();
         self.each_string(raw, &mut |leaf, text, hits, _, _| {
             let (start, end) = leaf.span;
-            let token = raw.get(start..end).unwrap_or_default();
-            let values = hits.iter().filter_map(|hit| text.get(hit.span.0..hit.span.1)).map(String::from_utf8_lossy);
-            let known = known(memory, &leaf.text).into_iter().filter_map(|(from, to)| leaf.text.get(from..to));
-            for value in values.chain(known.map(Cow::Borrowed)) {
-                // Where the value is written with escapes it is not found, and the whole string goes.
-                match token.find(&*value) {
-                    // A hit leaves out a fixed prefix, which shows the kind already.
-                    Some(at) => cut.push((start + at, start + at + value.len(), mask(""))),
-                    None => cut.push((start, end, format!("\"{}\"", mask("")))),
+            // A hit leaves out a fixed prefix, which shows the kind already.
+            let hits = hits.iter().map(|hit| in_leaf(hit.span, text.len(), leaf.text.len()));
+            let mut spans = hits.chain(known(memory, &leaf.text)).peekable();
+            match leaf.text {
+                Cow::Borrowed(_) => {
+                    let first = start + usize::from(raw.as_bytes().get(start) == Some(&b'"'));
+                    cut.extend(spans.map(|(from, to)| (first + from, first + to, mask(""))));
                 }
+                // Where it is written with escapes the whole string goes.
+                Cow::Owned(_) if spans.peek().is_some() => cut.push((start, end, format!("\"{}\"", mask("")))),
+                Cow::Owned(_) => {}
             }
         });
         without(raw, cut)
@@ -63,11 +64,11 @@ fn known(memory: &Memory, text: &str) -> Vec<(usize, usize)> {
             Grasp::Exact => whole && flow::contains(text.as_bytes(), &item.raw),
         };
         if counts {
-            let (from, to) = fold::unfolded(text.as_bytes(), at, at + (end - start));
-            out.push((text.floor_char_boundary(from), text.ceil_char_boundary(to)));
+            out.push((at, at + (end - start)));
         }
     });
-    out
+    let whole = |(from, to)| (text.floor_char_boundary(from), text.ceil_char_boundary(to));
+    fold::all_unfolded(text.as_bytes(), &out).into_iter().map(whole).collect()
 }
 
 /// A text with other text in the place of some of it.
@@ -98,7 +99,8 @@ mod tests {
         let check = |raw: String, want: &str| assert_eq!(inspector.masked(&Memory::default(), &raw), want);
         check(r#"{"a": 1, "b":"plain"}"#.into(), r#"{"a": 1, "b":"plain"}"#);
         check(format!(r#"{{"body":"key {key} end","n":2}}"#), r#"{"body":"key AKIA•••• end","n":2}"#);
-        check(format!(r#"{{"body":"\u0041{}"}}"#, &key[1..]), r#"{"body":"\u0041KIA••••"}"#);
+        check(format!(r#"{{"body":"\u0041{}"}}"#, &key[1..]), r#"{"body":"••••"}"#);
+        check(format!(r#"["{key} {key}","{key}"]"#), r#"["AKIA•••• AKIA••••","AKIA••••"]"#);
     }
 
     #[test]

@@ -205,6 +205,8 @@ pub struct Memory {
     index: Index<3>,
     /// Secrets that the agent itself gave to a server, which may answer with them.
     given: HashSet<Digest>,
+    /// Further servers that a kept secret belongs to, with it, as a digest.
+    owners: HashSet<Digest>,
     given_order: VecDeque<Digest>,
     /// The first text that gave the agent instructions.
     injected: Option<Injected>,
@@ -225,7 +227,7 @@ pub(crate) struct Injected {
     pub(crate) excerpt: Untrusted,
 }
 
-/// Most credentials remembered as given.
+/// Most credentials remembered as given, and most kept secrets that belong to another server, too.
 const MAX_GIVEN: usize = 256;
 
 impl Memory {
@@ -238,6 +240,7 @@ impl Memory {
             classes: Default::default(),
             index: Index::new(CUTS),
             given: HashSet::new(),
+            owners: HashSet::new(),
             given_order: VecDeque::new(),
             injected: None,
             trifecta: Trifecta::default(),
@@ -292,11 +295,23 @@ impl Memory {
         if !is_telling(&folded) {
             return false;
         }
-        if !self.known(&folded).is_some_and(|item| item.kept) {
-            let grasp = if folded.len() < SHORT { Grasp::Exact } else { grasp };
-            self.insert(secret(origin, raw, folded, pointer, grasp, true));
+        let owner = self.known(&folded).filter(|item| item.kept).map(|item| item.origin.entry.clone());
+        match owner {
+            // Two servers may have the same one.
+            Some(owner) if owner == origin.entry || self.owners.len() >= MAX_GIVEN => {}
+            Some(_) => drop(self.owners.insert(given_key(&origin.entry, &folded))),
+            None => {
+                let grasp = if folded.len() < SHORT { Grasp::Exact } else { grasp };
+                self.insert(secret(origin, raw, folded, pointer, grasp, true));
+            }
         }
         true
+    }
+
+    /// Whether this is a server's own: it came from it, or Firedoor put it into its start as well.
+    pub(crate) fn is_own(&self, entry: &EntryId, item: &Item) -> bool {
+        item.origin.entry == *entry
+            || item.kept && !self.owners.is_empty() && self.owners.contains(&given_key(entry, &item.folded))
     }
 
     /// Remembers the text of a leaf; `folded` is its folded form.

@@ -19,6 +19,9 @@ const MAX_CERTIFICATES: u64 = 4 << 20;
 /// Most files of a directory of certificates. Systems have some 300, each with a link or two.
 const MAX_FILES: usize = 2048;
 
+/// Most such directories. Systems have one, and whoever adds authorities another.
+const MAX_DIRECTORIES: usize = 4;
+
 /// Names and values that mark a variable, from `profiles/sandbox/environment.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,7 +116,7 @@ pub(crate) fn certificates(env: &[(OsString, OsString)]) -> (Vec<PathBuf>, Vec<P
     let directories: BTreeSet<PathBuf> =
         values(&MARKS.certificate_directories).flat_map(std::env::split_paths).filter(|p| p.is_absolute()).collect();
     let mut listed = Vec::new();
-    for directory in directories {
+    for directory in directories.into_iter().take(MAX_DIRECTORIES) {
         let Ok(entries) = directory.read_dir() else { continue };
         let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(MAX_FILES + 1).collect();
         if paths.len() > MAX_FILES || paths.iter().any(|path| path.is_dir()) {

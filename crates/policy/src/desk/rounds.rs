@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use firedoor_model::{Digest, Finding, Millis};
+use firedoor_model::{Digest, Finding, Millis, finding::Role};
 
 use super::{Desk, OPEN_MS, over};
 use crate::{call::Call, decision::Subject, session::SessionId};
@@ -36,9 +36,14 @@ impl Allowed {
         }
     }
 
-    /// Whether this was there when the user allowed the call.
+    /// Whether this was there when the user allowed the call. Only what was found in one of the arguments can have been, which are
+    /// the same: a finding says where it was seen, and not all that stood there. So the client's answers, which are others each
+    /// time, are never covered, nor is what was found about the call as a whole.
     pub(crate) fn covers(&self, finding: &Finding) -> bool {
-        self.findings.contains(&ageless(finding))
+        let mut places = finding.evidence.iter().filter(|e| e.role != Role::Source).peekable();
+        places.peek().is_some()
+            && places.all(|e| e.pointer.raw().starts_with("/arguments/"))
+            && self.findings.contains(&ageless(finding))
     }
 }
 
@@ -126,7 +131,7 @@ impl Desk {
 
 #[cfg(test)]
 mod tests {
-    use firedoor_model::{Evidence, Mode, Severity, Verdict};
+    use firedoor_model::{Mode, Severity, Verdict};
 
     use super::*;
     use crate::{
@@ -177,14 +182,22 @@ mod tests {
 
     /// A finding with an age.
     fn older(age: u64) -> Finding {
+        at("/arguments/x", age)
+    }
+
+    fn at(pointer: &str, age: u64) -> Finding {
         let mut finding = flow("cursor/user/fs");
-        finding.evidence.iter_mut().for_each(|e| e.age_ms = Some(age));
+        finding.evidence.iter_mut().for_each(|e| (e.age_ms, e.pointer) = (Some(age), pointer.into()));
         finding
     }
 
+    const WHOLE: &str = "/arguments";
+    const ANSWER: &str = "/inputResponses/x";
+
     fn asked() -> Desk {
         let mut desk = Desk::new([7; 32]);
-        let allowed = Allowed::new(&Digest::of(b"a").into(), &subject(), &[older(1)]);
+        let findings = [older(1), at(WHOLE, 1), at(ANSWER, 1)];
+        let allowed = Allowed::new(&Digest::of(b"a").into(), &subject(), &findings);
         desk.expect_round(SESSION, &allowed, STATE, T0);
         desk
     }
@@ -215,9 +228,17 @@ mod tests {
         );
         check(Again { findings: vec![flow("cursor/user/mail")], ..due() }, Verdict::Ask, "data from elsewhere");
         check(Again { findings: vec![older(1), flow("cursor/user/mail")], ..due() }, Verdict::Ask, "more data");
-        let moved = |e: Evidence| Evidence { pointer: "/inputResponses/x".into(), ..e };
-        let elsewhere = Finding { evidence: older(1).evidence.into_iter().map(moved).collect(), ..older(1) };
-        check(Again { findings: vec![older(1), elsewhere], ..due() }, Verdict::Ask, "the same data in the answer");
+        check(
+            Again { findings: vec![older(1), at(ANSWER, 1)], ..due() },
+            Verdict::Ask,
+            "an answer, like one before it",
+        );
+        check(Again { findings: vec![at(WHOLE, 1)], ..due() }, Verdict::Ask, "the call as a whole, which has grown");
+        check(
+            Again { findings: vec![Finding { evidence: Vec::new(), ..older(1) }], ..due() },
+            Verdict::Ask,
+            "no place",
+        );
         let graver = Finding { severity: Severity::Critical, ..older(1) };
         check(Again { findings: vec![graver], ..due() }, Verdict::Ask, "a graver finding");
     }
