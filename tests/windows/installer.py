@@ -56,7 +56,9 @@ class Machine(Windows):
 
     def __init__(self, place, setup):
         keep = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        self.env = {**keep, "HOME": str(place), "WINEPREFIX": str(place / "prefix"), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
+        self.env = {**keep, "HOME": str(place), "WINEPREFIX": str(place / "prefix"), "WINEDEBUG": "-all"}
+        # Nor what hands the Start menu on to this system's, and keeps a list of it.
+        self.env["WINEDLLOVERRIDES"] = "mscoree,mshtml=;winemenubuilder.exe=d"
         self.disk = place / "prefix/drive_c"
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         subprocess.run(["wine", "wineboot", "--init"], env=self.env, timeout=300, check=True, **quiet)
