@@ -1,15 +1,14 @@
 // What the official TypeScript SDK's client, 2.x, sees of a server, as JSON.   client.mjs ERA URL | client.mjs ERA -- COMMAND…
+// The era is modern, legacy, or auto, where it finds out by itself.
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 import { look, target } from "./look.mjs";
 
 const { era, stdio, url } = target();
-const heard = [];
 const client = new Client({ name: "matrix", version: "1" }, {
   capabilities: { sampling: {}, elicitation: {} },
-  versionNegotiation: { mode: era === "modern" ? { pin: "2026-07-28" } : "legacy" },
-  listChanged: { tools: { debounceMs: 0, onChanged: () => heard.forEach((call) => call()) } },
+  versionNegotiation: { mode: era === "modern" ? { pin: "2026-07-28" } : era },
 });
 await look(client, stdio ? new StdioClientTransport(stdio) : new StreamableHTTPClientTransport(url), {
   call: (params, options) => client.callTool(params, options),
@@ -18,7 +17,7 @@ await look(client, stdio ? new StdioClientTransport(stdio) : new StreamableHTTPC
     client.setRequestHandler("elicitation/create", elicitation);
   },
   listen: async (call) => {
-    heard.push(call);
+    client.setNotificationHandler("notifications/tools/list_changed", call);
     if (era === "modern") await client.listen({ toolsListChanged: true });
   },
 });

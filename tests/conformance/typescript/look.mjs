@@ -23,6 +23,7 @@ export async function look(client, transport, sdk) {
   };
 
   const seen = { server: client.getServerVersion(), capabilities: client.getServerCapabilities() };
+  seen.version = client.getNegotiatedProtocolVersion?.();
   seen.tools = await client.listTools();
   seen.prompts = [await client.listPrompts(), await client.getPrompt({ name: "greet", arguments: { name: "Ada" } })];
   seen.resources = [await client.listResources(), await client.listResourceTemplates(),
