@@ -30,6 +30,7 @@ impl Inspector {
             let assigned = format!("{name}=\"{value}\"");
             for hit in self.credentials.scan(assigned.as_bytes()) {
                 let secret = assigned.as_bytes().get(hit.span.0..hit.span.1).unwrap_or_default();
+                memory.has_itself(entry, secret);
                 let tool = Untrusted::new("environment");
                 let origin = Origin { entry: entry.clone(), tool, at: now, sink: Sink::External, private: false };
                 memory.remember_secret(&Arc::new(origin), secret, format!("/env/{name}").into(), hit.generic);

@@ -1,6 +1,6 @@
 //! What entered through one tool and leaves through another.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use firedoor_model::{
     Confidence, EntryId, Evidence, Finding, Millis, Severity, Untrusted,
@@ -214,10 +214,15 @@ fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, deeper: bool, visit:
 /// only where it was hidden.
 pub(crate) fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn FnMut(u32, usize, usize, usize)) {
     let index = memory.index();
-    // Nothing before these places is looked at again, so that all runs together cost no more than the text.
+    // Nothing before these places is looked at again, so that all runs together cost no more than the text; of the few secrets that
+    // may begin alike each has its own.
     let mut floors = [0usize; 3];
+    let mut kept_floors: HashMap<u32, usize> = HashMap::new();
+    let mut found = Vec::new();
     index.find(text, if opaque { 3 } else { 2 }, |kind, end, (id, at)| {
-        let (Some(item), Some(floor)) = (memory.item(id), floors.get_mut(kind)) else { return };
+        let Some(item) = memory.item(id) else { return };
+        let floor = if item.kept { Some(kept_floors.entry(id).or_default()) } else { floors.get_mut(kind) };
+        let Some(floor) = floor else { return };
         let width = index.cut(kind).width;
         let (start, at) = (end.saturating_sub(width), at as usize);
         if start < *floor || item.folded.get(at..at + width) != text.get(start..end) {
@@ -233,9 +238,56 @@ pub(crate) fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn F
         };
         if to - from >= shortest {
             *floor = end + right;
-            visit(id, from, to, start - left);
+            let whole = item.kept && to - from == item.folded.len();
+            found.push(Run { id, from, to, at: start - left, secret: item.label == Label::Secret, whole });
         }
     });
+    for Run { id, from, to, at, .. } in meant(found) {
+        visit(id, from, to, at);
+    }
+}
+
+/// A run of what is remembered: `from..to` of it stands at `at` in the text.
+struct Run {
+    id: u32,
+    from: usize,
+    to: usize,
+    at: usize,
+    secret: bool,
+    /// It is all of a secret that Firedoor keeps.
+    whole: bool,
+}
+
+impl Run {
+    fn end(&self) -> usize {
+        self.at + self.to - self.from
+    }
+}
+
+/// Without runs of secrets that lie in a whole secret which Firedoor keeps: what two have in common is meant as a part of the one that
+/// stands there, and so is a shorter one in a longer.
+fn meant(mut runs: Vec<Run>) -> Vec<Run> {
+    let mut whole: Vec<(usize, usize)> = runs.iter().filter(|run| run.whole).map(|run| (run.at, run.end())).collect();
+    whole.sort_unstable();
+    let mut most = 0;
+    let furthest: Vec<usize> = whole
+        .iter()
+        .map(|(_, end)| {
+            most = most.max(*end);
+            most
+        })
+        .collect();
+    runs.retain(|run| {
+        if !run.secret {
+            return true;
+        }
+        let earlier = whole.partition_point(|(at, _)| *at < run.at);
+        let up_to = whole.partition_point(|(at, _)| *at <= run.at);
+        let around = earlier.checked_sub(1).and_then(|i| furthest.get(i)).is_some_and(|end| *end >= run.end());
+        let beside = whole.get(earlier..up_to).and_then(<[_]>::last).map(|(_, end)| *end);
+        !around && beside.is_none_or(|end| end < run.end() || run.whole && end == run.end())
+    });
+    runs
 }
 
 fn common<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -> usize {
@@ -265,6 +317,8 @@ pub(crate) struct Best {
 
 fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches: Vec<Match>) -> Vec<Best> {
     let mut best: Vec<Best> = Vec::new();
+    // Looked for once each: a string may hold one of them thousands of times.
+    let mut verbatim: HashMap<(u32, usize), bool> = HashMap::new();
     for matched in matches {
         let Some(item) = memory.item(matched.item) else { continue };
         let Some(limit) = reach(memory, item, call) else { continue };
@@ -273,10 +327,11 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
         let whole = run == length;
         let confidence = match item.label {
             Label::Secret if whole => {
-                if item.grasp == Grasp::Exact
-                    && !leaves.get(matched.leaf).is_some_and(|l| contains(l.text.as_bytes(), &item.raw))
-                    && matched.transform.is_none()
-                {
+                let mut stands = || {
+                    let here = || leaves.get(matched.leaf).is_some_and(|l| contains(l.text.as_bytes(), &item.raw));
+                    *verbatim.entry((matched.item, matched.leaf)).or_insert_with(here)
+                };
+                if item.grasp == Grasp::Exact && matched.transform.is_none() && !stands() {
                     continue;
                 }
                 limit

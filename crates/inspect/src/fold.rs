@@ -50,13 +50,7 @@ pub(crate) fn words(text: &[u8], length: usize) -> Box<[u64]> {
 
 /// Where bytes `from..to` of the folded form stand in the text.
 pub(crate) fn unfolded(text: &[u8], from: usize, to: usize) -> (usize, usize) {
-    let mut kept = text.iter().enumerate().filter(|(_, b)| PLAIN.get(usize::from(**b)) != Some(&0)).map(|(at, _)| at);
-    let start = kept.nth(from).unwrap_or(text.len());
-    let end = match (to - from.min(to)).checked_sub(2) {
-        Some(between) => kept.nth(between).map_or(text.len(), |at| at + 1),
-        None => (start + 1).min(text.len()),
-    };
-    (start, end)
+    all_unfolded(text, &[(from, to)]).pop().unwrap_or((text.len(), text.len()))
 }
 
 /// The same of many places, in one pass over the text.

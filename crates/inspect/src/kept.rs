@@ -117,6 +117,19 @@ mod tests {
         format!("gh{}_{}", "p", "a8Kd92LmQx7Zt4Vb1Nc6Yw3Rf5Hs0Jg2Pe9U")
     }
 
+    fn call<'a>(entry: &'a EntryId, arguments: &'a str, now: Millis) -> Call<'a> {
+        Call {
+            entry,
+            method: "tools/call",
+            subject: "send",
+            arguments: Some(arguments),
+            sink: Sink::External,
+            schema: None,
+            usual: None,
+            now,
+        }
+    }
+
     /// Whether this would be asked about in a call of another server, when that is one server's secret.
     fn asked(secret: &str, sent: &str) -> bool {
         let inspector = Inspector::new();
@@ -125,17 +138,8 @@ mod tests {
         inspector.kept_secrets(&mut memory, &own, [("firedoor-secret:c/s/db/--key", secret)], Millis(1));
         let arguments = serde_json::json!({ "body": sent }).to_string();
         let mut found = |entry: &EntryId, now| {
-            let call = Call {
-                entry,
-                method: "tools/call",
-                subject: "send",
-                arguments: Some(&arguments),
-                sink: Sink::External,
-                schema: None,
-                usual: None,
-                now,
-            };
-            flow::inspect(&mut memory, &call).into_iter().filter(|f| f.confidence > Confidence::Possible).collect()
+            let found = flow::inspect(&mut memory, &call(entry, &arguments, now));
+            found.into_iter().filter(|f| f.confidence > Confidence::Possible).collect()
         };
         let itself: Vec<_> = found(&own, Millis(2));
         assert!(itself.is_empty(), "a server may be sent what is its own: {secret}");
@@ -195,27 +199,52 @@ mod tests {
     #[test]
     fn two_servers_may_have_the_same_one() {
         let inspector = Inspector::new();
-        let entries: [EntryId; 3] = ["c/s/a", "c/s/b", "c/s/c"].map(|entry| entry.parse().unwrap());
-        let [first, second, third] = &entries;
+        let entries: [EntryId; 5] = ["c/s/a", "c/s/b", "c/s/c", "c/s/d", "c/s/e"].map(|entry| entry.parse().unwrap());
+        let [first, second, alike, itself, stranger] = &entries;
         let mut memory = Memory::default();
-        for entry in [first, second, second] {
-            inspector.kept_secrets(&mut memory, entry, [("ref", "blue-moon-rises")], Millis(1));
+        // One that begins alike comes in between, and one server has it in its own configuration.
+        let value = format!("sk-{}", token());
+        let similar = format!("{}Zz9", &value[..value.len() - 3]);
+        for (entry, value) in [(first, &value), (alike, &similar), (second, &value), (second, &value)] {
+            inspector.kept_secrets(&mut memory, entry, [("ref", value.as_str())], Millis(1));
         }
-        for (entry, want) in [(first, false), (second, false), (third, true)] {
-            let call = Call {
-                entry,
-                method: "tools/call",
-                subject: "send",
-                arguments: Some(r#"{"body":"blue-moon-rises"}"#),
-                sink: Sink::External,
-                schema: None,
-                usual: None,
-                now: Millis(2),
-            };
-            let found = flow::inspect(&mut memory, &call);
+        inspector.environment(&mut memory, itself, [("TOKEN", value.as_str())], Millis(1));
+        assert_eq!(memory.len(), 2);
+        let arguments = serde_json::json!({ "body": value }).to_string();
+        for (entry, want) in [(first, false), (second, false), (itself, false), (alike, true), (stranger, true)] {
+            let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)));
             assert_eq!(found.iter().any(|f| f.confidence > Confidence::Possible), want, "{entry}: {found:?}");
         }
-        assert_eq!(memory.len(), 1);
+    }
+
+    #[test]
+    fn secrets_that_begin_alike_are_told_apart() {
+        let inspector = Inspector::new();
+        let entries: [EntryId; 3] = ["c/s/a", "c/s/b", "c/s/c"].map(|entry| entry.parse().unwrap());
+        let pairs = [
+            ("blue-moon-rises-dev", "blue-moon-rises-prod"),
+            ("my-long-password-1", "my-long-password-2"),
+            ("blue moon rises", "blue moon rises again"),
+        ];
+        for (one, other) in pairs.iter().flat_map(|(one, other)| [(one, other), (other, one)]) {
+            let mut memory = Memory::default();
+            for (entry, secret) in entries.iter().zip([one, other]) {
+                inspector.kept_secrets(&mut memory, entry, [("ref", *secret)], Millis(1));
+            }
+            for (owner, secret) in entries.iter().zip([one, other]) {
+                let arguments = serde_json::json!({ "body": secret }).to_string();
+                for entry in &entries {
+                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)));
+                    let asked = found.iter().find(|f| f.confidence > Confidence::Possible);
+                    assert_eq!(asked.is_some(), entry != owner, "{secret} of {owner} to {entry}: {found:?}");
+                    if let Some(asked) = asked {
+                        assert_eq!(asked.confidence, Confidence::Certain, "{secret} to {entry}");
+                        assert_eq!(asked.evidence[0].entry.as_ref(), Some(owner), "{secret} to {entry}");
+                    }
+                }
+                assert_eq!(inspector.masked_text(&memory, &format!("it is {secret}.")), "it is ••••.");
+            }
+        }
     }
 
     #[test]

@@ -208,7 +208,7 @@ impl Inspector {
         out.extend(self.after_injection(memory, call));
         out.extend(self.trifecta(memory, call));
         out.extend(self.usage(memory, call));
-        self.mask_names(memory, &mut out);
+        self.mask_evidence(memory, &mut out);
         out
     }
 
@@ -226,7 +226,7 @@ impl Inspector {
                 evidence.pointer = Untrusted::new(format!("/{place}"));
             }
         }
-        self.mask_names(memory, &mut out);
+        self.mask_evidence(memory, &mut out);
         out
     }
 

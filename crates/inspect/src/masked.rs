@@ -1,8 +1,8 @@
 //! Text for a person's eyes, and for the log: with the middle of every credential and every known secret masked.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
-use firedoor_model::{Evidence, Finding, Untrusted, finding::mask};
+use firedoor_model::{Evidence, Finding, Untrusted, finding::mask, secret::MAX_SECRET};
 
 use crate::{
     Inspector, flow, fold, in_leaf,
@@ -10,15 +10,21 @@ use crate::{
 };
 
 impl Inspector {
-    /// The raw JSON `raw`, with credentials and known secrets in its strings masked. For showing only: the result need not be
-    /// JSON.
-    pub fn masked(&self, memory: &Memory, raw: &str) -> String {
+    /// The first `most` bytes of the raw JSON `raw`, with credentials and known secrets in its strings masked. For showing only: the
+    /// result need not be JSON.
+    pub fn masked(&self, memory: &Memory, raw: &str, most: usize) -> String {
         let mut cut: Vec<(usize, usize, String)> = Vec::new();
         self.each_string(raw, &mut |leaf, text, hits, _, _| {
             let (start, end) = leaf.span;
+            if start >= most {
+                return;
+            }
+            // What begins in there is looked at whole.
+            let near = leaf.text.floor_char_boundary(most.saturating_add(MAX_SECRET));
             // A hit leaves out a fixed prefix, which shows the kind already.
             let hits = hits.iter().map(|hit| in_leaf(hit.span, text.len(), leaf.text.len()));
-            let mut spans = hits.chain(known(memory, &leaf.text)).peekable();
+            let known = known(memory, leaf.text.get(..near).unwrap_or_default());
+            let mut spans = hits.filter(|(from, _)| *from < near).chain(known).peekable();
             match leaf.text {
                 Cow::Borrowed(_) => {
                     let first = start + usize::from(raw.as_bytes().get(start) == Some(&b'"'));
@@ -29,7 +35,8 @@ impl Inspector {
                 Cow::Owned(_) => {}
             }
         });
-        without(raw, cut)
+        cut.retain(|(start, ..)| *start < most);
+        without(raw.get(..raw.floor_char_boundary(most)).unwrap_or_default(), cut)
     }
 
     /// The same of plain text, such as the address of a resource.
@@ -39,13 +46,14 @@ impl Inspector {
         without(text, cut.collect())
     }
 
-    /// Masks what the agent may have put into names: those of resources, and of members that a place is named by.
-    pub(crate) fn mask_names(&self, memory: &Memory, findings: &mut [Finding]) {
-        for Evidence { tool, pointer, .. } in findings.iter_mut().flat_map(|finding| &mut finding.evidence) {
-            for name in tool.iter_mut().chain([pointer]) {
-                let masked = self.masked_text(memory, name.raw());
-                if masked != name.raw() {
-                    *name = Untrusted::new(masked);
+    /// Masks what an agent or a server may have put into evidence: names of resources, those of members that a place is named by,
+    /// and the text that is shown.
+    pub(crate) fn mask_evidence(&self, memory: &Memory, findings: &mut [Finding]) {
+        for Evidence { tool, pointer, excerpt, .. } in findings.iter_mut().flat_map(|finding| &mut finding.evidence) {
+            for text in tool.iter_mut().chain([pointer, excerpt]) {
+                let masked = self.masked_text(memory, text.raw());
+                if masked != text.raw() {
+                    *text = Untrusted::new(masked);
                 }
             }
         }
@@ -54,6 +62,8 @@ impl Inspector {
 
 /// Where secrets that are remembered stand in a text, as they are or written otherwise, but not encoded.
 fn known(memory: &Memory, text: &str) -> Vec<(usize, usize)> {
+    // Looked for once each: a text may hold one of them thousands of times.
+    let mut verbatim: HashMap<u32, bool> = HashMap::new();
     let mut out = Vec::new();
     flow::runs(memory, &fold::folded(text.as_bytes()), false, &mut |id, start, end, at| {
         let Some(item) = memory.item(id).filter(|item| item.label == Label::Secret) else { return };
@@ -61,7 +71,7 @@ fn known(memory: &Memory, text: &str) -> Vec<(usize, usize)> {
         let counts = match item.grasp {
             Grasp::Parts => true,
             Grasp::Whole => whole,
-            Grasp::Exact => whole && flow::contains(text.as_bytes(), &item.raw),
+            Grasp::Exact => whole && *verbatim.entry(id).or_insert_with(|| flow::contains(text.as_bytes(), &item.raw)),
         };
         if counts {
             out.push((at, at + (end - start)));
@@ -96,7 +106,7 @@ mod tests {
     fn credentials_are_masked_and_the_rest_stays() {
         let inspector = Inspector::new();
         let key = ["AKIA", "6OJW25SI6WORYQ3L"].concat();
-        let check = |raw: String, want: &str| assert_eq!(inspector.masked(&Memory::default(), &raw), want);
+        let check = |raw: String, want: &str| assert_eq!(inspector.masked(&Memory::default(), &raw, 1000), want);
         check(r#"{"a": 1, "b":"plain"}"#.into(), r#"{"a": 1, "b":"plain"}"#);
         check(format!(r#"{{"body":"key {key} end","n":2}}"#), r#"{"body":"key AKIA•••• end","n":2}"#);
         check(format!(r#"{{"body":"\u0041{}"}}"#, &key[1..]), r#"{"body":"••••"}"#);
@@ -120,8 +130,13 @@ mod tests {
         ] {
             assert_eq!(inspector.masked_text(&memory, text), want);
             let raw = serde_json::json!({ "a": text }).to_string();
-            assert_eq!(inspector.masked(&memory, &raw), serde_json::json!({ "a": want }).to_string());
+            assert_eq!(inspector.masked(&memory, &raw, 1000), serde_json::json!({ "a": want }).to_string());
         }
-        assert_eq!(inspector.masked(&memory, r#"["moon-beam\u0037"]"#), r#"["••••"]"#);
+        assert_eq!(inspector.masked(&memory, r#"["moon-beam\u0037"]"#, 1000), r#"["••••"]"#);
+        // What is not shown is not looked at, but what begins there is masked.
+        for (most, want) in [(5, r#"["a b"#), (6, r#"["a b "#), (7, r#"["a b ••••"#), (100, r#"["a b ••••","••••"]"#)]
+        {
+            assert_eq!(inspector.masked(&memory, r#"["a b moon-beam7","moon-beam7"]"#, most), want);
+        }
     }
 }

@@ -227,7 +227,9 @@ pub(crate) struct Injected {
     pub(crate) excerpt: Untrusted,
 }
 
-/// Most credentials remembered as given, and most kept secrets that belong to another server, too.
+/// Most pairs of a kept secret and a further server that has it.
+const MAX_OWNERS: usize = 4096;
+/// Most credentials remembered as given.
 const MAX_GIVEN: usize = 256;
 
 impl Memory {
@@ -295,12 +297,11 @@ impl Memory {
         if !is_telling(&folded) {
             return false;
         }
-        let owner = self.known(&folded).filter(|item| item.kept).map(|item| item.origin.entry.clone());
-        match owner {
+        match self.known(&folded).map(|item| (item.kept, item.origin.entry.clone())) {
             // Two servers may have the same one.
-            Some(owner) if owner == origin.entry || self.owners.len() >= MAX_GIVEN => {}
-            Some(_) => drop(self.owners.insert(given_key(&origin.entry, &folded))),
-            None => {
+            Some((true, owner)) if owner == origin.entry || self.owners.len() >= MAX_OWNERS => {}
+            Some((true, _)) => drop(self.owners.insert(at_server(&origin.entry, &folded))),
+            _ => {
                 let grasp = if folded.len() < SHORT { Grasp::Exact } else { grasp };
                 self.insert(secret(origin, raw, folded, pointer, grasp, true));
             }
@@ -311,7 +312,15 @@ impl Memory {
     /// Whether this is a server's own: it came from it, or Firedoor put it into its start as well.
     pub(crate) fn is_own(&self, entry: &EntryId, item: &Item) -> bool {
         item.origin.entry == *entry
-            || item.kept && !self.owners.is_empty() && self.owners.contains(&given_key(entry, &item.folded))
+            || item.kept && !self.owners.is_empty() && self.owners.contains(&at_server(entry, &item.folded))
+    }
+
+    /// Notes that a server has this in its own environment, where it is a secret that Firedoor put into another's start.
+    pub(crate) fn has_itself(&mut self, entry: &EntryId, raw: &[u8]) {
+        let folded = fold::folded(raw);
+        if self.owners.len() < MAX_OWNERS && self.known(&folded).is_some_and(|item| item.kept) {
+            self.owners.insert(at_server(entry, &folded));
+        }
     }
 
     /// Remembers the text of a leaf; `folded` is its folded form.
@@ -349,8 +358,10 @@ impl Memory {
             class.push(&item.origin.entry, id, item.folded.len(), cost);
         }
         let items = &self.items;
+        // Kept secrets may begin alike (`sk-ant-api03-`), and each has to be found: they are few, and none takes another's windows.
+        let kept = item.kept;
         let same = |(id, at): Place, bytes: &[u8]| {
-            let item = items.get(id as usize).and_then(Option::as_ref);
+            let item = items.get(id as usize).and_then(Option::as_ref).filter(|item| !kept && !item.kept);
             item.is_some_and(|i| i.folded.get(at as usize..).is_some_and(|t| t.starts_with(bytes)))
         };
         let room = self.index.insert(label, id, &item.folded, same);
@@ -390,12 +401,13 @@ impl Memory {
         self.known(folded).is_some()
     }
 
-    /// The remembered secret that is exactly this.
+    /// The remembered secret that is exactly this; one that Firedoor put into a start before others.
     fn known(&self, folded: &[u8]) -> Option<&Item> {
         let mut known = None;
         if let Some(first) = folded.get(..CUTS[0].width) {
             self.index.find(first, 1, |_, _, (id, at)| {
-                known = self.item(id).filter(|i| at == 0 && *i.folded == *folded).or(known);
+                let found = self.item(id).filter(|i| at == 0 && *i.folded == *folded);
+                known = if known.is_some_and(|item: &Item| item.kept) { known } else { found.or(known) };
             });
         }
         known
@@ -403,7 +415,7 @@ impl Memory {
 
     /// Notes that the agent gave this credential to a server.
     pub(crate) fn give(&mut self, entry: &EntryId, folded: &[u8]) {
-        let key = given_key(entry, folded);
+        let key = at_server(entry, folded);
         if self.given.insert(key) {
             self.given_order.push_back(key);
         }
@@ -416,7 +428,7 @@ impl Memory {
 
     /// Whether the agent gave this credential to that server.
     pub(crate) fn gave(&self, entry: &EntryId, folded: &[u8]) -> bool {
-        !self.given.is_empty() && self.given.contains(&given_key(entry, folded))
+        !self.given.is_empty() && self.given.contains(&at_server(entry, folded))
     }
 
     /// Notes that the agent read instructions that are not its user's. The first place stays the source.
@@ -466,8 +478,8 @@ fn secret(origin: &Arc<Origin>, raw: &[u8], folded: Vec<u8>, pointer: Arc<str>, 
     }
 }
 
-/// What is kept of a given credential: a digest is enough to know it again.
-fn given_key(entry: &EntryId, folded: &[u8]) -> Digest {
+/// What is kept of a credential and a server that has it: a digest is enough to know both again.
+fn at_server(entry: &EntryId, folded: &[u8]) -> Digest {
     Digest::of_fields([entry.to_string().as_bytes(), folded])
 }
 

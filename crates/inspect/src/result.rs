@@ -110,7 +110,7 @@ impl Inspector {
             }
         });
         out.extend(told);
-        self.mask_names(memory, &mut out);
+        self.mask_evidence(memory, &mut out);
         out
     }
 }

@@ -76,6 +76,13 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The same finding, whenever it is made.
+    pub fn ageless(&self) -> Self {
+        let mut finding = self.clone();
+        finding.evidence.iter_mut().for_each(|evidence| evidence.age_ms = None);
+        finding
+    }
+
     /// What would make it go away, in one sentence.
     pub fn remedy(&self) -> Option<&'static str> {
         crate::remedy::remedy(&self.detector)

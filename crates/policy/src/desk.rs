@@ -200,7 +200,7 @@ impl Desk {
     }
 
     /// Judges a message in its session, and spends the permit if that is what lets it through. A round that it goes on with
-    /// is spent whatever comes of it.
+    /// under the same program and definition is spent whatever comes of it.
     pub fn judge(&mut self, session: SessionId, input: &Input<'_>) -> Decision {
         let decision = judge(input, self.rules_of(session));
         let Some(rules) = self.sessions.get_mut(&session) else { return decision };

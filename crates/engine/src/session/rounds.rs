@@ -47,13 +47,8 @@ pub fn beside(params: Option<&str>, method: &str, state_is_known: bool) -> Optio
 
 /// What was found beside the arguments and not in them. What the agent has read before is found in both.
 pub fn news(more: Vec<Finding>, found: &[Finding]) -> Vec<Finding> {
-    let ageless = |finding: &Finding| {
-        let mut finding = finding.clone();
-        finding.evidence.iter_mut().for_each(|evidence| evidence.age_ms = None);
-        finding
-    };
-    let known: Vec<Finding> = found.iter().map(ageless).collect();
-    more.into_iter().filter(|finding| !known.contains(&ageless(finding))).collect()
+    let known: Vec<Finding> = found.iter().map(Finding::ageless).collect();
+    more.into_iter().filter(|finding| !known.contains(&finding.ageless())).collect()
 }
 
 #[cfg(test)]

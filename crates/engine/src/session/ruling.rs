@@ -10,6 +10,8 @@ use crate::{agent::Agent, engine::Engine};
 
 /// Longest arguments shown with a question, in characters.
 const SHOWN_ARGUMENTS: usize = 16 << 10;
+/// Bytes of arguments that are masked for it: a character has four at most.
+const MASKED_ARGUMENTS: usize = 4 * SHOWN_ARGUMENTS;
 
 /// What is to happen with one message of a line.
 pub(super) enum Ruling {
@@ -143,7 +145,8 @@ impl Session {
                 (Ruling::Refuse { request: Some(request), text }, None)
             }
             Verdict::Ask => {
-                let arguments = engine.inspector.masked(&*self.agent.memory.lock().await, said.unwrap_or_default());
+                let said = said.unwrap_or_default();
+                let arguments = engine.inspector.masked(&*self.agent.memory.lock().await, said, MASKED_ARGUMENTS);
                 let chosen: Vec<Finding> = asks.iter().filter_map(|i| findings.get(*i).cloned()).collect();
                 let allowed = Allowed::new(&call, &about, &chosen);
                 let ask = Box::new(Ask {
@@ -152,7 +155,7 @@ impl Session {
                     client: self.agent.client.name(),
                     subject: about,
                     findings: chosen,
-                    arguments: Untrusted::new(shown(&arguments)),
+                    arguments: Untrusted::new(shown(&arguments, said.len() > MASKED_ARGUMENTS)),
                     connection: None,
                 });
                 let progress = progress.map(str::to_owned);
@@ -168,7 +171,7 @@ pub async fn recordable(engine: &Engine, agent: &Agent, subject: &str) -> Untrus
     Untrusted::new(engine.inspector.masked_text(&*agent.memory.lock().await, subject))
 }
 
-fn shown(arguments: &str) -> String {
+fn shown(arguments: &str, more: bool) -> String {
     let cut: String = arguments.chars().take(SHOWN_ARGUMENTS).collect();
-    if cut.len() < arguments.len() { format!("{cut}…") } else { cut }
+    if more || cut.len() < arguments.len() { format!("{cut}…") } else { cut }
 }

@@ -267,15 +267,7 @@ fn prose(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::injection::{layers::each, signs::Signs};
-
-    fn layers(text: &str) -> Vec<(String, String, Concealment)> {
-        let mut out = Vec::new();
-        each(text, Signs::of(text), &mut 1_000_000, &mut |l| {
-            out.push((l.transform.clone(), l.text.clone().into_owned(), l.how))
-        });
-        out
-    }
+    use crate::injection::layers::tests::layers;
 
     #[test]
     fn blocks_of_lines_are_one_text() {

@@ -337,10 +337,11 @@ pub(crate) fn speaks(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn layers(text: &str) -> Vec<(String, String, Concealment)> {
+    /// Every layer of a text: how it was reached, what it says, and how it was hidden.
+    pub(in crate::injection) fn layers(text: &str) -> Vec<(String, String, Concealment)> {
         let mut out = Vec::new();
         each(text, Signs::of(text), &mut 1_000_000, &mut |l| {
             out.push((l.transform.clone(), l.text.clone().into_owned(), l.how))

@@ -29,7 +29,7 @@ impl Allowed {
     pub fn new(call: &Call, subject: &Subject, findings: &[Finding]) -> Self {
         Self {
             call: call.digest(),
-            findings: findings.iter().map(ageless).collect(),
+            findings: findings.iter().map(Finding::ageless).collect(),
             launch: subject.launch,
             definition: subject.definition,
             since: None,
@@ -43,15 +43,8 @@ impl Allowed {
         let mut places = finding.evidence.iter().filter(|e| e.role != Role::Source).peekable();
         places.peek().is_some()
             && places.all(|e| e.pointer.raw().starts_with("/arguments/"))
-            && self.findings.contains(&ageless(finding))
+            && self.findings.contains(&finding.ageless())
     }
-}
-
-/// The same finding later on.
-fn ageless(finding: &Finding) -> Finding {
-    let mut finding = finding.clone();
-    finding.evidence.iter_mut().for_each(|evidence| evidence.age_ms = None);
-    finding
 }
 
 /// What a call says about itself when it is made again.
