@@ -19,6 +19,9 @@ const MAX_CERTIFICATES: u64 = 4 << 20;
 /// Most files of a directory of certificates. Systems have some 300, each with a link or two.
 const MAX_FILES: usize = 2048;
 
+/// Most bytes in it: systems have one or two MiB of them.
+const MAX_BYTES: u64 = 64 << 20;
+
 /// Most such directories. Systems have one, and whoever adds authorities another.
 const MAX_DIRECTORIES: usize = 4;
 
@@ -119,7 +122,8 @@ pub(crate) fn certificates(env: &[(OsString, OsString)]) -> (Vec<PathBuf>, Vec<P
     for directory in directories.into_iter().take(MAX_DIRECTORIES) {
         let Ok(entries) = directory.read_dir() else { continue };
         let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(MAX_FILES + 1).collect();
-        if paths.len() > MAX_FILES || paths.iter().any(|path| path.is_dir()) {
+        let bytes: u64 = paths.iter().filter_map(|path| path.metadata().ok()).map(|meta| meta.len()).sum();
+        if paths.len() > MAX_FILES || bytes > MAX_BYTES || paths.iter().any(|path| path.is_dir()) {
             continue;
         }
         let before = files.len();

@@ -37,7 +37,7 @@ pub(super) fn objection(chain: &[Stat], watched: &HashMap<Process, Watched>, _: 
     })
 }
 
-/// There is no app yet that could ask on a screen.
+/// No screen is looked for: no engine starts the app.
 pub fn screens_of_the_user(_: &Paths, _: impl Fn(&str) -> Option<OsString>) -> Vec<&'static str> {
     Vec::new()
 }

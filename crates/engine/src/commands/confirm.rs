@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LINE: usize = 400;
 /// Longest description of what would be done, in characters.
 const ACTION: usize = 4000;
+/// What the desktop starts for a button of its own.
+const PROGRAM: &str = if cfg!(windows) { "firedoor.exe" } else { "firedoor" };
 /// Processes above the one that asks that are named.
 const ABOVE: usize = 6;
 
@@ -146,7 +148,7 @@ fn is_its_own(peer: &Peer, desktop: process::Process) -> bool {
     let child = process::ancestry(peer.process.pid);
     let beside = |pid| process::executable(pid).and_then(|path| Some((path.parent()?.to_owned(), path)));
     let ours = beside(peer.process.pid).zip(beside(desktop.pid)).is_some_and(|((theirs, program), (own, _))| {
-        theirs == own && program.file_name().is_some_and(|name| name == "firedoor")
+        theirs == own && program.file_name().is_some_and(|name| name == PROGRAM)
     });
     ours && child.get(1).is_some_and(|parent| parent.process == desktop)
 }

@@ -11,7 +11,7 @@ export const home = {
   protect: "Protect…",
   emptyTitle: "No servers found",
   empty: "Firedoor looked where AI apps keep their MCP servers and found none. When an app adds one, look again.",
-  noTray: "This desktop shows no tray icons, so Firedoor has none here: notifications say when something waits, and starting Firedoor again opens this window.",
+  noTray: "This desktop shows no tray icons, so Firedoor has none here: a window asks when something waits, and starting Firedoor again opens this window.",
   waiting: "Waiting for you",
   to: "to",
   of: "of",
