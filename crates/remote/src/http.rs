@@ -86,7 +86,8 @@ pub struct Http {
 
 impl Http {
     /// Sets it up. Proxies are those of the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), roots of
-    /// trust those of the system or of `SSL_CERT_FILE` and `SSL_CERT_DIR`, and those of `NODE_EXTRA_CA_CERTS` as well.
+    /// trust those of the system, or on Linux of `SSL_CERT_FILE` and `SSL_CERT_DIR` (rustls-platform-verifier, which asks other
+    /// systems themselves), and those of `NODE_EXTRA_CA_CERTS` as well.
     pub fn new(instructions: &Instructions) -> Result<Self, SetupError> {
         let url = Url::parse(&instructions.url).map_err(|_| SetupError::Url)?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
