@@ -1,7 +1,8 @@
 //! Unix: pipes that do not block, and signals.
 
 use std::{
-    io,
+    fs::File,
+    io::{self, Write as _},
     os::fd::{AsFd as _, OwnedFd},
 };
 
@@ -14,8 +15,6 @@ use tokio::{
 pub type End = OwnedFd;
 /// What messages are read from.
 pub type Reader = pipe::Receiver;
-/// What messages are written to.
-pub type Writer = pipe::Sender;
 
 /// Reads from one.
 pub fn reader(end: End) -> io::Result<Reader> {
@@ -24,7 +23,23 @@ pub fn reader(end: End) -> io::Result<Reader> {
 
 /// Writes to one.
 pub fn writer(end: End) -> io::Result<Writer> {
-    pipe::Sender::from_owned_fd(end)
+    Ok(Writer(pipe::Sender::from_owned_fd(end)?.into_nonblocking_fd()?.into()))
+}
+
+/// What messages are written to. The event loop knows of it only while it is full: a reader that splices, as the engine does, would wake
+/// this program once more for each message (`wakeup_pipe_writers` in the kernel's fs/splice.c).
+pub struct Writer(File);
+
+impl Writer {
+    /// Writes what it takes now.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    /// Waits until it takes something.
+    pub async fn writable(&self) -> io::Result<()> {
+        pipe::Sender::from_owned_fd(self.0.try_clone()?.into())?.writable().await
+    }
 }
 
 /// What the session says.
