@@ -284,7 +284,43 @@ Section "Firedoor" SecFiredoor
     Call Stop
   ${EndIf}
   Call AddToPath
+  Call LookForWebView
 SectionEnd
+
+; Where Microsoft's installer of its runtime says that it is there, for the machine or for one user.
+!define WEBVIEW "Software\Microsoft\EdgeUpdate\Clients\{F3017226-FE2A-4295-8BDF-00C3A9A7E4C5}"
+!define NO_WEBVIEW "Firedoor's windows need Microsoft's WebView2 runtime, which is not installed here. Until it is, questions are answered with: firedoor pending, firedoor answer. It is at https://developer.microsoft.com/microsoft-edge/webview2"
+
+; Everything but the windows works without.
+Function LookForWebView
+  SetRegView 32
+  ReadRegStr $0 HKLM "${WEBVIEW}" pv
+  SetRegView lastused
+  ReadRegStr $1 HKCU "${WEBVIEW}" pv
+  ${If} $0 == ""
+  ${OrIf} $0 == "0.0.0.0"
+    StrCpy $0 $1
+  ${EndIf}
+  ${If} $0 == ""
+  ${OrIf} $0 == "0.0.0.0"
+    Push "${NO_WEBVIEW}"
+    Call Tell
+    ${IfNot} ${Silent}
+      MessageBox MB_OK|MB_ICONINFORMATION "${NO_WEBVIEW}"
+    ${EndIf}
+  ${EndIf}
+FunctionEnd
+
+; Says what stands on the stack, and goes on.
+Function Tell
+  Exch $0
+  DetailPrint "$0"
+  ${If} ${Silent}
+    System::Call 'kernel32::GetStdHandle(i -12) p .r8'
+    FileWrite $8 "Firedoor: $0$\r$\n"
+  ${EndIf}
+  Pop $0
+FunctionEnd
 
 ; What was appended is kept in the registry as it was appended: removing takes away exactly that.
 Function AddToPath
@@ -342,11 +378,8 @@ FunctionEnd
 ; Firedoor works without: what starts it knows its whole path.
 Function PathLeft
   Exch $0
-  DetailPrint "PATH was left as it is: $0. Add $INSTDIR yourself, or start firedoor.exe by its whole path."
-  ${If} ${Silent}
-    System::Call 'kernel32::GetStdHandle(i -12) p .r8'
-    FileWrite $8 "Firedoor: PATH was left as it is: $0. Add $INSTDIR yourself, or start firedoor.exe by its whole path.$\r$\n"
-  ${EndIf}
+  Push "PATH was left as it is: $0. Add $INSTDIR yourself, or start firedoor.exe by its whole path."
+  Call Tell
   Pop $0
 FunctionEnd
 

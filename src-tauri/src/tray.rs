@@ -194,6 +194,9 @@ fn menu(app: &AppHandle, said: &Said) -> tauri::Result<Menu<Wry>> {
     let item = |id: &str, text: &str, enabled| MenuItem::with_id(app, id, escaped(text), enabled, None::<&str>);
     let line = || PredefinedMenuItem::separator(app);
     let mut items: Vec<Box<dyn IsMenuItem<Wry>>> = vec![Box::new(item("status", &said.status, false)?)];
+    if let Some(text) = windows::cannot_open() {
+        items.push(Box::new(item("windows", text, false)?));
+    }
     if said.questions > 0 {
         let text =
             if said.questions == 1 { "1 question…".to_owned() } else { format!("{} questions…", said.questions) };

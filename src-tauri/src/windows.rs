@@ -13,6 +13,12 @@ pub use prompt::{Turns, close_prompt, fit, prompt, recall_prompt};
 pub use shell::after;
 pub use shell::{PAGES_MISSING, before_start};
 
+/// Why no window opens, if that is so: Windows 10 may lack what shows pages, and then nothing but the tray can say so.
+pub fn cannot_open() -> Option<&'static str> {
+    let lacking = cfg!(windows) && tauri::webview_version().is_err();
+    lacking.then_some("No window opens: Microsoft's WebView2 runtime is missing")
+}
+
 /// Label of the question window, as its capability names it.
 const PROMPT: &str = "prompt";
 /// Label of the main window.

@@ -23,6 +23,9 @@ PROGRAMS = {"firedoor.exe", "firedoor-shim.exe", "firedoor-remote.exe", "firedoo
 FILES = PROGRAMS | {"WebView2Loader.dll", "uninstall.exe", "LICENSE.txt", "THIRD-PARTY-LICENSES.txt", "README.md", "RESTORE.txt"}
 ENTRY = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\Firedoor"
 ENVIRONMENT = r"HKCU\Environment"
+# Where Microsoft's WebView2 runtime says that it is installed, for the machine and for one user; wine has none.
+CLIENT = r"\Clients\{F3017226-FE2A-4295-8BDF-00C3A9A7E4C5}"
+WEBVIEW = [rf"{place}\Microsoft\EdgeUpdate{CLIENT}" for place in (r"HKLM\Software\Wow6432Node", r"HKCU\Software")]
 CONFIG = b'{\r\n\t"mcpServers": {\r\n\t\t"echo": {"command": "C:\\\\test\\\\server.exe", "args": ["one two"]}\r\n\t}\r\n}\r\n'
 
 # The user's PATH before: the kind of its value and the value, or None; and what it is afterwards. {} is Firedoor's directory.
@@ -227,7 +230,12 @@ def try_path(machine):
 def try_upgrade(machine):
     """Installed, used, replaced while it runs, and removed."""
     machine.path_is(("REG_EXPAND_SZ", r"%SystemRoot%\x"))
-    machine.install()
+    expect("need Microsoft's WebView2 runtime" in machine.install().stderr, "what shows windows is missing, which is not said")
+    for key in WEBVIEW:
+        machine.run("reg", "add", key, "/v", "pv", "/d", "130.0.2849.80", "/f")
+        said = machine.install().stderr
+        machine.run("reg", "delete", key.removesuffix(CLIENT), "/f")
+        expect("WebView2" not in said, f"what shows windows is there, and it says {said}")
     files = {path.name for path in machine.home.iterdir()}
     expect(files == FILES, f"installed: {sorted(files)}")
     licences = (machine.home / "THIRD-PARTY-LICENSES.txt").read_text(encoding="utf-8")
