@@ -27,6 +27,7 @@ impl Inspector {
         now: Millis,
     ) {
         for (name, value) in variables.into_iter().take(MAX_VARIABLES).filter(|(_, v)| v.len() <= MAX_VALUE) {
+            memory.has_itself(entry, value.as_bytes());
             let assigned = format!("{name}=\"{value}\"");
             for hit in self.credentials.scan(assigned.as_bytes()) {
                 let secret = assigned.as_bytes().get(hit.span.0..hit.span.1).unwrap_or_default();

@@ -214,11 +214,17 @@ fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, deeper: bool, visit:
 /// only where it was hidden.
 pub(crate) fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn FnMut(u32, usize, usize, usize)) {
     let index = memory.index();
-    // Nothing before these places is looked at again, so that all runs together cost no more than the text; of the few secrets that
-    // may begin alike each has its own.
+    let mut found = Vec::new();
+    memory.each_kept(text, &mut |id, at| {
+        let Some(item) = memory.item(id) else { return };
+        // One that has to stand there as it is may turn out not to.
+        let covers = item.grasp != Grasp::Exact;
+        found.push(Run { id, from: 0, to: item.folded.len(), at, secret: true, covers });
+    });
+    // Nothing before these places is looked at again, so that all runs together cost no more than the text; of the secrets that may begin
+    // alike, of which the index has a few for each window, each has its own.
     let mut floors = [0usize; 3];
     let mut kept_floors: HashMap<u32, usize> = HashMap::new();
-    let mut found = Vec::new();
     index.find(text, if opaque { 3 } else { 2 }, |kind, end, (id, at)| {
         let Some(item) = memory.item(id) else { return };
         let floor = if item.kept { Some(kept_floors.entry(id).or_default()) } else { floors.get_mut(kind) };
@@ -238,8 +244,10 @@ pub(crate) fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn F
         };
         if to - from >= shortest {
             *floor = end + right;
-            let whole = item.kept && to - from == item.folded.len();
-            found.push(Run { id, from, to, at: start - left, secret: item.label == Label::Secret, whole });
+            if !(item.kept && to - from == item.folded.len()) {
+                let secret = item.label == Label::Secret;
+                found.push(Run { id, from, to, at: start - left, secret, covers: false });
+            }
         }
     });
     for Run { id, from, to, at, .. } in meant(found) {
@@ -254,8 +262,8 @@ struct Run {
     to: usize,
     at: usize,
     secret: bool,
-    /// It is all of a secret that Firedoor keeps.
-    whole: bool,
+    /// It is all of a secret that Firedoor keeps, and nothing else is meant by what lies in it.
+    covers: bool,
 }
 
 impl Run {
@@ -264,28 +272,27 @@ impl Run {
     }
 }
 
-/// Without runs of secrets that lie in a whole secret which Firedoor keeps: what two have in common is meant as a part of the one that
-/// stands there, and so is a shorter one in a longer.
+/// Without runs of secrets that lie in one that covers them: what two have in common is meant as a part of the one that stands there, and
+/// so is a shorter one in a longer. Of two that are equally long both stay.
 fn meant(mut runs: Vec<Run>) -> Vec<Run> {
-    let mut whole: Vec<(usize, usize)> = runs.iter().filter(|run| run.whole).map(|run| (run.at, run.end())).collect();
-    whole.sort_unstable();
-    let mut most = 0;
-    let furthest: Vec<usize> = whole
+    let mut covering: Vec<(usize, usize)> =
+        runs.iter().filter(|run| run.covers).map(|run| (run.at, run.end())).collect();
+    // Of those that begin in one place the longest.
+    covering.sort_unstable_by_key(|(at, end)| (*at, std::cmp::Reverse(*end)));
+    covering.dedup_by_key(|(at, _)| *at);
+    let furthest: Vec<usize> = covering
         .iter()
-        .map(|(_, end)| {
-            most = most.max(*end);
-            most
+        .scan(0, |most, (_, end)| {
+            *most = (*most).max(*end);
+            Some(*most)
         })
         .collect();
     runs.retain(|run| {
-        if !run.secret {
-            return true;
-        }
-        let earlier = whole.partition_point(|(at, _)| *at < run.at);
-        let up_to = whole.partition_point(|(at, _)| *at <= run.at);
-        let around = earlier.checked_sub(1).and_then(|i| furthest.get(i)).is_some_and(|end| *end >= run.end());
-        let beside = whole.get(earlier..up_to).and_then(<[_]>::last).map(|(_, end)| *end);
-        !around && beside.is_none_or(|end| end < run.end() || run.whole && end == run.end())
+        let earlier = covering.partition_point(|(at, _)| *at < run.at);
+        let lies_in_earlier = earlier.checked_sub(1).and_then(|i| furthest.get(i)).is_some_and(|end| *end >= run.end());
+        let beside = covering.get(earlier).filter(|(at, _)| *at == run.at).map(|(_, end)| *end);
+        let lies_in_longer = beside.is_some_and(|end| end > run.end() || end == run.end() && !run.covers);
+        !(run.secret && (lies_in_earlier || lies_in_longer))
     });
     runs
 }

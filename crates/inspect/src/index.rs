@@ -59,19 +59,26 @@ impl Table {
         numbered.map(|(at, slot)| (at, *slot)).take_while(|(_, slot)| slot.item != EMPTY)
     }
 
-    /// Puts a place in, instead of one of the `same` window if there is one.
-    fn insert(&mut self, new: Slot, same: impl Fn(Place) -> bool) {
+    /// Puts a place in, instead of one of the `same` window where there are `most` already. Of the windows of one item the first stays: a
+    /// text that repeats itself is then known from its start.
+    fn insert(&mut self, new: Slot, most: usize, same: impl Fn(Place) -> bool) {
         if (self.used + 1) * 4 > self.slots.len() * 3 {
             self.grow();
         }
-        let (mut free, mut known, mut length) = (None, None, 0);
+        let (mut free, mut known, mut length, mut alike) = (None, None, 0, 0);
         for (number, slot) in self.chain(new.tag) {
             length += 1;
             if slot.item == GONE {
                 free = free.or(Some(number));
             } else if slot.tag == new.tag && same((slot.item, slot.at)) {
-                known = Some(number);
-                break;
+                if slot.item == new.item {
+                    return;
+                }
+                alike += 1;
+                if alike == most {
+                    known = Some(number);
+                    break;
+                }
             }
         }
         let end = (self.home(new.tag) + length) % self.slots.len().max(1);
@@ -98,7 +105,7 @@ impl Table {
         let old = std::mem::replace(&mut self.slots, vec![Slot { tag: 0, item: EMPTY, at: 0 }; size]);
         (self.used, self.live) = (0, 0);
         for slot in old.into_iter().filter(|s| s.item < GONE) {
-            self.insert(slot, |_| false);
+            self.insert(slot, 1, |_| false);
         }
     }
 }
@@ -151,10 +158,17 @@ impl<const KINDS: usize> Index<KINDS> {
         (self.keys.hash_one(window) >> 32) as u32
     }
 
-    /// Puts a text in. `same` says whether a place that is there holds these bytes, too: of equal windows the last stays.
+    /// Puts a text in. `same` says whether a place that is there holds these bytes, too: of equal windows the last stays, or so many.
     /// False when the filter is full: [`Index::refilter`] is due.
     #[must_use]
-    pub(crate) fn insert(&mut self, kind: usize, item: u32, text: &[u8], same: impl Fn(Place, &[u8]) -> bool) -> bool {
+    pub(crate) fn insert(
+        &mut self,
+        kind: usize,
+        item: u32,
+        text: &[u8],
+        most: usize,
+        same: impl Fn(Place, &[u8]) -> bool,
+    ) -> bool {
         let cut = self.cut(kind);
         for (at, window) in windows(cut, text) {
             let tag = self.tag(window);
@@ -168,6 +182,7 @@ impl<const KINDS: usize> Index<KINDS> {
             let own = |at: u32| text.get(at as usize..).is_some_and(|t| t.starts_with(bytes));
             table.insert(
                 Slot { tag, item, at },
+                most,
                 |place| if place.0 == item { own(place.1) } else { same(place, bytes) },
             );
         }
@@ -268,7 +283,7 @@ mod tests {
             let same = |(item, at): Place, bytes: &[u8]| {
                 texts.get(&item).is_some_and(|(_, t)| t.get(at as usize..).is_some_and(|t| t.starts_with(bytes)))
             };
-            let room = self.index.insert(kind, item, text, same);
+            let room = self.index.insert(kind, item, text, 1, same);
             self.texts.insert(item, (kind, text.to_vec()));
             if !room {
                 self.index.refilter(self.texts.values().map(|(kind, text)| (*kind, text.as_slice())));

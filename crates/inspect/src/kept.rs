@@ -248,6 +248,92 @@ mod tests {
     }
 
     #[test]
+    fn one_that_repeats_itself_is_known() {
+        for secret in [
+            "dragon123dragon123",
+            "Dragon123-Dragon123",
+            "correct horse correct horse battery",
+            "red-fox-red-fox-red-fox-9",
+            "k7Qm2xP9rk7Qm2xP9r",
+        ] {
+            for sent in
+                [secret.to_owned(), format!("{}{secret}", &secret[..secret.len() / 2]), format!("it is {secret} now")]
+            {
+                assert!(asked(secret, &sent), "{sent}");
+            }
+        }
+    }
+
+    #[test]
+    fn short_ones_are_told_apart_as_they_are_written() {
+        let entries: [EntryId; 3] = ["c/s/a", "c/s/b", "c/s/c"].map(|entry| entry.parse().unwrap());
+        for (one, other) in [("Summer24!", "summer-24"), ("moon-bea8", "moon-bea87")] {
+            let inspector = Inspector::new();
+            let mut memory = Memory::default();
+            for (entry, secret) in entries.iter().zip([one, other]) {
+                inspector.kept_secrets(&mut memory, entry, [("ref", secret)], Millis(1));
+            }
+            for (owner, secret) in entries.iter().zip([one, other]) {
+                let sent = format!("{secret} 7");
+                let arguments = serde_json::json!({ "body": sent }).to_string();
+                for entry in &entries {
+                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)));
+                    let asked = found.iter().any(|f| f.confidence > Confidence::Possible);
+                    // Of two of which one begins with the other nobody is told which is meant.
+                    assert!(asked || entry == owner, "{secret} of {owner} to {entry}: {found:?}");
+                    assert!(!asked || entry != owner || other.starts_with(one), "{secret} to its own: {found:?}");
+                }
+                let masked = inspector.masked_text(&memory, &sent);
+                assert!(masked.starts_with("••••") && !masked.contains(secret), "{masked}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_that_begin_alike_cost_no_more_than_a_few() {
+        let inspector = Inspector::new();
+        let entry: EntryId = "c/s/a".parse().unwrap();
+        let mut memory = Memory::default();
+        let head = "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9";
+        let secret = |i: usize| format!("{head}{:016x}", (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        for i in 0..200 {
+            inspector.kept_secrets(&mut memory, &entry, [("ref", secret(i).as_str())], Millis(1));
+        }
+        assert_eq!(memory.len(), 200);
+        let text = crate::fold::folded(head.repeat(100).as_bytes());
+        let mut runs = 0;
+        flow::runs(&memory, &text, false, &mut |_, _, _, _| runs += 1);
+        assert!((1..=100 * 10).contains(&runs), "{runs}");
+        // Each is known all the same.
+        let stranger: EntryId = "c/s/b".parse().unwrap();
+        for i in [0, 100, 199] {
+            let arguments = serde_json::json!({ "body": secret(i) }).to_string();
+            let found = flow::inspect(&mut memory, &call(&stranger, &arguments, Millis(2)));
+            assert_eq!(found.iter().filter(|f| f.confidence == Confidence::Certain).count(), 1, "{i}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_with_the_same_one_in_its_configuration_is_not_asked_about_in_any_order() {
+        let [own, other]: [EntryId; 2] = ["c/s/a", "c/s/b"].map(|entry| entry.parse().unwrap());
+        for value in [token(), "correct horse battery staple".to_owned(), "Blue-Moon-7-rises".to_owned()] {
+            for first in [&own, &other] {
+                let inspector = Inspector::new();
+                let mut memory = Memory::default();
+                for entry in if *first == own { [&own, &other] } else { [&other, &own] } {
+                    match *entry == own {
+                        true => inspector.kept_secrets(&mut memory, entry, [("ref", value.as_str())], Millis(1)),
+                        false => inspector.environment(&mut memory, entry, [("DB_WORD", value.as_str())], Millis(1)),
+                    }
+                }
+                let arguments = serde_json::json!({ "body": value }).to_string();
+                let found = flow::inspect(&mut memory, &call(&other, &arguments, Millis(2)));
+                assert!(found.iter().all(|f| f.confidence <= Confidence::Possible), "{value}, {first}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_secret_is_the_keychains_wherever_it_was_seen_first() {
         let inspector = Inspector::new();
         let (own, other): (EntryId, EntryId) = ("c/s/db".parse().unwrap(), "c/s/files".parse().unwrap());

@@ -4,7 +4,7 @@
 //! `Debug` shows numbers.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     fmt,
     sync::Arc,
 };
@@ -203,9 +203,11 @@ pub struct Memory {
     /// By [`Label`].
     classes: [Class; 3],
     index: Index<3>,
+    /// Secrets that Firedoor put into a start, by their last [`TAIL`] folded bytes: those that begin alike end in different ways.
+    kept: HashMap<[u8; TAIL], Vec<u32>>,
     /// Secrets that the agent itself gave to a server, which may answer with them.
     given: HashSet<Digest>,
-    /// Further servers that a kept secret belongs to, with it, as a digest.
+    /// What servers have in their start, each with the server, as a digest.
     owners: HashSet<Digest>,
     given_order: VecDeque<Digest>,
     /// The first text that gave the agent instructions.
@@ -227,8 +229,12 @@ pub(crate) struct Injected {
     pub(crate) excerpt: Untrusted,
 }
 
-/// Most pairs of a kept secret and a further server that has it.
-const MAX_OWNERS: usize = 4096;
+/// The least that is known of a secret.
+const TAIL: usize = 8;
+/// Kept secrets that may have the same window; of more the parts are known of the latest. All of each is known whatever it has in common.
+const ALIKE: usize = 8;
+/// Most pairs of a server and a value in its start.
+const MAX_OWNERS: usize = 16 * 1024;
 /// Most credentials remembered as given.
 const MAX_GIVEN: usize = 256;
 
@@ -241,6 +247,7 @@ impl Memory {
             free: Vec::new(),
             classes: Default::default(),
             index: Index::new(CUTS),
+            kept: HashMap::new(),
             given: HashSet::new(),
             owners: HashSet::new(),
             given_order: VecDeque::new(),
@@ -297,29 +304,57 @@ impl Memory {
         if !is_telling(&folded) {
             return false;
         }
-        match self.known(&folded).map(|item| (item.kept, item.origin.entry.clone())) {
-            // Two servers may have the same one.
-            Some((true, owner)) if owner == origin.entry || self.owners.len() >= MAX_OWNERS => {}
-            Some((true, _)) => drop(self.owners.insert(at_server(&origin.entry, &folded))),
-            _ => {
-                let grasp = if folded.len() < SHORT { Grasp::Exact } else { grasp };
-                self.insert(secret(origin, raw, folded, pointer, grasp, true));
-            }
+        // Two servers may have the same one.
+        if self.kept_as(&folded, raw).is_some() {
+            self.has_itself(&origin.entry, raw);
+        } else {
+            let grasp = if folded.len() < SHORT { Grasp::Exact } else { grasp };
+            self.insert(secret(origin, raw, folded, pointer, grasp, true));
         }
         true
     }
 
-    /// Whether this is a server's own: it came from it, or Firedoor put it into its start as well.
+    /// Whether this is a server's own: it came from it, or stands in its start as well.
     pub(crate) fn is_own(&self, entry: &EntryId, item: &Item) -> bool {
         item.origin.entry == *entry
-            || item.kept && !self.owners.is_empty() && self.owners.contains(&at_server(entry, &item.folded))
+            || item.kept && self.owners.contains(&at_server(entry, identity(&item.folded, &item.raw)))
     }
 
-    /// Notes that a server has this in its own environment, where it is a secret that Firedoor put into another's start.
+    /// Notes that a server has this in its start: it may be a secret that Firedoor puts, or will put, into another's.
     pub(crate) fn has_itself(&mut self, entry: &EntryId, raw: &[u8]) {
         let folded = fold::folded(raw);
-        if self.owners.len() < MAX_OWNERS && self.known(&folded).is_some_and(|item| item.kept) {
-            self.owners.insert(at_server(entry, &folded));
+        if self.owners.len() < MAX_OWNERS && is_telling(&folded) {
+            self.owners.insert(at_server(entry, identity(&folded, raw)));
+        }
+    }
+
+    /// The secret that is exactly this, if Firedoor put it into a start.
+    fn kept_as(&self, folded: &[u8], raw: &[u8]) -> Option<&Item> {
+        let same = |item: &&Item| identity(&item.folded, &item.raw) == identity(folded, raw);
+        self.kept_like(folded).filter(same).find(|item| *item.folded == *folded)
+    }
+
+    /// The secrets that Firedoor put into a start and that end like this.
+    fn kept_like(&self, folded: &[u8]) -> impl Iterator<Item = &Item> {
+        let ids = folded.last_chunk().and_then(|tail| self.kept.get(tail));
+        ids.into_iter().flatten().filter_map(|id| self.item(*id))
+    }
+
+    /// Every place where a text holds all of a secret that Firedoor put into a start: its number, and where it begins.
+    pub(crate) fn each_kept(&self, text: &[u8], visit: &mut dyn FnMut(u32, usize)) {
+        if self.kept.is_empty() {
+            return;
+        }
+        for (at, tail) in text.windows(TAIL).enumerate() {
+            let ids = <&[u8; TAIL]>::try_from(tail).ok().and_then(|tail| self.kept.get(tail));
+            for id in ids.into_iter().flatten() {
+                let Some(item) = self.item(*id) else { continue };
+                if let Some(start) = (at + TAIL).checked_sub(item.folded.len())
+                    && text.get(start..at + TAIL) == Some(&item.folded)
+                {
+                    visit(*id, start);
+                }
+            }
         }
     }
 
@@ -358,13 +393,16 @@ impl Memory {
             class.push(&item.origin.entry, id, item.folded.len(), cost);
         }
         let items = &self.items;
-        // Kept secrets may begin alike (`sk-ant-api03-`), and each has to be found: they are few, and none takes another's windows.
-        let kept = item.kept;
+        // Kept secrets may begin alike (`sk-ant-api03-`), and none may be hidden by what others have said.
+        let most = if item.kept { ALIKE } else { 1 };
         let same = |(id, at): Place, bytes: &[u8]| {
-            let item = items.get(id as usize).and_then(Option::as_ref).filter(|item| !kept && !item.kept);
-            item.is_some_and(|i| i.folded.get(at as usize..).is_some_and(|t| t.starts_with(bytes)))
+            let other = items.get(id as usize).and_then(Option::as_ref).filter(|other| other.kept == item.kept);
+            other.is_some_and(|i| i.folded.get(at as usize..).is_some_and(|t| t.starts_with(bytes)))
         };
-        let room = self.index.insert(label, id, &item.folded, same);
+        let room = self.index.insert(label, id, &item.folded, most, same);
+        if let (true, Some(tail)) = (item.kept, item.folded.last_chunk()) {
+            self.kept.entry(*tail).or_default().push(id);
+        }
         match self.items.get_mut(id as usize) {
             Some(slot) => *slot = Some(item),
             None => self.items.push(Some(item)),
@@ -392,6 +430,14 @@ impl Memory {
             class.pop(&gone.origin.entry, gone.folded.len(), cost);
         }
         self.index.remove(label, id, &gone.folded);
+        if let Some(tail) = gone.folded.last_chunk::<TAIL>().filter(|_| gone.kept)
+            && let Some(ids) = self.kept.get_mut(tail)
+        {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.kept.remove(tail);
+            }
+        }
         self.free.push(id);
         true
     }
@@ -403,11 +449,10 @@ impl Memory {
 
     /// The remembered secret that is exactly this; one that Firedoor put into a start before others.
     fn known(&self, folded: &[u8]) -> Option<&Item> {
-        let mut known = None;
-        if let Some(first) = folded.get(..CUTS[0].width) {
+        let mut known = self.kept_like(folded).find(|item| *item.folded == *folded);
+        if let (None, Some(first)) = (known, folded.get(..CUTS[0].width)) {
             self.index.find(first, 1, |_, _, (id, at)| {
-                let found = self.item(id).filter(|i| at == 0 && *i.folded == *folded);
-                known = if known.is_some_and(|item: &Item| item.kept) { known } else { found.or(known) };
+                known = self.item(id).filter(|i| at == 0 && *i.folded == *folded).or(known);
             });
         }
         known
@@ -461,7 +506,7 @@ const SHORT: usize = 10;
 
 /// Whether a folded value says enough to be told from chance.
 fn is_telling(folded: &[u8]) -> bool {
-    folded.len() >= 8 && fold::distinct(folded) >= 5
+    folded.len() >= TAIL && fold::distinct(folded) >= 5
 }
 
 fn secret(origin: &Arc<Origin>, raw: &[u8], folded: Vec<u8>, pointer: Arc<str>, grasp: Grasp, kept: bool) -> Item {
@@ -478,9 +523,14 @@ fn secret(origin: &Arc<Origin>, raw: &[u8], folded: Vec<u8>, pointer: Arc<str>, 
     }
 }
 
+/// What makes a secret the one that it is: a short one has to be met again as it stands.
+fn identity<'a>(folded: &'a [u8], raw: &'a [u8]) -> &'a [u8] {
+    if folded.len() < SHORT { raw } else { folded }
+}
+
 /// What is kept of a credential and a server that has it: a digest is enough to know both again.
-fn at_server(entry: &EntryId, folded: &[u8]) -> Digest {
-    Digest::of_fields([entry.to_string().as_bytes(), folded])
+fn at_server(entry: &EntryId, secret: &[u8]) -> Digest {
+    Digest::of_fields([entry.to_string().as_bytes(), secret])
 }
 
 impl Default for Memory {
