@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Logging in with a certified issuer of tokens (oidc-provider) and a server on the official SDK, a browser's part played by
 this program: registration, consent, renewal with rotation while the server runs, revocation, an address that is pasted, a code
-that is entered elsewhere. Exit code 1 when anything is not as it should be, 2 when it cannot be run."""
+that is entered elsewhere; and with a browser that is misled, and issuers that stand before the real one: answers of another issuer,
+codes that are wanted by somebody else, answers that come twice, logins that the issuer takes back. Exit code 1 when anything is not
+as it should be, 2 when it cannot be run."""
 
 import contextlib
 import http.cookiejar
@@ -94,16 +96,39 @@ def consent(address, code=None, unreachable=None):
         there = action, urllib.parse.urlencode(filled(form.group(), code)).encode()
 
 
-def log_in(scratch, *more):
-    """`firedoor login`, to its end; what it says, and what the browser shows."""
-    command = scratch.bin / "firedoor", "login", ENTRY, *more
+def place_of(address):
+    """Where a login wants its answer to come."""
+    return urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)["redirect_uri"][0]
+
+
+def way_back(address):
+    """The answer to a login, as an address that nobody has gone to yet."""
+    return consent(address, unreachable=place_of(address))
+
+
+def go(address):
+    """What the browser shows at an address, or nothing where nobody listens."""
+    try:
+        return consent(address)
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def login(scratch, *more, entry=ENTRY):
+    """`firedoor login`, which waits, and the address for the browser."""
+    command = scratch.bin / "firedoor", "login", entry, *more
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with scratch.start(*command, **pipes, text=True, start_new_session=True) as process:
         process.stdout.readline()
-        address = process.stdout.readline().strip()
+        yield process, process.stdout.readline().strip()
+
+
+def log_in(scratch, *more):
+    """`firedoor login`, to its end; what it says, and what the browser shows."""
+    with login(scratch, *more) as (process, address):
         if "--paste" in more:
-            query = urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)
-            shown = consent(address, unreachable=query["redirect_uri"][0])
+            shown = way_back(address)
             print(shown, file=process.stdin, flush=True)
         else:
             code = process.stdout.readline().strip().rpartition(" ")[2] if "--device" in more else None
@@ -145,12 +170,25 @@ class Session:
         self.process.stdout.close()
 
 
-def look(scratch, url):
-    """What is seen, and whether it is as it should be."""
+def asking(url):
+    """Asks the server about its issuer."""
     def get(path):
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url.removesuffix("/mcp") + path) as answer:
             return json.load(answer)
 
+    return get
+
+
+def configure(scratch, **urls):
+    """Servers of the client."""
+    servers = {name: {"url": url} for name, url in urls.items()}
+    scratch.write(".cursor/mcp.json", json.dumps({"mcpServers": servers}))
+
+
+def look(scratch, url):
+    """What is seen, and whether it is as it should be."""
+    get = asking(url)
+    configure(scratch, s=url)
     yield "protecting names the command", f"firedoor login {ENTRY}" in scratch.firedoor("protect", "--all", "--yes").stdout
     code, said, shown = log_in(scratch)
     yield "logging in", (code, "Logged in" in said, "is logged in" in shown) == (0, True, True)
@@ -180,19 +218,83 @@ def look(scratch, url):
         session.end()
 
 
+def mislead(scratch, url):
+    """The same, where somebody stands in between."""
+    get, origin = asking(url), url.removesuffix("/mcp")
+    configure(scratch, s=url, mixed=f"{origin}/mixed/mcp", posing=f"{origin}/posing/mcp")
+
+    def redeemed():
+        return [get("/tokens")["redeemed"][where] for where in ("here", "between")]
+
+    def kept(entry):
+        return "is not logged in" not in scratch.firedoor("logout", entry).stdout
+
+    # The issuer is the real one, and what its answer says of it was changed on the way.
+    for what, change, why in (
+        ("an answer of another issuer", {"iss": ["https://evil.example"]}, "another issuer"),
+        ("an answer of nobody", {"iss": []}, "does not say"),
+    ):
+        with login(scratch) as (process, address):
+            place, _, query = way_back(address).partition("?")
+            changed = urllib.parse.urlencode(urllib.parse.parse_qs(query) | change, doseq=True)
+            shown = go(f"{place}?{changed}")
+            process.stdout.read()
+        yield what, process.returncode == 1 and why in shown
+        yield f"{what}: nothing is kept", not kept(ENTRY)
+    # The browser ends up at the real issuer all the same, which says who it is.
+    with login(scratch, entry="cursor/user/mixed") as (process, address):
+        shown = go(address)
+        process.stdout.read()
+    yield "a code that another issuer wants", process.returncode == 1 and "another issuer" in shown
+    yield "a code that another issuer wants: nothing is kept", not kept("cursor/user/mixed")
+    done = scratch.firedoor("login", "cursor/user/posing")
+    yield "an issuer that poses as another", done.returncode == 1 and "says that it is" in done.stderr
+    yield "no issuer was asked for tokens", redeemed() == [0, 0]
+    with login(scratch) as (process, address), login(scratch, entry="cursor/user/mixed") as (other, elsewhere):
+        back = way_back(address)
+        query = back.partition("?")[2]
+        yield "an answer to another login", "does not belong to this login" in go(f"{place_of(elsewhere)}?{query}")
+        yield "the answer at its own place", "is logged in" in go(back)
+        process.stdout.read()
+        yield "the same answer again: nobody listens", go(back) is None
+        # It waits for its own answer still.
+        go(way_back(elsewhere))
+        other.stdout.read()
+    yield "one login of two", (process.returncode, other.returncode) == (0, 1)
+    with login(scratch) as (process, address):
+        yield "the same answer at a later login", "does not belong to this login" in go(f"{place_of(address)}?{query}")
+        yield "the later login's own answer", "is logged in" in go(way_back(address))
+        process.stdout.read()
+    yield "each code went to the issuer that gave it, once", redeemed() == [2, 0]
+    configure(scratch, s=url)
+    yield "protecting after all of that", scratch.firedoor("protect", "--all", "--yes").returncode == 0
+    session = Session(scratch)
+    # An issuer takes back what it gave for a code that comes twice (RFC 6749 §4.1.2).
+    yield "calls after an answer that came twice", session.whoami() == "alice tools"
+    get("/revoke")
+    yield "what the issuer took back is asked for again", f"firedoor login {ENTRY}" in session.whoami()
+    yield "nothing is kept of it", not kept(ENTRY)
+    yield "logging in after that", log_in(scratch)[0] == 0
+    yield "calls after that", session.whoami() == "alice tools"
+    session.end()
+
+
 def main():
     """Looks at everything."""
     as_ordinary_user(__file__)
     with Scratch() as scratch:
         place, node = install(scratch)
-        with serving(scratch, place, node, "protected.mjs") as url, keychain(scratch):
-            scratch.write(".cursor/mcp.json", json.dumps({"mcpServers": {"s": {"url": url}}}))
-            seen = []
-            for what, good in look(scratch, url):
-                seen.append(good)
-                if not good:
-                    print(f"  {what}: not as it should be")
-            print(f"{len(seen)} things looked at: {seen.count(False)} not as they should be")
+        seen = []
+        with keychain(scratch):
+            for part in (look, mislead):
+                with serving(scratch, place, node, "protected.mjs") as url:
+                    for what, good in part(scratch, url):
+                        seen.append(good)
+                        if not good:
+                            print(f"  {what}: not as it should be")
+                scratch.firedoor("logout", ENTRY)
+                scratch.firedoor("restore", "--all")
+        print(f"{len(seen)} things looked at: {seen.count(False)} not as they should be")
     return 0 if all(seen) else 1
 
 
