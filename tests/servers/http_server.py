@@ -1,9 +1,11 @@
 """An MCP server over HTTP, in the ways that servers are: `http_server.py MODE [tls]`, the latter with certificate and key of the
 directory that it is started in. Prints its port. Tools do nothing but say
-what they were asked, so that what arrives can be compared."""
+what they were asked, so that what arrives can be compared. A mode that is a revision's name is a server of that one alone, which holds
+its clients to it."""
 import http.server
 import json
 import queue
+import socket
 import ssl
 import sys
 import threading
@@ -16,12 +18,27 @@ SESSIONS = {"s-1"}
 NEXT = [1]
 CHANNELS = []  # HTTP+SSE: what waits for the stream
 INTRODUCTION = [0]
+CAPABILITIES = {}  # of the client
+REVISION = MODE if MODE.startswith("20") else None
+# What the server says by itself where its stream breaks off. An event's id is how many of these there were, and at which attempt.
+NEWS = [{"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": n}} for n in range(7)]
+# What happens each time that this stream is asked for: how many messages are sent, and how it ends.
+BREAKS = [(2, "closed"), (1, "cut"), (0, "refused"), (1, "closed"), (0, "dropped"), (1, "closed"), (0, "closed"), (9, "open")]
+
+
+def has_batches():
+    return REVISION == "2025-03-26"
+
+
+def answer_to(message, headers):
+    return {"jsonrpc": "2.0", "id": message["id"], "result": result_of(message, headers)}
 
 
 def result_of(message, headers):
     method, params = message["method"], message.get("params", {})
     if method == "initialize":
-        version = params["protocolVersion"] if MODE != "old" else "2024-11-05"
+        version = REVISION or (params["protocolVersion"] if MODE != "old" else "2024-11-05")
+        CAPABILITIES.update(params.get("capabilities", {}))
         info = {"name": f"http-{MODE}", "version": str(INTRODUCTION[0])}
         return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
     if method == "tools/list":
@@ -79,7 +96,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def note(self, body):
         names = ("mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region", "authorization",
                  "last-event-id", "x-team")
-        SEEN.append([self.command, {n: self.headers[n] for n in names if self.headers[n]}, body])
+        said = [self.command, {n: self.headers[n] for n in names if self.headers[n]}, body]
+        SEEN.append(said)
+        return said
 
     def do_GET(self):
         self.note(None)
@@ -90,39 +109,100 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.event("/messages?session=1", event="endpoint")
             while (message := mine.get()) is not None:
                 self.event(message, event="message")
-            return
+            return None
         if MODE == "stolen":
             self.events()
-            self.event("http://other.example/messages", event="endpoint")
-            return
+            return self.event("http://other.example/messages", event="endpoint")
+        if REVISION and not self.of_revision():
+            return None
+        if REVISION and "roots" in CAPABILITIES and self.headers["mcp-session-id"] == "s-1":
+            asked = [{"jsonrpc": "2.0", "id": f"asked-{n}", "method": "roots/list"} for n in range(2)]
+            self.events()
+            for message in [asked] if has_batches() else asked:
+                self.event(message)
+            HOLD.wait(30)
+            return None
+        if MODE == "breaking":
+            return self.breaking()
+        if MODE == "polled" and self.headers["last-event-id"]:
+            BROKEN.append("closed")
+            self.events()
+            return self.event(answer_to(HELD[0], self.headers)) if len(BROKEN) > 8 else None
+        if MODE == "alone" and self.headers["last-event-id"]:
+            # Not at the first time, so that some time passes.
+            if REFUSED:
+                self.events()
+                return self.event(answer_to(HELD[0], self.headers), id="e-2")
+            REFUSED.append(True)
+            return self.reply(503)
         if MODE == "resumed" and self.headers["last-event-id"]:
             self.events()
             if self.headers["last-event-id"] == "e-1":
-                self.event({"jsonrpc": "2.0", "method": "notifications/message",
-                            "params": {"level": "info", "data": "half"}}, id="e-2")
-                return
-            self.event({"jsonrpc": "2.0", "id": HELD[0]["id"], "result": result_of(HELD[0], self.headers)}, id="e-3")
-            return
+                return self.event({"jsonrpc": "2.0", "method": "notifications/message",
+                                   "params": {"level": "info", "data": "half"}}, id="e-2")
+            return self.event(answer_to(HELD[0], self.headers), id="e-3")
         if MODE == "sse":
             self.events()
             self.event({"jsonrpc": "2.0", "id": "from-server", "method": "roots/list"}, id="g-1")
             HOLD.wait(30)
-            return
-        self.reply(405)
+            return None
+        return self.reply(405)
+
+    def of_revision(self):
+        """Whether the request says the revision, as from 2025-06-18 on it has to; a server of an earlier one does not know how."""
+        said = self.headers["mcp-protocol-version"]
+        if has_batches() or said == REVISION:
+            return True
+        self.reply(400, f"MCP-Protocol-Version is {said}".encode(), kind="text/plain")
+        return False
+
+    def breaking(self):
+        """The stream on which it speaks by itself goes on behind the event that its client names, and breaks off as BREAKS says."""
+        last = self.headers["last-event-id"]
+        done = int(last.split(".")[0]) if last else 0
+        attempt = len(BROKEN)
+        count, end = BREAKS[min(attempt, len(BREAKS) - 1)]
+        BROKEN.append(end)
+        if end == "refused":
+            return self.reply(503)
+        if end == "dropped":
+            self.close_connection = True
+            return self.connection.shutdown(socket.SHUT_RDWR)
+        self.events()
+        # Only an id: where its client can go on from. How long to wait is said once.
+        self.event(None, id=f"{done}.{attempt}", **({} if last else {"retry": 10}))
+        for number, message in enumerate(NEWS[done : done + count], done + 1):
+            self.event(message, id=f"{number}.{attempt}")
+        if end == "cut":
+            self.wfile.write(f"id: {done + count + 1}.{attempt}\ndata: {json.dumps(NEWS[done + count])[:20]}".encode())
+        if end == "open":
+            HOLD.wait(30)
+        return None
 
     def do_DELETE(self):
-        self.note(None)
+        said = self.note(None)
         SESSIONS.discard(self.headers["mcp-session-id"])
         self.reply(204)
         if MODE == "deleted":
             print("deleted", flush=True)
+        if REVISION:
+            print(json.dumps(said), flush=True)
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         message = json.loads(body)
         self.note(body.decode())
-        first = message[0] if isinstance(message, list) else message
+        messages = message if isinstance(message, list) else [message]
+        asks = [m for m in messages if "id" in m and "method" in m]
+        first = asks[0] if asks else messages[0]
         method = first.get("method")
+        arguments = first.get("params", {}).get("arguments", {})
+        if MODE == "unready" and not REFUSED:
+            REFUSED.append(True)
+            return self.reply(503, Retry_After="3600")
+        if "status" in arguments:
+            again = {"Retry_After": arguments["again"]} if "again" in arguments else {}
+            return self.reply(arguments["status"], arguments.get("body", "").encode(), **again)
         if MODE == "redirect":
             return self.reply(307, Location="http://127.0.0.1:1/elsewhere")
         if MODE == "moved" and self.path == "/mcp":
@@ -136,7 +216,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.reply(405)
             self.reply(202)
             if "id" in message and "method" in message:
-                CHANNELS[-1].put({"jsonrpc": "2.0", "id": message["id"], "result": result_of(message, self.headers)})
+                CHANNELS[-1].put(answer_to(message, self.headers))
             return None
         if MODE == "stolen":
             return self.reply(404)
@@ -150,20 +230,32 @@ class Handler(http.server.BaseHTTPRequestHandler):
             SESSIONS.add(session)
         elif session not in SESSIONS:
             return self.reply(404, b"no such session", kind="text/plain")
-        if "id" not in first or "method" not in first:
+        elif REVISION and not self.of_revision():
+            return None
+        if REVISION and isinstance(message, list) and not has_batches():
+            error = {"code": -32600, "message": "this revision has no batches"}
+            return self.reply(400, json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode())
+        if not asks:
             return self.reply(202)
-        if method == "tools/call" and first["params"].get("arguments", {}).get("forget"):
+        if method == "tools/call" and arguments.get("forget"):
             # The session ends after this call.
             SESSIONS.clear()
-            if first["params"]["arguments"]["forget"] == "changed":
+            if arguments["forget"] == "changed":
                 INTRODUCTION[0] += 1
-        answer = {"jsonrpc": "2.0", "id": first["id"], "result": result_of(first, self.headers)}
-        if isinstance(message, list):
-            answer = [{"jsonrpc": "2.0", "id": m["id"], "result": result_of(m, self.headers)} for m in message if "id" in m]
-        if MODE == "resumed" and method == "tools/call":
+        answers = [answer_to(m, self.headers) for m in asks]
+        answer = answers if isinstance(message, list) else answers[0]
+        if arguments.get("form") in ("one by one", "together"):
+            self.events()
+            note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "half"}}
+            for event in answers if arguments["form"] == "one by one" else [[note, answers[0]], answers[1:]]:
+                self.event(event)
+            return None
+        if arguments.get("form") == "in part":
+            answer = answers[:1]
+        if MODE in ("resumed", "polled", "alone") and method == "tools/call":
             HELD[:] = [first]
             self.events()
-            self.event(None, id="e-1", retry="10")
+            self.event(None, id="e-1", **({"retry": 10} if MODE != "alone" else {}))
             return None
         if MODE == "cut" and method == "tools/call":
             self.events()
@@ -208,11 +300,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             except OSError:
                 SEEN.append(["closed", {}, None])
             return None
-        answer = {"jsonrpc": "2.0", "id": message["id"], "result": result_of(message, self.headers)}
-        return self.reply(200, json.dumps(answer).encode())
+        return self.reply(200, json.dumps(answer_to(message, self.headers)).encode())
 
 
-HELD = []
+HELD = []  # the call whose answer comes on another stream
+REFUSED = []  # whether something was refused already
+BROKEN = []  # how each stream has ended
 http.server.ThreadingHTTPServer.request_queue_size = 128
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.daemon_threads = True

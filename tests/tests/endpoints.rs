@@ -20,13 +20,15 @@ struct Http {
     stdout: BufReader<PipeReader>,
     address: String,
     session: Option<String>,
+    /// The revision that it speaks.
+    revision: &'static str,
 }
 
 impl Http {
     fn start(home: &Home, address: &str) -> Self {
         let (process, stdin, stdout) = home.spawn(home.command(home.python()).arg(home.script("http_client.py")));
         let (stdin, stdout) = (Some(stdin), BufReader::new(stdout));
-        Self { process, stdin, stdout, address: address.to_owned(), session: None }
+        Self { process, stdin, stdout, address: address.to_owned(), session: None, revision: "2025-11-25" }
     }
 
     fn pid(&self) -> i32 {
@@ -48,7 +50,10 @@ impl Http {
         }
         let session = self.session.clone();
         if let Some(session) = &session {
-            all.extend([("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", "2025-11-25")]);
+            all.push(("Mcp-Session-Id", session.as_str()));
+            if self.revision >= "2025-06-18" {
+                all.push(("MCP-Protocol-Version", self.revision));
+            }
         }
         all.extend(headers);
         let body = body.map(Value::to_string);
@@ -85,11 +90,11 @@ impl Http {
     /// Opens a session.
     fn open(&mut self) {
         let about = json!({"name": "http", "version": "1"});
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
+        let params = json!({"protocolVersion": self.revision, "capabilities": {}, "clientInfo": about});
         let sent = self.post(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
         assert_eq!(sent["status"], 200, "{sent}");
         let answer = self.message(&sent["stream"]);
-        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        assert_eq!(answer["result"]["protocolVersion"], self.revision, "{answer}");
         self.session = sent["headers"]["mcp-session-id"].as_str().map(str::to_owned);
         let done = self.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         assert_eq!(done["status"], 202, "{done}");
@@ -135,6 +140,42 @@ fn add(home: &Home, name: &str) -> String {
     let found = found.expect("the endpoint");
     assert_eq!(found["listens"], true, "{found}");
     found["address"].as_str().expect("an address").to_owned()
+}
+
+/// A server of `tests/servers/http_server.py`, outside of any sandbox, behind an endpoint.
+struct Remote {
+    process: Child,
+    stdin: Option<PipeWriter>,
+    stdout: BufReader<PipeReader>,
+    /// Of the endpoint.
+    address: String,
+}
+
+impl Remote {
+    fn start(home: &Home, mode: &str) -> Self {
+        let (process, stdin, stdout) =
+            home.spawn(home.command(home.python()).arg(home.script("http_server.py")).arg(mode));
+        let mut remote = Self { process, stdin: Some(stdin), stdout: BufReader::new(stdout), address: String::new() };
+        let url = format!("http://127.0.0.1:{}/mcp", remote.line().trim());
+        home.firedoor(&["endpoints", "add", "remote", "--url", &url]).expect_code(0);
+        let listed = home.json(&["endpoints", "list"]);
+        remote.address = listed["endpoints"][0]["address"].as_str().expect("an address").to_owned();
+        remote
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("the server's stdout");
+        line
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 /// The program that listens.
@@ -281,6 +322,46 @@ fn requests_that_stand_for_themselves() {
 }
 
 #[test]
+fn each_revision_with_sessions_is_spoken_as_it_says() {
+    let call = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "echo", "arguments": {}}});
+    for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let home = Home::new();
+        let mut server = Remote::start(&home, revision);
+        let _stop = Stop(&home);
+        let mut client = Http::start(&home, &server.address);
+        client.revision = revision;
+        client.open();
+        let sent = client.post(&call(1));
+        // Clients of before 2025-11-25 know no event that only has an id.
+        let first = client.event(&sent["stream"]);
+        assert_eq!(first["data"] == "", revision >= "2025-11-25", "{revision}: {first}");
+        // Only the first of these has batches: its answer is one, too. What a server refuses, each of its requests is told.
+        let sent = client.post(&json!([call(2), call(3)]));
+        if revision == "2025-03-26" {
+            let answers = client.message(&sent["stream"]);
+            for (at, id) in [(0, 2), (1, 3)] {
+                assert_eq!(
+                    (&answers[at]["id"], text(&answers[at]["result"]).0.as_str()),
+                    (&json!(id), "{}"),
+                    "{answers}"
+                );
+            }
+        } else {
+            for id in [2, 3] {
+                let answer = client.message(&sent["stream"]);
+                assert_eq!(answer["id"], id, "{revision}: {answer}");
+                assert!(answer["error"]["message"].to_string().contains("HTTP 400"), "{revision}: {answer}");
+            }
+        }
+        assert_eq!(client.call(4, "echo", json!({})), "{}", "{revision}");
+        // The server hears of the end.
+        assert_eq!(client.send("DELETE", &[], None)["status"], 200, "{revision}");
+        let left: Value = serde_json::from_str(&server.line()).expect("what it was told at the end");
+        assert_eq!(left, json!(["DELETE", {"mcp-session-id": "s-1", "mcp-protocol-version": revision}, null]));
+    }
+}
+
+#[test]
 fn a_stream_that_broke_off_goes_on_where_it_was() {
     let home = Home::new();
     let address = add(&home, "echo");
@@ -306,15 +387,9 @@ fn a_stream_that_broke_off_goes_on_where_it_was() {
 #[test]
 fn a_stream_that_the_server_closes_is_closed_and_asked_for_again() {
     let home = Home::new();
-    let (mut server, stdin, stdout) =
-        home.spawn(home.command(home.python()).arg(home.script("http_server.py")).arg("resumed"));
-    let mut port = String::new();
-    BufReader::new(stdout).read_line(&mut port).expect("a port");
-    let url = format!("http://127.0.0.1:{}/mcp", port.trim());
-    home.firedoor(&["endpoints", "add", "resumed", "--url", &url]).expect_code(0);
+    let server = Remote::start(&home, "resumed");
     let _stop = Stop(&home);
-    let listed = home.json(&["endpoints", "list"]);
-    let mut client = Http::start(&home, listed["endpoints"][0]["address"].as_str().expect("an address"));
+    let mut client = Http::start(&home, &server.address);
     client.open();
     let params = json!({"name": "echo", "arguments": {"a": 1}});
     let sent = client.post(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}));
@@ -340,8 +415,6 @@ fn a_stream_that_the_server_closes_is_closed_and_asked_for_again() {
     let (retry, plain) = ((String::new(), json!("10")), (String::new(), Value::Null));
     assert_eq!((&said[0], &said[1], &said[3]), (&plain, &retry, &retry), "{said:?}");
     assert!(said[2].0.contains("half") && said.len() == 4, "{said:?}");
-    drop(stdin);
-    server.wait().expect("the server's end");
 }
 
 #[test]

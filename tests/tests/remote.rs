@@ -77,6 +77,16 @@ fn still_works(client: &mut Client) {
     assert_eq!(text(&client.call("echo", json!({"a": 1}))).0, "{\"a\": 1}");
 }
 
+/// The next line, as JSON.
+fn next(client: &mut Client) -> Value {
+    serde_json::from_slice(&client.line().expect("a line")).expect("JSON")
+}
+
+/// What was asked for as events were: with each request, the event that it goes on from.
+fn listened(seen: &[Value]) -> Vec<Option<&str>> {
+    seen.iter().filter(|s| s[0] == "GET").map(|s| s[1]["last-event-id"].as_str()).collect()
+}
+
 #[test]
 fn messages_arrive_byte_for_byte_in_a_session() {
     let (home, _http, mut client) = open("json");
@@ -142,6 +152,106 @@ fn messages_do_not_follow_to_another_server() {
     still_works(&mut client);
 }
 
+/// The revisions that have sessions over Streamable HTTP.
+const REVISIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// The only one of them in which several messages may come as one.
+const BATCHES: &str = REVISIONS[0];
+
+#[test]
+fn the_revision_that_the_server_names_is_spoken_in_all_of_a_session() {
+    for revision in REVISIONS {
+        let (_home, mut http, mut client) = start(revision);
+        // The client wants the newest, and agrees to what the server has.
+        let info = json!({"name": "test", "version": "1"});
+        let opening = json!({"protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": info});
+        assert_eq!(client.ask("initialize", opening)["protocolVersion"], revision);
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        // The server's own requests come as it sends them, and their answers get there as the client sends them.
+        let answers = [0, 1].map(|n| json!({"jsonrpc": "2.0", "id": format!("asked-{n}"), "result": {"roots": []}}));
+        let first = next(&mut client);
+        if revision == BATCHES {
+            assert_eq!((&first[0]["id"], &first[1]["id"]), (&json!("asked-0"), &json!("asked-1")), "{first}");
+            client.send(&json!(answers));
+        } else {
+            assert_eq!((&first["id"], &next(&mut client)["id"]), (&json!("asked-0"), &json!("asked-1")), "{first}");
+            answers.iter().for_each(|answer| client.send(answer));
+        }
+        still_works(&mut client);
+        client.call("echo", json!({"forget": "session"}));
+        still_works(&mut client);
+        let all = seen(&mut client);
+        let said: Vec<Value> = all.iter().filter_map(|s| serde_json::from_str(s[2].as_str()?).ok()).collect();
+        if revision == BATCHES {
+            assert!(said.contains(&json!(answers)), "{said:?}");
+        } else {
+            assert!(answers.iter().all(|answer| said.contains(answer)), "{said:?}");
+        }
+        // The first revision has no such header, and a server that is told nothing takes that one to be spoken (2025-06-18,
+        // "Protocol Version Header"). It is said all the same, as the official SDKs' clients do.
+        let mut opened = 0;
+        for [method, headers, body] in all.iter().map(|s| [&s[0], &s[1], &s[2]]) {
+            if body.as_str().is_some_and(|body| body.contains("\"initialize\"")) {
+                opened += 1;
+                assert_eq!(*headers, json!({}), "{revision}");
+            } else {
+                assert_eq!(headers["mcp-session-id"], format!("s-{opened}"), "{revision}: {method} {body}");
+                assert_eq!(headers["mcp-protocol-version"], revision, "{method} {body}");
+            }
+        }
+        assert_eq!(opened, 2, "{revision}");
+        assert!(!listened(&all).is_empty(), "{revision}");
+        assert_eq!(client.end(), 0);
+        let left: Value = serde_json::from_str(&http.line()).expect("what it was told at the end");
+        assert_eq!(left, json!(["DELETE", {"mcp-session-id": "s-2", "mcp-protocol-version": revision}, null]));
+    }
+}
+
+/// What a line answers, or every part of a batch: the request's id, with why it failed.
+fn shape(line: &Value) -> String {
+    match line.as_array() {
+        Some(all) => format!("[{}]", all.iter().map(shape).collect::<Vec<_>>().join(" ")),
+        None => {
+            let id = line["id"].as_str().unwrap_or("notice");
+            let why = message(line);
+            if why.is_empty() { id.to_owned() } else { format!("{id}: {why}") }
+        }
+    }
+}
+
+#[test]
+fn batches_are_answered_as_the_revision_says() {
+    const REFUSED: [&str; 2] = ["a: Firedoor: HTTP 400", "b: Firedoor: HTTP 400"];
+    let call = |id: &str, form: &str| {
+        let params = json!({"name": "echo", "arguments": {"form": form}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    let notice = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+    for (revision, form, want) in [
+        (BATCHES, "at once", &["[a b]"][..]),
+        (BATCHES, "one by one", &["a", "b"]),
+        (BATCHES, "together", &["[notice a]", "[b]"]),
+        (BATCHES, "in part", &["[a]", "b: Firedoor: the connection to the server was lost"]),
+        (REVISIONS[1], "at once", &REFUSED),
+        (REVISIONS[2], "at once", &REFUSED),
+    ] {
+        let (_home, http, mut client) = open(revision);
+        let batch = json!([call("a", form), notice, call("b", form)]);
+        client.send(&batch);
+        let place = format!("http://127.0.0.1:{} refused the message: ", http.port);
+        for want in want {
+            let got = shape(&next(&mut client)).replace(&place, "");
+            assert!(
+                got == **want || want.contains(':') && got.starts_with(want),
+                "{revision}, {form}: {got}, not {want}"
+            );
+        }
+        still_works(&mut client);
+        let bodies = seen(&mut client).into_iter().filter(|s| s[2].as_str() == Some(&batch.to_string())).count();
+        assert_eq!(bodies, 1, "{revision}, {form}: it arrives once, and as it was sent");
+    }
+}
+
 #[test]
 fn requests_of_the_stateless_era_repeat_themselves_in_headers() {
     let (_home, _http, mut client) = start("modern");
@@ -193,6 +303,91 @@ fn an_answer_whose_stream_broke_off_is_fetched() {
     let half: Value = serde_json::from_slice(&client.line().unwrap()).unwrap();
     assert_eq!(half["params"]["data"], "half");
     assert_eq!(text(&client.answer(id)["result"]).0, "{\"a\": 1}");
+}
+
+#[test]
+fn a_server_that_says_when_to_come_back_may_take_its_time() {
+    let (_home, _http, mut client) = open("polled");
+    // It is asked more often than one would be that broke off.
+    still_works(&mut client);
+}
+
+#[test]
+fn nothing_is_lost_or_heard_twice_where_the_servers_own_stream_breaks_off() {
+    let (_home, _http, mut client) = open("breaking");
+    for n in 0..7 {
+        assert_eq!(next(&mut client)["params"]["data"], n);
+    }
+    let id = client.send_call("echo", json!({"seen": true}));
+    let answer = next(&mut client);
+    assert_eq!(answer["id"], id, "nothing comes again");
+    let all: Vec<Value> = serde_json::from_str(&text(&answer["result"]).0).expect("what the server has seen");
+    // Also where an event was cut off, a request was refused or got no answer, and where only an id had come.
+    let ids = ["2.0", "3.1", "3.1", "4.3", "4.3", "5.5", "5.6"];
+    assert_eq!(listened(&all), [None].into_iter().chain(ids.map(Some)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_server_without_a_stream_of_its_own_is_asked_for_one_once() {
+    let (_home, _http, mut client) = open("alone");
+    // Meanwhile seconds pass: the answer comes on a stream that is asked for again, later each time.
+    still_works(&mut client);
+    let id = client.send_call("echo", json!({"seen": true}));
+    let all: Vec<Value> =
+        serde_json::from_str(&text(&client.answer(id)["result"]).0).expect("what the server has seen");
+    let asked = listened(&all);
+    assert_eq!(asked.iter().filter(|id| id.is_none()).count(), 1, "{asked:?}");
+    assert!(asked.iter().filter(|id| **id == Some("e-1")).count() > 1, "{asked:?}");
+}
+
+#[test]
+fn a_server_that_is_too_busy_is_said_to_be_at_once() {
+    let busy = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"come back later"}}"#;
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+    for mode in ["json", "modern", "old"] {
+        let (_home, http, mut client) = start(mode);
+        if mode != "modern" {
+            client.initialize();
+        }
+        let mut send = |arguments: Value| {
+            let mut params = json!({"name": "echo", "arguments": arguments});
+            if mode == "modern" {
+                params["_meta"] = meta.clone();
+            }
+            let id = client.request("tools/call", params);
+            client.answer(id)
+        };
+        let place = format!("http://127.0.0.1:{}", http.port);
+        for (refusal, parts) in [
+            (json!({"status": 429}), vec!["HTTP 429 Too Many Requests"]),
+            // Firedoor does not wait so long by itself: who asked decides.
+            (
+                json!({"status": 429, "again": "3600", "body": "slowly"}),
+                vec!["HTTP 429", "Retry-After: 3600", "slowly"],
+            ),
+            (json!({"status": 503, "body": "<html></html>"}), vec!["HTTP 503 Service Unavailable"]),
+            (json!({"status": 503, "again": "Wed, 21 Oct 2037 07:28:00 GMT"}), vec!["HTTP 503", "07:28:00"]),
+        ] {
+            let answer = send(refusal.clone());
+            let why = message(&answer);
+            assert!(why.contains(&place) && parts.iter().all(|part| why.contains(part)), "{mode}: {refusal}: {answer}");
+            assert!(!why.contains("html"), "{answer}");
+            assert_eq!(text(&send(json!({"a": 1}))["result"]).0, "{\"a\": 1}", "{mode}");
+        }
+        // Where the server says it itself, in the protocol's words, those are what its client gets.
+        let answer = send(json!({"status": 429, "body": busy}));
+        assert_eq!(answer["error"], json!({"code": -32001, "message": "come back later"}), "{mode}");
+        let all: Vec<Value> =
+            serde_json::from_str(&text(&send(json!({"seen": true}))["result"]).0).expect("what the server has seen");
+        let refused = all.iter().filter(|s| s[2].as_str().is_some_and(|body| body.contains("\"status\""))).count();
+        assert_eq!(refused, 5, "{mode}: each was sent once");
+    }
+    // A session may begin at the second try.
+    let (_home, _http, mut client) = start("unready");
+    let id = client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+    assert!(message(&client.answer(id)).contains("HTTP 503 Service Unavailable (Retry-After: 3600)"));
+    client.initialize();
+    still_works(&mut client);
 }
 
 #[test]
