@@ -2,7 +2,8 @@
 """Official SDKs' clients see through Firedoor what they see direct, of official SDKs' servers, in each era and over each
 transport: results, errors, progress, sampling, elicitation, changes, cancellation, results of 20 MiB (15 with the Rust client), 1,000 calls at once;
 and tasks, which of these SDKs only TypeScript's 1.x has on both sides. A client that knows both eras also finds out by itself
-(auto) which one a server of the older speaks.
+(auto) which one a server of the older speaks. Over HTTP+SSE (sse), which is deprecated, are those that speak it. Clients of one era at
+servers of the other alone get the same error.
 
   matrix.py [CELL…]        a cell is named as it is printed, or a part of that
 
@@ -65,6 +66,7 @@ RIGHT = {
     "given_up": lambda seen: seen == 1,
     "large": lambda seen: seen[0] >= 15 << 20 and seen[1],
     "at_once": lambda seen: seen == 1000,
+    "refused": lambda seen: isinstance(seen, str) and bool(seen),
     "tasks": lambda seen: seen["kinds"] == ["taskCreated", "taskStatus", "result"]
     and says("later: é🚀")(seen["result"])
     and seen["again"] == seen["result"]
@@ -87,8 +89,18 @@ MAY_DIFFER = {
 }
 
 
+# The transport of before 2025-03-26, of the era with sessions alone.
+OLD = "sse"
+NEW = ("stdio", "http")
+# A server that is another one without its older era: what it does for clients of its own is looked at there.
+MODERN_ONLY = "typescript-2-modern-only"
+# Clients whose program prints nothing of a server that refuses them, so that there is nothing to compare.
+SILENT = ("rust-3",)
+
+
 def programs(scratch):
-    """The clients and the servers, with the eras that they know: name -> (eras, command)."""
+    """The clients and the servers, with the eras and the transports that they know: name -> (eras, transports, command). Over HTTP+SSE
+    Python's client takes no event above 1 MiB, and TypeScript's 2.x and Rust's servers do not speak it."""
     place, node = install(scratch)
     python = scratch.home / "python/bin/python"
     for command in (
@@ -103,19 +115,36 @@ def programs(scratch):
         raise Missing(f"{RUST} is not beside our programs: run make conformance")
     both = ("modern", "legacy")
     finds_out = (*both, "auto")
+    every = (*NEW, OLD)
     clients = {
-        "typescript-1": (("legacy",), [node, place / "typescript/client_v1.mjs"]),
-        "typescript-2": (finds_out, [node, place / "typescript/client.mjs"]),
-        "python-2": (both, [python, place / "python/client.py"]),
-        "rust-3": (both, [rust, "client"]),
+        "typescript-1": (("legacy",), every, [node, place / "typescript/client_v1.mjs"]),
+        "typescript-2": (finds_out, every, [node, place / "typescript/client.mjs"]),
+        "python-2": (both, NEW, [python, place / "python/client.py"]),
+        "rust-3": (both, NEW, [rust, "client"]),
     }
     servers = {
-        "typescript-1": (("legacy",), [node, place / "typescript/server_v1.mjs"]),
-        "typescript-2": (both, [node, place / "typescript/server.mjs"]),
-        "python-2": (both, [python, place / "python/server.py"]),
-        "rust-3": (both, [rust, "server"]),
+        "typescript-1": (("legacy",), every, [node, place / "typescript/server_v1.mjs"]),
+        "typescript-2": (both, NEW, [node, place / "typescript/server.mjs"]),
+        MODERN_ONLY: (("modern",), NEW, [node, place / "typescript/server.mjs", "--modern-only"]),
+        "python-2": (both, every, [python, place / "python/server.py"]),
+        "rust-3": (both, NEW, [rust, "server"]),
     }
     return clients, servers
+
+
+def cells(clients, servers):
+    """What is tried: (client, server, transport, era), whether the server refuses it, and both commands."""
+    for client, (eras, speaks, look) in clients.items():
+        for server, (known, offers, serve) in servers.items():
+            for transport in (one for one in offers if one in speaks):
+                there = ("legacy",) if transport == OLD else known
+                for era in eras:
+                    # One that finds the era out is for servers of the older one: with others it is as it is without.
+                    found = era in there or (era == "auto" and known == ("legacy",))
+                    if found and server != MODERN_ONLY:
+                        yield (client, server, transport, era), False, look, serve
+                    elif not found and era != "auto" and transport != OLD and client not in SILENT:
+                        yield (client, server, transport, era), True, look, serve
 
 
 def look(scratch, client, era, *target):
@@ -136,8 +165,9 @@ def targets(scratch, server, name, transport):
     if transport == "stdio":
         yield ["--", *server, "--stdio"], [*shim, "--", *server, "--stdio"]
         return
-    with serving(scratch, scratch.home, *server, "--http") as url:
-        yield [url], [*shim, "--url", url]
+    with serving(scratch, scratch.home, *server, f"--{transport}") as url:
+        # Firedoor finds out by itself that a server is of before 2025-03-26.
+        yield ["--sse", url] if transport == OLD else [url], [*shim, "--url", url]
 
 
 def is_right(key, seen, era):
@@ -157,10 +187,12 @@ def among(exceptions, cell, key):
     return None
 
 
-def looked_at(cell):
+def looked_at(cell, refused):
     """What this client looks at."""
     client, server, *_ = cell
-    keys = set(RIGHT)
+    if refused:
+        return {"refused"}
+    keys = set(RIGHT) - {"refused"}
     if not client.startswith("typescript"):
         keys -= {"capabilities", "cancelled"}
     if client != "typescript-2":
@@ -171,7 +203,7 @@ def looked_at(cell):
     return keys
 
 
-def compare(scratch, client, server, cell):
+def compare(scratch, client, server, cell, refused):
     """Whether both see the same, and what is right; how much was looked at."""
     _, name, transport, era = cell
     server_era = "modern" if era == "modern" else "legacy"
@@ -182,7 +214,7 @@ def compare(scratch, client, server, cell):
             print(f"    {way}: {saw.get('failed', 'came to its end')}")
         return False, 0
     wrong = 0
-    for key in sorted(looked_at(cell) | seen.keys() | again.keys()):
+    for key in sorted(looked_at(cell, refused) | seen.keys() | again.keys()):
         one, other = seen.get(key), again.get(key)
         if among(MAY_DIFFER, cell, key):
             continue
@@ -199,25 +231,20 @@ def main():
     """Looks at each cell both ways."""
     as_ordinary_user(__file__, RUST)
     wanted = sys.argv[1:]
-    right = cells = things = 0
+    right = tried = things = 0
     with Scratch() as scratch:
-        clients, servers = programs(scratch)
-        for client, (eras, command) in clients.items():
-            for server, (known, serve) in servers.items():
-                for transport in ("stdio", "http"):
-                    # One that finds the era out is for servers of the older one: with others it is as it is without.
-                    for era in (era for era in eras if era in known or (era == "auto" and known == ("legacy",))):
-                        cell = f"{client} client, {server} server, {transport}, {era}"
-                        if wanted and not any(part in cell for part in wanted):
-                            continue
-                        same, looked = compare(scratch, command, serve, (client, server, transport, era))
-                        print(f"  {cell}: {'the same' if same else 'NOT the same'}", flush=True)
-                        cells, right, things = cells + 1, right + same, things + looked
+        for cell, refused, client, server in cells(*programs(scratch)):
+            name = "{} client, {} server, {}, {}".format(*cell) + (", refused" if refused else "")
+            if wanted and not any(part in name for part in wanted):
+                continue
+            same, looked = compare(scratch, client, server, cell, refused)
+            print(f"  {name}: {'the same' if same else 'NOT the same'}", flush=True)
+            tried, right, things = tried + 1, right + same, things + looked
         log = scratch.firedoor("log", "--json").stdout
     if "matrix/user/" not in log or "tools/call" not in log:
         raise Missing("nothing went through Firedoor")
-    print(f"{cells} pairs of an SDK's client and server, {things} things looked at: {right} pairs the same")
-    return 0 if right == cells and cells else 1
+    print(f"{tried} pairs of an SDK's client and server, {things} things looked at: {right} pairs the same")
+    return 0 if right == tried and tried else 1
 
 
 if __name__ == "__main__":

@@ -26,7 +26,14 @@ async def failed(what):
         return f"{type(error).__name__} {error}"
 
 
-async def look(era, target):
+def innermost(error):
+    """What went wrong, out of the groups that the SDK puts it into."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__} {error}"
+
+
+async def look(era, target, seen):
     """Looks at one server."""
     changes = anyio.Event()
 
@@ -56,8 +63,9 @@ async def look(era, target):
         async def said(name):
             return (await call(name)).content[0].text
 
-        seen = {"server": plain(client.server_info) if client.server_info else None}
+        server = plain(client.server_info) if client.server_info else None
         seen["tools"] = plain(await client.list_tools())
+        seen["server"] = server
         seen["prompts"] = [plain(await client.list_prompts()), plain(await client.get_prompt("greet", {"name": "Ada"}))]
         seen["resources"] = [
             plain(await client.list_resources()),
@@ -109,7 +117,6 @@ async def look(era, target):
             for number in range(AT_ONCE):
                 group.start_soon(one, number)
         seen["at_once"] = right.count(True)
-    return seen
 
 
 if __name__ == "__main__":
@@ -119,4 +126,12 @@ if __name__ == "__main__":
     else:
         # By itself this client takes no event above 1 MiB.
         where = streamable_http_client(where, max_sse_event_size=2 * LARGE)
-    print(json.dumps(anyio.run(look, era, where)))
+    seen = {}
+    try:
+        anyio.run(look, era, where, seen)
+    except Exception as error:
+        # Told which revision to speak, this client finds out with its first request that the server does not.
+        if seen:
+            raise
+        seen["refused"] = innermost(error)
+    print(json.dumps(seen))

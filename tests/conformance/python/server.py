@@ -1,6 +1,6 @@
-"""A server of both eras on the official Python SDK, 2.x.   server.py --stdio | --http
+"""A server of both eras on the official Python SDK, 2.x.   server.py --stdio | --http | --sse
 
-Over HTTP it prints its port. What it offers is what the matrix looks at, the same in each language."""
+Over HTTP it prints its port, also with the transport of before 2025-03-26 (HTTP+SSE). What it offers is what the matrix looks at, the same in each language."""
 
 import logging
 import socket
@@ -137,7 +137,9 @@ if sys.argv[1] == "--stdio":
 else:
     listening = socket.create_server(("127.0.0.1", 0))
     print(listening.getsockname()[1], flush=True)
-    http = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error"))
+    app = server.sse_app(sse_path="/mcp") if sys.argv[1] == "--sse" else server.streamable_http_app()
+    # By itself it closes connections after five seconds, perhaps while a client writes to one.
+    http = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_keep_alive=120))
 
     def end():
         """Ends with stdin."""

@@ -2,9 +2,10 @@
 const AT_ONCE = 1000;
 const LARGE = 20 << 20;
 
-// Where the command line points: the era, and either a process to start or a URL.
+// Where the command line points: the era, and either a process to start or a URL, which may be of HTTP+SSE.
 export function target() {
   const [era, where, command, ...args] = process.argv.slice(2);
+  if (where === "--sse") return { era, sse: new URL(command) };
   if (where !== "--") return { era, url: new URL(where) };
   // By itself this client takes no message above 10 MiB over stdio.
   return { era, stdio: { command, args, env: { ...process.env }, stderr: "inherit", maxBufferSize: 2 * LARGE } };
@@ -14,7 +15,15 @@ export function target() {
 export async function look(client, transport, sdk) {
   const model = { role: "assistant", model: "m", content: { type: "text", text: "said" } };
   sdk.answer(async () => model, async () => ({ action: "accept", content: { name: "Ada" } }));
-  await client.connect(transport);
+  try {
+    await client.connect(transport);
+  } catch (error) {
+    // Over HTTP these clients put words of their own around the server's error, and 1.x does over stdio, too.
+    const said = /\{"jsonrpc".*\}/.exec(error.message);
+    const { code, message } = said ? JSON.parse(said[0]).error : error;
+    console.log(JSON.stringify({ refused: `${code} ${message.replace(/^MCP error -\d+: /, "")}` }));
+    process.exit(0);
+  }
   const call = (name, args = {}, options = {}) => sdk.call({ name, arguments: args }, { timeout: 120_000, ...options });
   const failed = (promise) => promise.then((answer) => answer, (error) => `${error.code} ${error.message}`);
   const said = async (name) => (await call(name)).content[0].text;

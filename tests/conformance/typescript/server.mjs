@@ -1,5 +1,5 @@
-// A server of both eras on the official TypeScript SDK, 2.x.   server.mjs --stdio | --http
-// Over HTTP it prints its port. What it offers is what the matrix looks at, the same in each language.
+// A server of both eras on the official TypeScript SDK, 2.x.   server.mjs [--modern-only] --stdio | --http
+// Over HTTP it prints its port. With --modern-only it refuses clients of the era with sessions. What it offers is what the matrix looks at, the same in each language.
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -72,11 +72,12 @@ function make() {
   return server;
 }
 
-if (process.argv[2] === "--stdio") {
+const eras = process.argv.includes("--modern-only") ? { legacy: "reject" } : {};
+if (process.argv.includes("--stdio")) {
   changed = (server) => server.sendToolListChanged();
-  serveStdio(make);
+  serveStdio(make, eras);
 } else {
-  const handler = createMcpHandler(make);
+  const handler = createMcpHandler(make, eras);
   changed = () => handler.notify.toolsChanged();
   const http = createServer(toNodeHandler(handler));
   http.listen(0, "127.0.0.1", () => console.log(http.address().port));

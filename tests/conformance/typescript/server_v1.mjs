@@ -1,12 +1,13 @@
 // A server of the era with sessions on the official TypeScript SDK, 1.x, with tasks (2025-11-25), which only that version's
-// client and server have.   server_v1.mjs --stdio | --http
-// Over HTTP it prints its port. What it offers besides is what the matrix looks at, the same in each language.
+// client and server have.   server_v1.mjs --stdio | --http | --sse
+// Over HTTP it prints its port, also with the transport of before 2025-03-26 (HTTP+SSE). What it offers besides is what the matrix looks at, the same in each language.
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { InMemoryTaskMessageQueue, InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js";
 import { McpServer, ResourceTemplate } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { SSEServerTransport } from "@modelcontextprotocol/sdk/server/sse.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { z } from "zod";
@@ -88,7 +89,16 @@ if (process.argv[2] === "--stdio") {
   await make().connect(new StdioServerTransport());
 } else {
   const sessions = new Map();
-  const http = createServer(async (request, response) => {
+  const old = async (request, response) => {
+    if (request.method === "GET") {
+      const transport = new SSEServerTransport("/messages", response);
+      sessions.set(transport.sessionId, transport);
+      return make().connect(transport);
+    }
+    const transport = sessions.get(new URL(request.url, "http://localhost").searchParams.get("sessionId"));
+    return transport ? transport.handlePostMessage(request, response) : response.writeHead(405).end();
+  };
+  const http = createServer(process.argv[2] === "--sse" ? old : async (request, response) => {
     let transport = sessions.get(request.headers["mcp-session-id"]);
     if (!transport) {
       const onsessioninitialized = (id) => sessions.set(id, transport);
@@ -97,6 +107,8 @@ if (process.argv[2] === "--stdio") {
     }
     await transport.handleRequest(request, response);
   });
+  // By itself it closes connections after five seconds, perhaps while a client writes to one.
+  http.keepAliveTimeout = 120_000;
   http.listen(0, "127.0.0.1", () => console.log(http.address().port));
   process.stdin.on("end", () => process.exit(0)).resume();
 }
