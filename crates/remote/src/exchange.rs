@@ -9,7 +9,7 @@ use firedoor_model::{
 };
 use reqwest::{
     Response, StatusCode,
-    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER},
 };
 
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
 
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How often a stream that broke off is asked for again without anything new in it.
+/// How often a stream that broke off is asked for again in vain, or without anything new where the server does not say when to.
 const RESUMPTIONS: u32 = 5;
 /// A stream whose answer has come is read to its end so long.
 const LINGER: Duration = Duration::from_secs(5);
@@ -31,6 +31,8 @@ const LINGER: Duration = Duration::from_secs(5);
 const MAX_REFUSAL: usize = 1 << 20;
 /// How much of it is shown, in characters.
 const SHOWN: usize = 500;
+/// Longest form of a date in a header (RFC 9110 §5.6.7), generously.
+const MAX_DATE: usize = 40;
 /// Pages of a list of tools that are read for its annotations.
 const MAX_PAGES: usize = 100;
 /// The headers do not match the body (revision 2026-07-28).
@@ -45,6 +47,8 @@ struct Refusal {
     elsewhere: Option<String>,
     /// What it asks for.
     challenge: Option<Challenge>,
+    /// When to try again: seconds, or a date.
+    again: Option<String>,
     /// Its body on one line.
     body: Vec<u8>,
 }
@@ -161,12 +165,17 @@ impl Bridge {
         let mut failures = 0;
         loop {
             match self.follow(response, &mut events, Some(flight)).await {
-                Ok(true) => failures = 0,
-                Ok(false) => {}
+                // One that says when to come back may have nothing new then, as often as it likes (2025-11-25, polling).
+                Ok(heard) if heard || events.retry().is_some() => failures = 0,
+                Ok(_) => {}
                 Err(why) => return self.fail(flight, &why),
             }
             if flight.is_answered() {
                 return;
+            }
+            // Nobody waits for an answer, and the server, which was told, owes none.
+            if flight.is_given_up() {
+                return self.fail(flight, LOST);
             }
             // Streams of later revisions cannot be resumed.
             if flight.kind != Kind::Legacy && flight.kind != Kind::Initialize {
@@ -369,9 +378,11 @@ impl Refusal {
         let target = response.headers().get(LOCATION).and_then(|l| l.to_str().ok());
         let elsewhere = target.and_then(|l| response.url().join(l).ok()).map(|url| place(&url));
         let challenge = Challenge::of(response.headers());
+        let again = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()).filter(|v| v.len() <= MAX_DATE);
+        let again = again.map(str::to_owned);
         let mut body = collect(response, MAX_REFUSAL).await.unwrap_or_default();
         one_line(&mut body);
-        Self { status, elsewhere, challenge, body }
+        Self { status, elsewhere, challenge, again, body }
     }
 
     /// The error in it, if it is one of JSON-RPC's.
@@ -429,7 +440,9 @@ impl Refusal {
                 let text = String::from_utf8_lossy(self.body.trim_ascii());
                 let text: String =
                     if text.starts_with('<') { String::new() } else { text.chars().take(SHOWN).collect() };
-                format!("{server} refused the message: HTTP {status} {text}").trim_end().to_owned()
+                // Whoever asked decides about trying again: Firedoor does not know whether that does any good.
+                let again = self.again.as_ref().map(|when| format!(" (Retry-After: {when})")).unwrap_or_default();
+                format!("{server} refused the message: HTTP {status}{again} {text}").trim_end().to_owned()
             }
         }
     }
@@ -460,11 +473,18 @@ pub(crate) fn is_event_stream(response: &Response) -> bool {
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
 }
 
-/// How long to wait before a server is asked again: as it said, else longer each time.
+/// How long to wait before a server is asked again: at least as long as it said, and longer each time that this came to nothing.
 pub(crate) fn pause(said: Option<u64>, failures: u32) -> Duration {
+    const SHORTEST: u64 = 10;
     const LONGEST: u64 = 30_000;
-    let grown = 1000u64.saturating_mul(1 << failures.min(10));
-    Duration::from_millis(said.filter(|_| failures == 0).unwrap_or(grown).min(LONGEST))
+    /// A server has to be left alone as long as it wants (2025-11-25, "Sending Messages to the Server"). Nobody waits for longer.
+    const LONGEST_SAID: u64 = 3_600_000;
+    let grown = 1000u64.saturating_mul(1 << failures.min(10)).min(LONGEST);
+    Duration::from_millis(match said.map(|said| said.clamp(SHORTEST, LONGEST_SAID)) {
+        Some(said) if failures == 0 => said,
+        Some(said) => said.max(grown),
+        None => grown,
+    })
 }
 
 #[cfg(test)]
@@ -479,13 +499,16 @@ mod tests {
             status: StatusCode::from_u16(status).unwrap(),
             elsewhere: elsewhere.map(str::to_owned),
             challenge: None,
+            again: None,
             body: body.into(),
         };
+        let busy = Refusal { again: Some("120".into()), ..refusal(429, None, "slowly") };
         for (refusal, want) in [
             (refusal(302, Some("https://b.example"), ""), "points to https://b.example"),
             (refusal(401, None, "secret"), "wants to know who you are (HTTP 401"),
             (refusal(503, None, "<html>x</html>"), "HTTP 503 Service Unavailable"),
             (refusal(500, None, "{\"oops\":1}"), "HTTP 500 Internal Server Error {\"oops\":1}"),
+            (busy, "HTTP 429 Too Many Requests (Retry-After: 120) slowly"),
         ] {
             let words = refusal.in_words("https://a.example");
             assert!(words.contains(want) && !words.contains("secret") && !words.contains('<'), "{words}");
@@ -501,7 +524,8 @@ mod tests {
         let wants = |status: u16, text: &str| {
             let headers = [(WWW_AUTHENTICATE, HeaderValue::from_str(text).unwrap())].into_iter().collect();
             let status = StatusCode::from_u16(status).unwrap();
-            let refusal = Refusal { status, elsewhere: None, challenge: Challenge::of(&headers), body: Vec::new() };
+            let challenge = Challenge::of(&headers);
+            let refusal = Refusal { status, elsewhere: None, challenge, again: None, body: Vec::new() };
             let own = Login::Own;
             assert_eq!(refusal.wants(&own), None);
             refusal.wants(&Login::Command("cursor/user/s".into())).unwrap_or_default()
@@ -517,7 +541,9 @@ mod tests {
         assert_eq!(pause(Some(20), 0), Duration::from_millis(20));
         assert_eq!(pause(None, 0), Duration::from_secs(1));
         assert_eq!(pause(Some(20), 3), Duration::from_secs(8));
-        assert_eq!(pause(Some(u64::MAX), 0), Duration::from_secs(30));
+        assert_eq!(pause(Some(60_000), 1), Duration::from_secs(60));
+        assert_eq!((pause(Some(0), 0), pause(Some(0), 1)), (Duration::from_millis(10), Duration::from_secs(2)));
+        assert_eq!(pause(Some(u64::MAX), 0), Duration::from_secs(3600));
         assert_eq!(pause(None, u32::MAX), Duration::from_secs(30));
     }
 }

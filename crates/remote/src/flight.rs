@@ -1,8 +1,8 @@
 //! Requests of the client on their way.
 
 use std::{
-    cell::{Cell, RefCell},
-    collections::HashMap,
+    cell::RefCell,
+    collections::{HashMap, HashSet},
     rc::Rc,
 };
 
@@ -32,8 +32,8 @@ pub struct Flight {
     pub method: String,
     /// Raw ids of what is not answered.
     open: RefCell<Vec<String>>,
-    /// The client does not wait any more.
-    given_up: Cell<bool>,
+    /// Raw ids of those that the client does not wait for any more.
+    given_up: RefCell<HashSet<String>>,
     /// Closes the connection.
     pub closed: Notify,
 }
@@ -42,6 +42,12 @@ impl Flight {
     /// Whether everything is answered.
     pub fn is_answered(&self) -> bool {
         self.open.borrow().is_empty()
+    }
+
+    /// Whether the client does not wait for anything any more.
+    pub fn is_given_up(&self) -> bool {
+        let given_up = self.given_up.borrow();
+        self.open.borrow().iter().all(|id| given_up.contains(id))
     }
 
     /// One of the ids that wait.
@@ -85,7 +91,7 @@ impl Flights {
             kind,
             method: method.to_owned(),
             open: RefCell::new(ids.clone()),
-            given_up: Cell::new(false),
+            given_up: RefCell::default(),
             closed: Notify::new(),
         });
         by_id.extend(ids.into_iter().map(|id| (id, flight.clone())));
@@ -102,13 +108,15 @@ impl Flights {
 
     /// No answer will come any more. Gives the ids of those who wait for one.
     pub fn lost(&self, flight: &Flight) -> Vec<String> {
-        let ids = flight.open.take();
+        let mut ids = flight.open.take();
         let mut by_id = self.by_id.borrow_mut();
         for id in &ids {
             by_id.remove(id);
         }
         self.changed.notify_waiters();
-        if flight.given_up.get() { Vec::new() } else { ids }
+        let given_up = flight.given_up.borrow();
+        ids.retain(|id| !given_up.contains(id));
+        ids
     }
 
     /// Everything that waits.
@@ -119,7 +127,7 @@ impl Flights {
     /// The client gives a request up.
     pub fn cancel(&self, id: &str) -> Cancelled {
         let Some(flight) = self.by_id.borrow().get(id).cloned() else { return Cancelled::Told };
-        flight.given_up.set(true);
+        flight.given_up.borrow_mut().insert(id.to_owned());
         self.changed.notify_waiters();
         match flight.kind {
             Kind::Initialize | Kind::Legacy => Cancelled::Told,
@@ -136,7 +144,7 @@ impl Flights {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let waits = |f: &Rc<Flight>| f.kind != Kind::Subscription && !f.given_up.get();
+            let waits = |f: &Rc<Flight>| f.kind != Kind::Subscription && !f.is_given_up();
             if !self.by_id.borrow().values().any(waits) {
                 return;
             }
@@ -166,6 +174,10 @@ mod tests {
         assert!(flights.lost(&modern).is_empty());
         let legacy = flights.add(ids(&["4"]), Kind::Legacy, "x").unwrap();
         assert_eq!((flights.cancel("4"), legacy.is_answered()), (Cancelled::Told, false));
+        // Whoever gives up one of a batch still waits for the others.
+        let batch = flights.add(ids(&["5", "6"]), Kind::Legacy, "").unwrap();
+        assert_eq!((flights.cancel("5"), batch.is_given_up()), (Cancelled::Told, false));
+        assert_eq!((flights.cancel("5"), flights.lost(&batch)), (Cancelled::Told, ids(&["6"])));
     }
 
     #[test]

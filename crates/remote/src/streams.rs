@@ -42,8 +42,8 @@ impl Bridge {
             match self.http.listen(headers).await {
                 Ok(response) if response.status().is_success() && is_event_stream(&response) => {
                     match self.follow(response, &mut events, None).await {
-                        Ok(true) => (failures, may_renew) = (0, true),
-                        Ok(false) => {}
+                        Ok(heard) if heard || events.retry().is_some() => (failures, may_renew) = (0, true),
+                        Ok(_) => {}
                         Err(why) => return crate::say(&why),
                     }
                 }
