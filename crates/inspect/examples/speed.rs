@@ -162,12 +162,19 @@ struct Bench {
 }
 
 impl Bench {
-    /// A memory with so many values that came from a private file.
+    /// A memory with so many values that came from a private file, and a few secrets of servers' starts.
     fn new(remembered: u32) -> Result<Self, Box<dyn std::error::Error>> {
         let inspector = Inspector::new();
         let mut memory = Memory::new(Limits::default());
         let (files, net) = ("c/user/files".parse()?, "c/user/net".parse()?);
         let mut numbers = Numbers(99);
+        let kept: Vec<_> = (0..8).map(|_| format!("sk-{:016x}{:016x}", numbers.next(), numbers.next())).collect();
+        inspector.kept_secrets(
+            &mut memory,
+            &net,
+            kept.iter().map(|value| ("firedoor-secret:c/user/net/KEY", value.as_str())),
+            Millis(1),
+        );
         let label = CallLabel { private: true, sink: Sink::Local };
         for from in (0..remembered).step_by(1000) {
             let rows: Vec<_> = (from..from + 1000)

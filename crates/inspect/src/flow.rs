@@ -12,7 +12,7 @@ use crate::{
     Call, MAX_FINDINGS, Sink, decode,
     decode::{Budget, Encoding},
     fold,
-    memory::{Grasp, Item, Label, Memory},
+    memory::{ENDS, Grasp, Item, Label, Memory},
 };
 
 pub(crate) mod split;
@@ -213,20 +213,35 @@ fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, deeper: bool, visit:
 /// Every run of `text` that is remembered: `visit(item, start in item, end in item, start in text)`. Ordinary text counts
 /// only where it was hidden.
 pub(crate) fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn FnMut(u32, usize, usize, usize)) {
+    runs_beyond(memory, text, 0, opaque, visit);
+}
+
+/// The same, of those that go on beyond a place; others may be among them. Of a run the last window begins no further before that place than
+/// windows are long and apart.
+fn runs_beyond(
+    memory: &Memory,
+    text: &[u8],
+    place: usize,
+    opaque: bool,
+    visit: &mut dyn FnMut(u32, usize, usize, usize),
+) {
     let index = memory.index();
     let mut found = Vec::new();
-    memory.each_kept(text, &mut |id, at| {
-        let Some(item) = memory.item(id) else { return };
-        // One that has to stand there as it is may turn out not to.
-        let covers = item.grasp != Grasp::Exact;
-        found.push(Run { id, from: 0, to: item.folded.len(), at, secret: true, covers });
-    });
     // Nothing before these places is looked at again, so that all runs together cost no more than the text; of the secrets that may begin
     // alike, of which the index has a few for each window, each has its own.
     let mut floors = [0usize; 3];
     let mut kept_floors: HashMap<u32, usize> = HashMap::new();
-    index.find(text, if opaque { 3 } else { 2 }, |kind, end, (id, at)| {
+    let kinds: &[usize] = if opaque { &[ENDS, 0, 1, 2] } else { &[ENDS, 0, 1] };
+    index.find(text, place.saturating_sub(MIN_PASSAGE), kinds, |kind, end, (id, at)| {
         let Some(item) = memory.item(id) else { return };
+        if kind == ENDS {
+            let to = item.folded.len();
+            if let Some(start) = end.checked_sub(to).filter(|start| text.get(*start..end) == Some(&item.folded)) {
+                // One that has to stand there as it is may turn out not to.
+                found.push(Run { id, from: 0, to, at: start, secret: true, covers: item.grasp != Grasp::Exact });
+            }
+            return;
+        }
         let floor = if item.kept { Some(kept_floors.entry(id).or_default()) } else { floors.get_mut(kind) };
         let Some(floor) = floor else { return };
         let width = index.cut(kind).width;

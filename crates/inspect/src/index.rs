@@ -6,7 +6,8 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
 
-/// Filter bits per window. With eight, an unknown byte passes the filter in one of eight cases at most.
+/// Filter bits per window, of which each sets two in one word: with eight, an unknown byte passes the filter in one of twenty cases at
+/// most, and in one of seventy just after the filter was built. What passes costs a look into each table, far apart in memory.
 const BITS_PER_WINDOW: usize = 8;
 /// Smallest and largest size of the filter, in bits, as powers of two (1 KiB to 2 MiB).
 const FILTER_SIZE: (u32, u32) = (13, 24);
@@ -16,12 +17,14 @@ const FILTERED: u64 = 0xFFFF_FFFF_FFFF;
 /// Where a window stands: item and offset in the item's folded text.
 pub(crate) type Place = (u32, u32);
 
-/// How a kind of text is cut into windows: a run of `width + stride - 1` common bytes is always found.
+/// How a kind of text is cut into windows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     /// 6 to 16.
     pub(crate) width: usize,
-    pub(crate) stride: usize,
+    /// From one window to the next: a run of `width + stride - 1` common bytes is always found. Without it there is one window, the last:
+    /// only all of a text is found.
+    pub(crate) stride: Option<usize>,
 }
 
 /// A place under the hash of its window.
@@ -124,7 +127,8 @@ pub(crate) struct Index<const KINDS: usize> {
 
 /// The windows of a text: their offsets and their bytes.
 fn windows(cut: Cut, text: &[u8]) -> impl Iterator<Item = (u32, u128)> {
-    let windows = text.windows(cut.width).enumerate().step_by(cut.stride);
+    let first = cut.stride.map_or_else(|| text.len().saturating_sub(cut.width), |_| 0);
+    let windows = text.windows(cut.width).enumerate().skip(first).step_by(cut.stride.unwrap_or(1));
     windows.map(|(at, w)| (at as u32, key(w)))
 }
 
@@ -145,13 +149,14 @@ impl<const KINDS: usize> Index<KINDS> {
     }
 
     pub(crate) fn cut(&self, kind: usize) -> Cut {
-        self.cuts.get(kind).copied().unwrap_or(Cut { width: 16, stride: 1 })
+        self.cuts.get(kind).copied().unwrap_or(Cut { width: 16, stride: None })
     }
 
     /// How many windows a text of this length has.
     pub(crate) fn count(&self, kind: usize, length: usize) -> usize {
         let cut = self.cut(kind);
-        (length + 1).saturating_sub(cut.width).div_ceil(cut.stride)
+        let all = (length + 1).saturating_sub(cut.width);
+        cut.stride.map_or(all.min(1), |stride| all.div_ceil(stride))
     }
 
     fn tag(&self, window: u128) -> u32 {
@@ -209,54 +214,59 @@ impl<const KINDS: usize> Index<KINDS> {
         self.filled = if bits > FILTER_SIZE.1 { 0 } else { count };
         for (kind, text) in texts {
             let cut = self.cut(kind);
-            for end in text.windows(cut.width).step_by(cut.stride).filter_map(|w| w.last_chunk::<6>()) {
-                let [a, b, c, d, e, f] = *end;
-                set(&mut self.filter, self.bits, u64::from_be_bytes([0, 0, a, b, c, d, e, f]));
+            for (_, window) in windows(cut, text) {
+                set(&mut self.filter, self.bits, window as u64);
             }
         }
     }
 
-    /// Every place where a window of `text` may be known, of the first `kinds` kinds: `(kind, end of the window in text,
-    /// place)`, in order.
-    pub(crate) fn find(&self, text: &[u8], kinds: usize, mut visit: impl FnMut(usize, usize, Place)) {
-        if self.tables.iter().take(kinds).all(|t| t.live == 0) {
+    /// Every place from `from` on where a window of `text` may be known, of these kinds: `(kind, end of the window in text, place)`, in
+    /// order.
+    pub(crate) fn find(&self, text: &[u8], from: usize, kinds: &[usize], mut visit: impl FnMut(usize, usize, Place)) {
+        let used = |kind: &usize| {
+            let table = self.tables.get(*kind).filter(|table| table.live > 0)?;
+            Some((*kind, table, self.cut(*kind).width))
+        };
+        let used: [_; KINDS] = std::array::from_fn(|n| kinds.get(n).and_then(used));
+        if used.iter().all(Option::is_none) {
             return;
         }
         let mut recent = 0u64;
-        for (i, b) in text.iter().enumerate() {
+        for (i, b) in text.iter().enumerate().skip(from) {
             recent = recent << 8 | u64::from(*b);
             if !has(&self.filter, self.bits, recent) {
                 continue;
             }
-            for (kind, (table, cut)) in self.tables.iter().zip(&self.cuts).take(kinds).enumerate() {
-                let Some(window) = (i + 1).checked_sub(cut.width).and_then(|from| text.get(from..=i)) else { continue };
+            for (kind, table, width) in used.iter().flatten() {
+                let begin = (i + 1).checked_sub(*width).filter(|at| *at >= from);
+                let Some(window) = begin.and_then(|at| text.get(at..=i)) else { continue };
                 let tag = self.tag(key(window));
                 for (_, slot) in table.chain(tag).filter(|(_, s)| s.tag == tag && s.item != GONE) {
-                    visit(kind, i + 1, (slot.item, slot.at));
+                    visit(*kind, i + 1, (slot.item, slot.at));
                 }
             }
         }
     }
 }
 
-/// Word and bit of the filter. Only a filter: a forged collision costs one look into the (keyed) tables.
+/// Word of the filter, and two bits in it. Only a filter: a forged collision costs one look into the (keyed) tables.
 #[inline]
-fn bit(bits: u32, key: u64) -> (usize, u32) {
-    let bit = (key & FILTERED).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits.max(1));
-    ((bit >> 6) as usize, (bit & 63) as u32)
+fn bits_of(bits: u32, key: u64) -> (usize, u64) {
+    let spread = (key & FILTERED).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    ((spread >> (64 - bits.max(7) + 6)) as usize, 1 << (spread >> 34 & 63) | 1 << (spread >> 28 & 63))
 }
 
 fn set(filter: &mut [u64], bits: u32, key: u64) {
-    let (word, bit) = bit(bits, key);
+    let (word, mask) = bits_of(bits, key);
     if let Some(word) = filter.get_mut(word) {
-        *word |= 1 << bit;
+        *word |= mask;
     }
 }
 
 #[inline]
 fn has(filter: &[u64], bits: u32, key: u64) -> bool {
-    let (word, bit) = bit(bits, key);
-    filter.get(word).is_some_and(|w| w >> bit & 1 == 1)
+    let (word, mask) = bits_of(bits, key);
+    filter.get(word).is_some_and(|w| w & mask == mask)
 }
 
 #[cfg(test)]
@@ -265,11 +275,12 @@ mod tests {
 
     use super::*;
 
-    const CUTS: [Cut; 2] = [Cut { width: 8, stride: 4 }, Cut { width: 16, stride: 8 }];
+    const CUTS: [Cut; 3] =
+        [Cut { width: 8, stride: Some(4) }, Cut { width: 16, stride: Some(8) }, Cut { width: 8, stride: None }];
 
     /// An index and the texts that it does not hold.
     struct Known {
-        index: Index<2>,
+        index: Index<3>,
         texts: BTreeMap<u32, (usize, Vec<u8>)>,
     }
 
@@ -283,7 +294,7 @@ mod tests {
             let same = |(item, at): Place, bytes: &[u8]| {
                 texts.get(&item).is_some_and(|(_, t)| t.get(at as usize..).is_some_and(|t| t.starts_with(bytes)))
             };
-            let room = self.index.insert(kind, item, text, 1, same);
+            let room = self.index.insert(kind, item, text, if kind == 2 { 9 } else { 1 }, same);
             self.texts.insert(item, (kind, text.to_vec()));
             if !room {
                 self.index.refilter(self.texts.values().map(|(kind, text)| (*kind, text.as_slice())));
@@ -297,7 +308,7 @@ mod tests {
 
         fn found(&self, text: &[u8]) -> Vec<(usize, usize, Place)> {
             let mut out = Vec::new();
-            self.index.find(text, 2, |kind, end, place| out.push((kind, end, place)));
+            self.index.find(text, 0, &[0, 1, 2], |kind, end, place| out.push((kind, end, place)));
             out
         }
     }
@@ -313,6 +324,19 @@ mod tests {
         assert_eq!(known.found(b"0123456789ab"), [(0, 12, (2, 0))]);
         known.remove(2);
         assert_eq!(known.found(b"0123456789abcdef"), []);
+    }
+
+    #[test]
+    fn a_last_window_says_where_a_text_may_end() {
+        let mut known = Known::new();
+        known.insert(2, 1, b"sk-0123456789");
+        known.insert(2, 2, b"0123456789");
+        known.insert(2, 3, b"seven77");
+        assert_eq!(known.found(b"sk-0123456789-0123456780"), [(2, 13, (1, 5)), (2, 13, (2, 2))]);
+        known.remove(1);
+        assert_eq!(known.found(b"xx0123456789"), [(2, 12, (2, 2))]);
+        assert_eq!(known.found(b"sk-01234567 3456789"), []);
+        assert_eq!((known.index.count(2, 7), known.index.count(2, 8), known.index.count(2, 100)), (0, 1, 1));
     }
 
     #[test]

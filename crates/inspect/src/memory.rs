@@ -3,22 +3,29 @@
 //! Holds folded text of secrets and of private results in this process's memory only: it has no serialised form and its
 //! `Debug` shows numbers.
 
+mod class;
+mod item;
+
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashSet, VecDeque},
     fmt,
     sync::Arc,
 };
 
-use firedoor_model::{Digest, EntryId, Millis, Untrusted};
+use firedoor_model::{Digest, EntryId, Untrusted};
 
 use crate::{
-    Sink, Source,
     flow::split::Trails,
     fold,
     index::{Cut, Index, Place},
     trifecta::Trifecta,
     usage::Usage,
 };
+
+use class::Class;
+pub use item::Label;
+use item::Parts;
+pub(crate) use item::{Grasp, Item, Left, Origin};
 
 /// Bounds of one [`Memory`], in bytes of this process's memory: texts, their windows, and what is kept beside them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,153 +44,18 @@ impl Default for Limits {
     }
 }
 
-/// How well what entered must be kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Label {
-    /// A credential.
-    Secret,
-    /// The result of a call that named a private path.
-    Private,
-    /// Anything else: only known again when it leaves encoded.
-    Ordinary,
-}
-
-/// How a secret is known again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Grasp {
-    /// In part, too.
-    Parts,
-    /// All of it, however it is written: of words that a person chose each may stand anywhere.
-    Whole,
-    /// All of it as it stands: too short or too plain to be recognised in folded form.
-    Exact,
-}
-
-/// Where something entered.
-#[derive(Debug)]
-pub(crate) struct Origin {
-    pub(crate) entry: EntryId,
-    pub(crate) tool: Untrusted,
-    pub(crate) at: Millis,
-    /// Where the arguments of the call went that brought it.
-    pub(crate) sink: Sink,
-    /// Whether that call named a private path.
-    pub(crate) private: bool,
-}
-
-impl Origin {
-    /// Of what a server has just sent.
-    pub(crate) fn of(source: &Source<'_>) -> Self {
-        Self {
-            entry: source.entry.clone(),
-            tool: source.subject.into(),
-            at: source.now,
-            sink: source.label.sink,
-            private: source.label.private,
-        }
-    }
-}
-
-/// One remembered text.
-pub(crate) struct Item {
-    pub(crate) origin: Arc<Origin>,
-    pub(crate) label: Label,
-    pub(crate) folded: Box<[u8]>,
-    /// The text as it entered; kept for secrets only.
-    pub(crate) raw: Box<[u8]>,
-    pub(crate) grasp: Grasp,
-    /// Firedoor put it into a server's start itself. Its name says what it is, so that nothing of it need be shown.
-    pub(crate) kept: bool,
-    pub(crate) pointer: Arc<str>,
-    /// Bit by bit, which bytes of a private text begin a word ([`fold::words`]).
-    words: Box<[u64]>,
-    /// What has already left in parts.
-    left: Option<Box<Parts>>,
-}
-
-impl Item {
-    /// Whether a word begins at this place of the folded text. Not known of secrets, which are one word.
-    pub(crate) fn begins_word(&self, at: usize) -> bool {
-        self.words.get(at / 64).is_some_and(|bits| bits >> (at % 64) & 1 == 1)
-    }
-}
-
-/// Which bytes of an item have left in parts, and how many.
-struct Parts {
-    bytes: Vec<bool>,
-    count: usize,
-}
-
-/// How much of an item has left in parts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Left {
-    pub(crate) bytes: usize,
-    of: usize,
-}
-
-impl Left {
-    pub(crate) fn share(self) -> f64 {
-        self.bytes as f64 / self.of as f64
-    }
-}
-
-/// What is remembered under one label, by server, oldest first. A full memory forgets the oldest of the server that fills
-/// most of it, so that no server can wash out what came from another.
-#[derive(Default)]
-struct Class {
-    shares: Vec<Share>,
-    items: usize,
-    /// Bytes of folded text.
-    text: usize,
-    /// What all of it costs.
-    cost: usize,
-}
-
-/// What came from one server.
-struct Share {
-    entry: EntryId,
-    items: VecDeque<u32>,
-    cost: usize,
-}
-
-impl Class {
-    fn push(&mut self, entry: &EntryId, id: u32, text: usize, cost: usize) {
-        self.items += 1;
-        self.text += text;
-        self.cost += cost;
-        match self.shares.iter_mut().find(|share| share.entry == *entry) {
-            Some(share) => {
-                share.items.push_back(id);
-                share.cost += cost;
-            }
-            None => self.shares.push(Share { entry: entry.clone(), items: VecDeque::from([id]), cost }),
-        }
-    }
-
-    /// The oldest of the server that fills most.
-    fn next_to_go(&self) -> Option<u32> {
-        self.shares.iter().max_by_key(|share| share.cost)?.items.front().copied()
-    }
-
-    /// Takes out what [`Class::next_to_go`] named.
-    fn pop(&mut self, entry: &EntryId, text: usize, cost: usize) {
-        self.items -= 1;
-        self.text -= text;
-        self.cost -= cost;
-        if let Some(at) = self.shares.iter().position(|share| share.entry == *entry)
-            && let Some(share) = self.shares.get_mut(at)
-        {
-            share.items.pop_front();
-            share.cost -= cost;
-            if share.items.is_empty() {
-                self.shares.swap_remove(at);
-            }
-        }
-    }
-}
-
-/// How texts are cut, by [`Label`]. Eight bytes of a secret are always found.
-const CUTS: [Cut; 3] = [Cut { width: 6, stride: 3 }, Cut { width: 16, stride: 8 }, Cut { width: 16, stride: 16 }];
+/// How texts are cut, by [`Label`]: eight bytes of a secret are always found. Of the secrets that Firedoor put into a start the ends are
+/// known as well, because those of one issuer begin alike.
+const CUTS: [Cut; 4] = [
+    Cut { width: 6, stride: Some(3) },
+    Cut { width: 16, stride: Some(8) },
+    Cut { width: 16, stride: Some(16) },
+    Cut { width: TAIL, stride: None },
+];
+/// The kind of those ends.
+pub(crate) const ENDS: usize = 3;
+/// Folded bytes from which on a value may be told from chance.
+const TAIL: usize = 8;
 
 /// One text takes no more than this part of the memory, in bytes of text: with its windows that is a quarter.
 const MAX_SHARE: usize = 16;
@@ -202,9 +74,7 @@ pub struct Memory {
     free: Vec<u32>,
     /// By [`Label`].
     classes: [Class; 3],
-    index: Index<3>,
-    /// Secrets that Firedoor put into a start, by their last [`TAIL`] folded bytes: those that begin alike end in different ways.
-    kept: HashMap<[u8; TAIL], Vec<u32>>,
+    index: Index<4>,
     /// Secrets that the agent itself gave to a server, which may answer with them.
     given: HashSet<Digest>,
     /// What servers have in their start, each with the server, as a digest.
@@ -229,8 +99,6 @@ pub(crate) struct Injected {
     pub(crate) excerpt: Untrusted,
 }
 
-/// The least that is known of a secret.
-const TAIL: usize = 8;
 /// Kept secrets that may have the same window; of more the parts are known of the latest. All of each is known whatever it has in common.
 const ALIKE: usize = 8;
 /// Most pairs of a server and a value in its start.
@@ -247,7 +115,6 @@ impl Memory {
             free: Vec::new(),
             classes: Default::default(),
             index: Index::new(CUTS),
-            kept: HashMap::new(),
             given: HashSet::new(),
             owners: HashSet::new(),
             given_order: VecDeque::new(),
@@ -278,7 +145,7 @@ impl Memory {
         self.len() == 0
     }
 
-    pub(crate) fn index(&self) -> &Index<3> {
+    pub(crate) fn index(&self) -> &Index<4> {
         &self.index
     }
 
@@ -293,7 +160,7 @@ impl Memory {
         if is_telling(&folded) && self.known(&folded).is_none() {
             let exact = generic && folded.len() < 16 || folded.len() < SHORT;
             let grasp = if exact { Grasp::Exact } else { Grasp::Parts };
-            self.insert(secret(origin, raw, folded, pointer, grasp, false));
+            self.insert(Item::secret(origin, raw, folded, pointer, grasp, false));
         }
     }
 
@@ -309,7 +176,7 @@ impl Memory {
             self.has_itself(&origin.entry, raw);
         } else {
             let grasp = if folded.len() < SHORT { Grasp::Exact } else { grasp };
-            self.insert(secret(origin, raw, folded, pointer, grasp, true));
+            self.insert(Item::secret(origin, raw, folded, pointer, grasp, true));
         }
         true
     }
@@ -331,31 +198,15 @@ impl Memory {
     /// The secret that is exactly this, if Firedoor put it into a start.
     fn kept_as(&self, folded: &[u8], raw: &[u8]) -> Option<&Item> {
         let same = |item: &&Item| identity(&item.folded, &item.raw) == identity(folded, raw);
-        self.kept_like(folded).filter(same).find(|item| *item.folded == *folded)
+        self.kept_like(folded).into_iter().filter(same).find(|item| *item.folded == *folded)
     }
 
     /// The secrets that Firedoor put into a start and that end like this.
-    fn kept_like(&self, folded: &[u8]) -> impl Iterator<Item = &Item> {
-        let ids = folded.last_chunk().and_then(|tail| self.kept.get(tail));
-        ids.into_iter().flatten().filter_map(|id| self.item(*id))
-    }
-
-    /// Every place where a text holds all of a secret that Firedoor put into a start: its number, and where it begins.
-    pub(crate) fn each_kept(&self, text: &[u8], visit: &mut dyn FnMut(u32, usize)) {
-        if self.kept.is_empty() {
-            return;
-        }
-        for (at, tail) in text.windows(TAIL).enumerate() {
-            let ids = <&[u8; TAIL]>::try_from(tail).ok().and_then(|tail| self.kept.get(tail));
-            for id in ids.into_iter().flatten() {
-                let Some(item) = self.item(*id) else { continue };
-                if let Some(start) = (at + TAIL).checked_sub(item.folded.len())
-                    && text.get(start..at + TAIL) == Some(&item.folded)
-                {
-                    visit(*id, start);
-                }
-            }
-        }
+    fn kept_like(&self, folded: &[u8]) -> Vec<&Item> {
+        let mut alike = Vec::new();
+        let end = folded.last_chunk::<TAIL>().map_or([].as_slice(), |end| end);
+        self.index.find(end, 0, &[ENDS], |_, _, (id, _)| alike.extend(self.item(id)));
+        alike
     }
 
     /// Remembers the text of a leaf; `folded` is its folded form.
@@ -376,7 +227,7 @@ impl Memory {
     }
 
     fn cost(&self, item: &Item) -> usize {
-        let windows = self.index.count(item.label as usize, item.folded.len());
+        let windows = self.index.count(item.label as usize, item.folded.len()) + usize::from(item.kept);
         ITEM + item.folded.len() + item.raw.len() + item.words.len() * 8 + item.pointer.len() + WINDOW * windows
     }
 
@@ -399,9 +250,9 @@ impl Memory {
             let other = items.get(id as usize).and_then(Option::as_ref).filter(|other| other.kept == item.kept);
             other.is_some_and(|i| i.folded.get(at as usize..).is_some_and(|t| t.starts_with(bytes)))
         };
-        let room = self.index.insert(label, id, &item.folded, most, same);
-        if let (true, Some(tail)) = (item.kept, item.folded.last_chunk()) {
-            self.kept.entry(*tail).or_default().push(id);
+        let mut room = self.index.insert(label, id, &item.folded, most, same);
+        if item.kept {
+            room &= self.index.insert(ENDS, id, &item.folded, usize::MAX, |_, _| false);
         }
         match self.items.get_mut(id as usize) {
             Some(slot) => *slot = Some(item),
@@ -409,7 +260,8 @@ impl Memory {
         }
         if !room {
             let items = self.items.iter().flatten();
-            self.index.refilter(items.map(|i| (i.label as usize, &*i.folded)));
+            let kinds = |item: &Item| [Some(item.label as usize), item.kept.then_some(ENDS)];
+            self.index.refilter(items.flat_map(|i| kinds(i).into_iter().flatten().map(|kind| (kind, &*i.folded))));
         }
     }
 
@@ -430,13 +282,8 @@ impl Memory {
             class.pop(&gone.origin.entry, gone.folded.len(), cost);
         }
         self.index.remove(label, id, &gone.folded);
-        if let Some(tail) = gone.folded.last_chunk::<TAIL>().filter(|_| gone.kept)
-            && let Some(ids) = self.kept.get_mut(tail)
-        {
-            ids.retain(|other| *other != id);
-            if ids.is_empty() {
-                self.kept.remove(tail);
-            }
+        if gone.kept {
+            self.index.remove(ENDS, id, &gone.folded);
         }
         self.free.push(id);
         true
@@ -449,9 +296,9 @@ impl Memory {
 
     /// The remembered secret that is exactly this; one that Firedoor put into a start before others.
     fn known(&self, folded: &[u8]) -> Option<&Item> {
-        let mut known = self.kept_like(folded).find(|item| *item.folded == *folded);
+        let mut known = self.kept_like(folded).into_iter().find(|item| *item.folded == *folded);
         if let (None, Some(first)) = (known, folded.get(..CUTS[0].width)) {
-            self.index.find(first, 1, |_, _, (id, at)| {
+            self.index.find(first, 0, &[Label::Secret as usize], |_, _, (id, at)| {
                 known = self.item(id).filter(|i| at == 0 && *i.folded == *folded).or(known);
             });
         }
@@ -509,20 +356,6 @@ fn is_telling(folded: &[u8]) -> bool {
     folded.len() >= TAIL && fold::distinct(folded) >= 5
 }
 
-fn secret(origin: &Arc<Origin>, raw: &[u8], folded: Vec<u8>, pointer: Arc<str>, grasp: Grasp, kept: bool) -> Item {
-    Item {
-        origin: Arc::clone(origin),
-        label: Label::Secret,
-        folded: folded.into(),
-        raw: raw.into(),
-        grasp,
-        kept,
-        pointer,
-        words: Box::default(),
-        left: None,
-    }
-}
-
 /// What makes a secret the one that it is: a short one has to be met again as it stands.
 fn identity<'a>(folded: &'a [u8], raw: &'a [u8]) -> &'a [u8] {
     if folded.len() < SHORT { raw } else { folded }
@@ -553,7 +386,10 @@ impl fmt::Debug for Memory {
 
 #[cfg(test)]
 mod tests {
+    use firedoor_model::Millis;
+
     use super::*;
+    use crate::Sink;
 
     fn origin(server: &str) -> Arc<Origin> {
         let entry = EntryId::new("c", "s", server).unwrap();

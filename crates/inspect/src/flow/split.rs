@@ -12,7 +12,7 @@ use std::{
 
 use foldhash::fast::RandomState;
 
-use super::{MIN_PASSAGE, Match, Outgoing, Seen, runs};
+use super::{MIN_PASSAGE, Match, Outgoing, Seen, runs_beyond};
 use crate::{
     Call, decode, fold,
     memory::{Label, Memory},
@@ -101,7 +101,7 @@ pub(super) fn each(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>]
 /// What the last value of a trail completes.
 fn complete(memory: &Memory, trail: &Trail, leaf: usize, out: &mut Vec<Match>) {
     let Some(last) = trail.cuts.last() else { return };
-    runs(memory, &trail.folded, false, &mut |id, start, end, at| {
+    runs_beyond(memory, &trail.folded, *last, false, &mut |id, start, end, at| {
         let Some(item) = memory.item(id) else { return };
         let length = end - start;
         // Places in the item where one call ended and the next went on.

@@ -1,0 +1,120 @@
+//! One remembered text: where it entered, how well it must be kept, and what of it has left.
+
+use std::sync::Arc;
+
+use firedoor_model::{EntryId, Millis, Untrusted};
+
+use crate::{Sink, Source};
+
+/// How well what entered must be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Label {
+    /// A credential.
+    Secret,
+    /// The result of a call that named a private path.
+    Private,
+    /// Anything else: only known again when it leaves encoded.
+    Ordinary,
+}
+
+/// How a secret is known again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grasp {
+    /// In part, too.
+    Parts,
+    /// All of it, however it is written: of words that a person chose each may stand anywhere.
+    Whole,
+    /// All of it as it stands: too short or too plain to be recognised in folded form.
+    Exact,
+}
+
+/// Where something entered.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) entry: EntryId,
+    pub(crate) tool: Untrusted,
+    pub(crate) at: Millis,
+    /// Where the arguments of the call went that brought it.
+    pub(crate) sink: Sink,
+    /// Whether that call named a private path.
+    pub(crate) private: bool,
+}
+
+impl Origin {
+    /// Of what a server has just sent.
+    pub(crate) fn of(source: &Source<'_>) -> Self {
+        Self {
+            entry: source.entry.clone(),
+            tool: source.subject.into(),
+            at: source.now,
+            sink: source.label.sink,
+            private: source.label.private,
+        }
+    }
+}
+
+/// One remembered text.
+pub(crate) struct Item {
+    pub(crate) origin: Arc<Origin>,
+    pub(crate) label: Label,
+    pub(crate) folded: Box<[u8]>,
+    /// The text as it entered; kept for secrets only.
+    pub(crate) raw: Box<[u8]>,
+    pub(crate) grasp: Grasp,
+    /// Firedoor put it into a server's start itself. Its name says what it is, so that nothing of it need be shown.
+    pub(crate) kept: bool,
+    pub(crate) pointer: Arc<str>,
+    /// Bit by bit, which bytes of a private text begin a word ([`fold::words`]).
+    pub(super) words: Box<[u64]>,
+    /// What has already left in parts.
+    pub(super) left: Option<Box<Parts>>,
+}
+
+impl Item {
+    /// Whether a word begins at this place of the folded text. Not known of secrets, which are one word.
+    pub(crate) fn begins_word(&self, at: usize) -> bool {
+        self.words.get(at / 64).is_some_and(|bits| bits >> (at % 64) & 1 == 1)
+    }
+}
+
+/// Which bytes of an item have left in parts, and how many.
+pub(super) struct Parts {
+    pub(super) bytes: Vec<bool>,
+    pub(super) count: usize,
+}
+
+/// How much of an item has left in parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    pub(crate) bytes: usize,
+    pub(super) of: usize,
+}
+
+impl Left {
+    pub(crate) fn share(self) -> f64 {
+        self.bytes as f64 / self.of as f64
+    }
+}
+
+impl Item {
+    pub(super) fn secret(
+        origin: &Arc<Origin>,
+        raw: &[u8],
+        folded: Vec<u8>,
+        pointer: Arc<str>,
+        grasp: Grasp,
+        kept: bool,
+    ) -> Self {
+        Self {
+            origin: Arc::clone(origin),
+            label: Label::Secret,
+            folded: folded.into(),
+            raw: raw.into(),
+            grasp,
+            kept,
+            pointer,
+            words: Box::default(),
+            left: None,
+        }
+    }
+}
