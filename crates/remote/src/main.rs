@@ -21,6 +21,7 @@ mod events;
 mod exchange;
 mod flight;
 mod http;
+mod listener;
 mod login;
 mod mirror;
 mod output;

@@ -18,7 +18,7 @@ mod notices;
 use std::{
     convert::Infallible,
     io::{self, Write as _},
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     rc::Rc,
     sync::Arc,
     time::Duration,
@@ -50,7 +50,7 @@ use self::{
 };
 use crate::{
     door::{Refusal, from_here, refusal},
-    http,
+    http, listener,
 };
 
 /// Most connections at once. Others wait in the system's queue.
@@ -152,14 +152,14 @@ async fn prepared(input: &mut (impl AsyncBufRead + Unpin)) -> Result<(Rc<Broker>
     let names: Vec<String> = intercepted.iter().map(|lane| lane.name().to_owned()).collect();
     let (mut listeners, mut listens) = (Listeners::default(), (None, None));
     if !lanes.is_empty() {
-        let (listener, port) = listener().await?;
+        let (listener, port) = listener()?;
         (listeners.told, listens.0) = (Some(listener), Some(port));
     }
     let ends = match names.is_empty() {
         true => Vec::new(),
         false => {
             let (ends, authority) = intercept::ends(&names)?;
-            let (listener, port) = listener().await?;
+            let (listener, port) = listener()?;
             (listeners.led, listens.1) = (Some(listener), Some(Intercepts { port, authority }));
             ends
         }
@@ -172,9 +172,8 @@ async fn prepared(input: &mut (impl AsyncBufRead + Unpin)) -> Result<(Rc<Broker>
     Ok((Rc::new(broker), listeners, Said::Listens { port: listens.0, intercepts: listens.1 }))
 }
 
-async fn listener() -> Result<(TcpListener, u16), String> {
-    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-    let listener = bound.map_err(|e| format!("no port can be opened on this machine: {e}"))?;
+fn listener() -> Result<(TcpListener, u16), String> {
+    let listener = listener::bind(0).map_err(|e| format!("no port can be opened on this machine: {e}"))?;
     let port = listener.local_addr().map_err(|e| format!("the port is not known: {e}"))?.port();
     Ok((listener, port))
 }

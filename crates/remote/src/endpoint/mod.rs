@@ -23,7 +23,7 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     env, io,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     path::PathBuf,
     rc::Rc,
     sync::Arc,
@@ -45,6 +45,7 @@ use self::{
     gate::Gate,
     visit::Connection,
 };
+use crate::listener;
 
 /// What this program is started with.
 pub const ENDPOINTS: &str = "--endpoints";
@@ -218,8 +219,8 @@ impl House {
         let served = self.served.borrow().get(&endpoint.entry).cloned();
         loop {
             let bound = match endpoint.port {
-                0 => any_port().await,
-                port => TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await,
+                0 => any_port(),
+                port => listener::bind(port),
             };
             let problem = match bound {
                 Ok(listener) => return listener,
@@ -269,13 +270,13 @@ impl Served {
 }
 
 /// A port that is free, at random.
-async fn any_port() -> io::Result<TcpListener> {
+fn any_port() -> io::Result<TcpListener> {
     let mut error = io::Error::from(io::ErrorKind::AddrInUse);
     for _ in 0..TRIES {
         let mut random = [0; 4];
         getrandom::fill(&mut random).map_err(|e| io::Error::other(e.to_string()))?;
         let port = PORTS.start + (u32::from_ne_bytes(random) % u32::from(PORTS.end - PORTS.start)) as u16;
-        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
+        match listener::bind(port) {
             Ok(listener) => return Ok(listener),
             Err(e) => error = e,
         }
