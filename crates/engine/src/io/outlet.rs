@@ -299,18 +299,24 @@ impl Inner {
     /// Serves queue and hang-up of what is written directly.
     async fn serve(&self) {
         let Some(Sink::Direct(direct)) = self.sink.borrow().clone() else { return };
+        let mut full = None;
         loop {
-            match self.flush() {
-                Err(_) => return self.enter(State::Broken),
-                Ok(true) if self.state.get() == State::Closing => return self.enter(State::Closed),
-                Ok(_) => {}
-            }
+            full = match (self.flush(), full) {
+                (Ok(true), _) if self.state.get() == State::Closing => return self.enter(State::Closed),
+                (Ok(true), _) => None,
+                (Ok(false), Some(full)) => Some(full),
+                (Ok(false), None) => match direct.full() {
+                    Ok(full) => Some(full),
+                    Err(_) => return self.enter(State::Broken),
+                },
+                (Err(_), _) => return self.enter(State::Broken),
+            };
             if self.state.get() == State::Broken {
                 return;
             }
             tokio::select! {
                 () = self.work.notified() => {}
-                lives = direct.changed() => if !lives {
+                lives = direct.changed(full.as_ref()) => if !lives {
                     return self.enter(State::Broken);
                 },
             }

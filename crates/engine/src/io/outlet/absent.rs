@@ -15,6 +15,9 @@ pub(super) enum Opened {
 #[derive(Clone)]
 pub(super) enum Direct {}
 
+/// One that takes no more.
+pub(super) enum Full {}
+
 /// What a pipe has not taken, for the next engine: nothing is kept.
 pub enum Remainder {}
 
@@ -44,8 +47,12 @@ impl Direct {
         match *self {}
     }
 
+    pub(super) fn full(&self) -> io::Result<Full> {
+        match *self {}
+    }
+
     #[expect(clippy::unused_async, reason = "as where there is something to wait for")]
-    pub(super) async fn changed(&self) -> bool {
+    pub(super) async fn changed(&self, _: Option<&Full>) -> bool {
         match *self {}
     }
 }

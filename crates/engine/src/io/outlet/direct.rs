@@ -18,6 +18,10 @@ use crate::{
     sys,
 };
 
+/// What is asked of the event loop of a descriptor that is not full. Linux tells of a reader that has gone whatever is asked; who asks for
+/// room besides is woken by each message that a reader takes from a socket (`unix_write_space` in the kernel's net/unix).
+const IDLE: Interest = if cfg!(target_os = "linux") { Interest::READABLE } else { Interest::WRITABLE };
+
 /// What is written directly, or what a thread must write.
 pub(super) enum Opened {
     Direct(Direct),
@@ -34,10 +38,8 @@ pub(super) enum Direct {
 /// Takes a descriptor over.
 pub(super) fn open(fd: OwnedFd, remainder: Option<Remainder>) -> io::Result<Opened> {
     Ok(match classify(fd, Way::Write)? {
-        Kind::Socket(fd) => Opened::Direct(Direct::Socket(Rc::new(register(fd, Interest::WRITABLE)?))),
-        Kind::Pipe(fd) => {
-            Opened::Direct(Direct::Pipe(Rc::new(register(fd, Interest::WRITABLE)?), remainder.map(Rc::new)))
-        }
+        Kind::Socket(fd) => Opened::Direct(Direct::Socket(Rc::new(register(fd, IDLE)?))),
+        Kind::Pipe(fd) => Opened::Direct(Direct::Pipe(Rc::new(register(fd, IDLE)?), remainder.map(Rc::new))),
         Kind::Other(file) => Opened::File(file),
     })
 }
@@ -84,18 +86,36 @@ impl Direct {
         }?)
     }
 
-    /// Waits until it takes bytes again, or until its reader has gone: then false. Readiness is cleared each time, so that this
-    /// returns on changes only.
-    pub(super) async fn changed(&self) -> bool {
-        match self.fd().writable().await {
-            Ok(mut guard) => {
-                let lives = !guard.ready().is_write_closed();
-                if lives {
-                    guard.clear_ready();
-                }
-                lives
-            }
-            Err(_) => false,
+    /// Asks for room, until what this gives is dropped.
+    pub(super) fn full(&self) -> io::Result<Full> {
+        Ok(Full(register(self.fd().get_ref().try_clone()?, Interest::WRITABLE)?))
+    }
+
+    /// Waits until it takes bytes again, where it is `full`, or until its reader has gone: then false.
+    pub(super) async fn changed(&self, full: Option<&Full>) -> bool {
+        match full {
+            None => changed(self.fd()).await,
+            Some(Full(room)) => tokio::select! {
+                lives = changed(self.fd()) => lives,
+                lives = changed(room) => lives,
+            },
         }
+    }
+}
+
+/// A descriptor that takes no more: the event loop is asked for room, of a copy.
+pub(super) struct Full(AsyncFd<OwnedFd>);
+
+/// Readiness is cleared each time, so that this returns on changes only.
+async fn changed(fd: &AsyncFd<OwnedFd>) -> bool {
+    match fd.writable().await {
+        Ok(mut guard) => {
+            let lives = !guard.ready().is_write_closed();
+            if lives {
+                guard.clear_ready();
+            }
+            lives
+        }
+        Err(_) => false,
     }
 }

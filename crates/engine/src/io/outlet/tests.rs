@@ -33,6 +33,39 @@ async fn what_is_sent_arrives_in_order_when_the_reader_is_slow() {
         .await;
 }
 
+/// Bytes that a reader has not taken hold nobody up: not those who are full, nor those who are not any more.
+#[tokio::test]
+async fn a_socket_that_was_full_goes_on_each_time_its_reader_takes_something() {
+    LocalSet::new()
+        .run_until(async {
+            let (writer, mut reader) = UnixStream::pair().unwrap();
+            let outlet = Outlet::new(writer.into(), None).unwrap();
+            for round in 0..20u8 {
+                let message = vec![round; 700_000];
+                outlet.send(&message, Box::new(|| {}));
+                assert!(outlet.0.queued.get() > 0, "a socket does not take all of it");
+                let mut copy = reader.try_clone().unwrap();
+                let read = tokio::task::spawn_blocking(move || {
+                    let mut got = vec![0; 700_000];
+                    copy.read_exact(&mut got).map(|()| got)
+                });
+                outlet.written().await;
+                assert!(read.await.unwrap().unwrap() == message);
+                // What is short goes at once.
+                outlet.send(b"short", Box::new(|| {}));
+                assert_eq!(outlet.0.queued.get(), 0);
+                let mut short = [0; 5];
+                reader.read_exact(&mut short).unwrap();
+            }
+            // Its reader goes while it is full.
+            outlet.send(&vec![0; 700_000], Box::new(|| {}));
+            tokio::task::yield_now().await;
+            drop(reader);
+            outlet.broken().await;
+        })
+        .await;
+}
+
 #[tokio::test]
 async fn a_reader_that_goes_is_noticed_while_idle() {
     LocalSet::new()
@@ -76,8 +109,7 @@ async fn the_next_engine_goes_on_at_the_byte_where_this_one_was_killed() {
                 outlet.send(&message, Box::new(move || told.set(true)));
                 assert!(sure.get());
                 want.extend(message);
-                outlet.0.sink.take();
-                outlet.0.state.set(State::Broken);
+                outlet.0.enter(State::Broken);
                 drop(outlet);
                 let next = open();
                 while next.0.queued.get() > 0 {
@@ -86,8 +118,7 @@ async fn the_next_engine_goes_on_at_the_byte_where_this_one_was_killed() {
                     tokio::task::yield_now().await;
                     let _ = next.0.flush();
                 }
-                next.0.sink.take();
-                next.0.state.set(State::Broken);
+                next.0.enter(State::Broken);
             }
             drop(writer);
             let rest = tokio::task::spawn_blocking(move || {
