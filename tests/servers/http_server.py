@@ -128,6 +128,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             BROKEN.append("closed")
             self.events()
             return self.event(answer_to(HELD[0], self.headers)) if len(BROKEN) > 8 else None
+        if MODE == "hurried" and self.headers["last-event-id"]:
+            # Nothing new until some time has passed. It always says where to go on from.
+            self.events()
+            self.event(None, id="e-1")
+            return self.event(answer_to(HELD[0], self.headers)) if time.monotonic() > HELD[1] else None
         if MODE == "alone" and self.headers["last-event-id"]:
             # Not at the first time, so that some time passes.
             if REFUSED:
@@ -257,6 +262,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.events()
             self.event(None, id="e-1", **({"retry": 10} if MODE != "alone" else {}))
             return None
+        if MODE == "hurried" and method == "tools/call" and "seen" not in arguments:
+            HELD[:] = [first, time.monotonic() + 2]
+            self.events()
+            return self.event(None, id="e-1", retry=0)
+        if arguments.get("later"):
+            self.events()
+            return self.event(None, id="e-1", retry=3_600_000)
         if MODE == "cut" and method == "tools/call":
             self.events()
             self.wfile.write(b'data: {"jsonrpc":')

@@ -131,6 +131,21 @@ fn a_server_of_the_old_transport_is_found_out() {
 }
 
 #[test]
+fn a_server_of_the_old_transport_answers_requests_of_the_stateless_era_itself() {
+    let (_home, _http, mut client) = start("old");
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+    // Together: one of them finds the transport out, for all.
+    let ids: Vec<i64> = (0..3).map(|_| client.request("server/discover", json!({"_meta": meta}))).collect();
+    for id in ids {
+        assert!(client.answer(id)["result"]["supportedVersions"].is_array());
+    }
+    client.initialize();
+    still_works(&mut client);
+    let channels = seen(&mut client).iter().filter(|s| s[0] == "GET").count();
+    assert_eq!(channels, 1);
+}
+
+#[test]
 fn the_old_transport_is_used_at_once_where_the_entry_says_so() {
     let home = Home::new();
     let http = Http::start(&home, "old");
@@ -310,6 +325,27 @@ fn a_server_that_says_when_to_come_back_may_take_its_time() {
     let (_home, _http, mut client) = open("polled");
     // It is asked more often than one would be that broke off.
     still_works(&mut client);
+}
+
+#[test]
+fn a_server_that_wants_to_be_asked_at_once_is_asked_less_often_while_it_has_nothing_to_say() {
+    let (_home, _http, mut client) = open("hurried");
+    still_works(&mut client);
+    // Within two seconds, and perhaps once more.
+    let times = listened(&seen(&mut client)).iter().filter(|id| **id == Some("e-1")).count();
+    assert!((4..=12).contains(&times), "{times}");
+}
+
+#[test]
+fn calls_that_were_given_up_hold_nobody_up_until_their_server_wants_to_be_asked_again() {
+    let (_home, _http, mut client) = open("json");
+    // As many as are under way at once.
+    let ids: Vec<i64> = (0..512).map(|n| client.send_call("echo", json!({"later": n + 1}))).collect();
+    for id in ids {
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    }
+    still_works(&mut client);
+    assert_eq!(client.end(), 0);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use reqwest::{
 };
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt},
-    sync::{Notify, Semaphore},
+    sync::{Mutex, Notify, Semaphore},
 };
 
 use crate::{
@@ -56,6 +56,9 @@ pub struct Bridge {
     pub(crate) mirror: RefCell<Mirror>,
     /// HTTP+SSE: where messages go; what the server says comes on the other stream.
     pub(crate) channel: RefCell<Option<Url>>,
+    pub(crate) opening_channel: Mutex<()>,
+    /// The server has taken a message at its own address, so it is none of HTTP+SSE.
+    pub(crate) takes_posts: Cell<bool>,
     pub(crate) places: Semaphore,
     /// `initialize` is not answered yet.
     opening: Cell<bool>,
@@ -109,6 +112,8 @@ impl Bridge {
             session: Session::default(),
             mirror: RefCell::default(),
             channel: RefCell::default(),
+            opening_channel: Mutex::default(),
+            takes_posts: Cell::new(false),
             places: Semaphore::new(AT_ONCE),
             opening: Cell::new(false),
             opened: Notify::new(),

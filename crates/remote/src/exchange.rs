@@ -40,6 +40,15 @@ const HEADER_MISMATCH: &str = "-32020";
 
 const LOST: &str = "the connection to the server was lost before its answer came; it may have done what it was asked";
 
+/// What a stream brought.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Brought {
+    /// Anything, if only where to go on from.
+    pub(crate) events: bool,
+    /// Messages.
+    pub(crate) messages: bool,
+}
+
 /// An answer that says no.
 struct Refusal {
     status: StatusCode,
@@ -96,6 +105,7 @@ impl Bridge {
                 return true;
             }
             if status.is_success() {
+                self.takes_posts.set(true);
                 self.receive(response, flight).await;
                 return false;
             }
@@ -113,10 +123,9 @@ impl Bridge {
                 continue;
             }
             let refusal = Refusal::read(response).await;
-            let unknown = matches!(status.as_u16(), 400 | 404 | 405) && channel.is_none();
-            if unknown && flight.kind == Kind::Initialize && self.transport == Transport::Auto && !refusal.is_modern() {
-                // Perhaps a server of before 2025-03-26 (Streamable HTTP, "Backward Compatibility").
-                if self.open_channel().await.is_ok() {
+            if channel.is_none() && self.transport == Transport::Auto && self.may_be_old(flight, &refusal) {
+                let _turn = self.opening_channel.lock().await;
+                if self.channel.borrow().is_some() || self.open_channel().await.is_ok() {
                     continue;
                 }
             }
@@ -132,6 +141,18 @@ impl Bridge {
             }
             self.refuse(flight, &refusal);
             return false;
+        }
+    }
+
+    /// Whether this may be a server of before 2025-03-26 (Streamable HTTP, "Backward Compatibility"): it takes no messages where others do.
+    fn may_be_old(&self, flight: &Flight, refusal: &Refusal) -> bool {
+        match flight.kind {
+            Kind::Initialize => matches!(refusal.status.as_u16(), 400 | 404 | 405) && !refusal.is_modern(),
+            // Others have their own words for a revision that they do not know, and for a session that is missing.
+            Kind::Modern => {
+                matches!(refusal.status.as_u16(), 404 | 405) && refusal.error().is_none() && !self.takes_posts.get()
+            }
+            Kind::Legacy | Kind::Subscription => false,
         }
     }
 
@@ -162,12 +183,16 @@ impl Bridge {
     /// Passes on what comes in a stream of events until the answer is among it.
     async fn stream(self: &Rc<Self>, mut response: Response, flight: &Flight) {
         let mut events = Events::new(self.limit);
-        let mut failures = 0;
+        let (mut failures, mut idle) = (0, 0);
         loop {
             match self.follow(response, &mut events, Some(flight)).await {
-                // One that says when to come back may have nothing new then, as often as it likes (2025-11-25, polling).
-                Ok(heard) if heard || events.retry().is_some() => failures = 0,
-                Ok(_) => {}
+                Ok(brought) => {
+                    idle = if brought.messages { 0 } else { idle + 1 };
+                    // One that says when to come back may have nothing new then, as often as it likes (2025-11-25, polling).
+                    if brought.events || events.retry().is_some() {
+                        failures = 0;
+                    }
+                }
                 Err(why) => return self.fail(flight, &why),
             }
             if flight.is_answered() {
@@ -192,7 +217,10 @@ impl Bridge {
                 if failures == RESUMPTIONS {
                     return self.fail(flight, LOST);
                 }
-                tokio::time::sleep(pause(events.retry(), failures)).await;
+                tokio::select! {
+                    () = tokio::time::sleep(pause(events.retry(), failures, idle)) => {}
+                    () = self.flights.given_up(flight) => return self.fail(flight, LOST),
+                }
                 failures += 1;
                 let mut headers = self.session.headers();
                 headers.insert(LAST_EVENT, id);
@@ -209,27 +237,28 @@ impl Bridge {
         }
     }
 
-    /// Passes on what a stream of events brings until it ends. True when it brought something.
+    /// Passes on what a stream of events brings until it ends.
     pub(crate) async fn follow(
         &self,
         mut response: Response,
         events: &mut Events,
         flight: Option<&Flight>,
-    ) -> Result<bool, String> {
-        let mut heard = false;
+    ) -> Result<Brought, String> {
+        let mut brought = Brought::default();
         loop {
             let answered = flight.is_some_and(Flight::is_answered);
             let chunk = if answered {
-                let Ok(chunk) = tokio::time::timeout(LINGER, response.chunk()).await else { return Ok(heard) };
+                let Ok(chunk) = tokio::time::timeout(LINGER, response.chunk()).await else { return Ok(brought) };
                 chunk
             } else {
                 response.chunk().await
             };
             // A stream that breaks off and one that ends are the same: what matters is whether the answer has come.
-            let Ok(Some(chunk)) = chunk else { return Ok(heard) };
+            let Ok(Some(chunk)) = chunk else { return Ok(brought) };
             for event in events.feed(&chunk).map_err(|e| e.to_string())? {
-                heard = true;
+                brought.events = true;
                 if event.kind.is_empty() && !event.data.is_empty() {
+                    brought.messages = true;
                     self.pass_on(event.data);
                 }
             }
@@ -473,17 +502,20 @@ pub(crate) fn is_event_stream(response: &Response) -> bool {
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
 }
 
-/// How long to wait before a server is asked again: at least as long as it said, and longer each time that this came to nothing.
-pub(crate) fn pause(said: Option<u64>, failures: u32) -> Duration {
+/// How long to wait before a server is asked again: at least as long as it said, longer each time that this came to nothing, and each
+/// time that it was asked and had no message (`idle`), up to some seconds.
+pub(crate) fn pause(said: Option<u64>, failures: u32, idle: u32) -> Duration {
     const SHORTEST: u64 = 10;
     const LONGEST: u64 = 30_000;
+    const LONGEST_IDLE: u64 = 3_000;
     /// A server has to be left alone as long as it wants (2025-11-25, "Sending Messages to the Server"). Nobody waits for longer.
     const LONGEST_SAID: u64 = 3_600_000;
-    let grown = 1000u64.saturating_mul(1 << failures.min(10)).min(LONGEST);
+    let grown = |first: u64, times: u32, most: u64| first.saturating_mul(1 << times.min(10)).min(most);
+    let failed = grown(1000, failures, LONGEST);
     Duration::from_millis(match said.map(|said| said.clamp(SHORTEST, LONGEST_SAID)) {
-        Some(said) if failures == 0 => said,
-        Some(said) => said.max(grown),
-        None => grown,
+        Some(said) if failures == 0 => said.max(grown(SHORTEST, idle, LONGEST_IDLE)),
+        Some(said) => said.max(failed),
+        None => failed,
     })
 }
 
@@ -538,12 +570,17 @@ mod tests {
 
     #[test]
     fn waiting_is_bounded() {
-        assert_eq!(pause(Some(20), 0), Duration::from_millis(20));
-        assert_eq!(pause(None, 0), Duration::from_secs(1));
-        assert_eq!(pause(Some(20), 3), Duration::from_secs(8));
-        assert_eq!(pause(Some(60_000), 1), Duration::from_secs(60));
-        assert_eq!((pause(Some(0), 0), pause(Some(0), 1)), (Duration::from_millis(10), Duration::from_secs(2)));
-        assert_eq!(pause(Some(u64::MAX), 0), Duration::from_secs(3600));
-        assert_eq!(pause(None, u32::MAX), Duration::from_secs(30));
+        let seconds = Duration::from_secs;
+        assert_eq!(pause(Some(20), 0, 0), Duration::from_millis(20));
+        assert_eq!(pause(None, 0, 0), seconds(1));
+        assert_eq!(pause(Some(20), 3, 0), seconds(8));
+        assert_eq!(pause(Some(60_000), 1, 9), seconds(60));
+        assert_eq!((pause(Some(0), 0, 0), pause(Some(0), 1, 0)), (Duration::from_millis(10), seconds(2)));
+        assert_eq!(pause(Some(u64::MAX), 0, 0), seconds(3600));
+        assert_eq!(pause(None, u32::MAX, u32::MAX), seconds(30));
+        // One that wants to be asked at once is, as long as it has something to say.
+        let often = (0..20).map(|idle| pause(Some(0), 0, idle)).sum::<Duration>();
+        assert!(often > seconds(30) && pause(Some(0), 0, u32::MAX) == seconds(3), "{often:?}");
+        assert_eq!((pause(Some(500), 0, 3), pause(Some(5000), 0, 20)), (Duration::from_millis(500), seconds(5)));
     }
 }

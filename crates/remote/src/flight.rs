@@ -138,14 +138,23 @@ impl Flights {
         }
     }
 
+    /// Waits until the client does not wait for anything of this flight any more.
+    pub async fn given_up(&self, flight: &Flight) {
+        self.until(|_| flight.is_given_up()).await;
+    }
+
     /// Waits until nothing is on its way that will be answered by itself.
     pub async fn idle(&self) {
+        let waits = |f: &Rc<Flight>| f.kind != Kind::Subscription && !f.is_given_up();
+        self.until(|by_id| !by_id.values().any(waits)).await;
+    }
+
+    async fn until(&self, reached: impl Fn(&HashMap<String, Rc<Flight>>) -> bool) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let waits = |f: &Rc<Flight>| f.kind != Kind::Subscription && !f.is_given_up();
-            if !self.by_id.borrow().values().any(waits) {
+            if reached(&self.by_id.borrow()) {
                 return;
             }
             changed.await;

@@ -32,7 +32,7 @@ impl Bridge {
     /// Listens, and comes back when the stream breaks off, as long as the session lasts.
     async fn listen(self: Rc<Self>) {
         let mut events = Events::new(self.limit);
-        let (mut failures, mut may_renew) = (0, true);
+        let (mut failures, mut idle, mut may_renew) = (0, 0, true);
         loop {
             let token = self.tokens();
             let mut headers = self.session.headers();
@@ -42,8 +42,12 @@ impl Bridge {
             match self.http.listen(headers).await {
                 Ok(response) if response.status().is_success() && is_event_stream(&response) => {
                     match self.follow(response, &mut events, None).await {
-                        Ok(heard) if heard || events.retry().is_some() => (failures, may_renew) = (0, true),
-                        Ok(_) => {}
+                        Ok(brought) => {
+                            idle = if brought.messages { 0 } else { idle + 1 };
+                            if brought.events || events.retry().is_some() {
+                                (failures, may_renew) = (0, true);
+                            }
+                        }
                         Err(why) => return crate::say(&why),
                     }
                 }
@@ -59,7 +63,7 @@ impl Bridge {
                 Ok(_) | Err(_) => {}
             }
             events.restart();
-            tokio::time::sleep(pause(events.retry(), failures)).await;
+            tokio::time::sleep(pause(events.retry(), failures, idle)).await;
             failures += 1;
         }
     }
