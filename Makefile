@@ -116,7 +116,7 @@ guest: ## the sandbox under Debian's kernel, in an emulated machine
 conformance: build ## official SDKs' clients and servers and the MCP conformance suite, direct and through Firedoor
 	@failed=0; export FIREDOOR_BIN_DIR="$(TARGET)/release"; \
 	cargo build --release --locked --manifest-path tests/conformance/rust/Cargo.toml --target-dir "$(TARGET)" || failed=1; \
-	for part in matrix endpoint oauth conformance; do \
+	for part in matrix endpoint oauth logins conformance; do \
 	  echo "==> $$part"; \
 	  python3 "tests/conformance/$$part.py" && continue; \
 	  failed=1; echo "$$part.py FAILED" >&2; \

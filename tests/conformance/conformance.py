@@ -12,7 +12,7 @@ client -> shim -> engine -> firedoor-remote -> suite. Exit code 1 when anything 
 when the suite cannot be run. The last line is the comparison.
 
 Scenarios of clients that log in (auth/) are not among them: no client behind Firedoor does. Its own logins are a command's, with
-the user's browser, and cannot happen while a client connects; oauth.py tries them.
+the user's browser: logins.py runs these scenarios with it as the client.
 """
 
 import argparse

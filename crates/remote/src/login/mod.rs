@@ -15,7 +15,7 @@ use std::io::Write as _;
 use firedoor_model::login::{Credentials, MAX_LINE, Task, Told};
 use reqwest::{
     StatusCode, Url,
-    header::{CONTENT_TYPE, HeaderMap},
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 
@@ -33,6 +33,10 @@ const PROBE: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     r#""}}}"#
 );
+
+/// Uses it.
+const TOOLS: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// Why there is no login.
 #[derive(Debug, thiserror::Error)]
@@ -137,10 +141,19 @@ struct Wanted {
     device: bool,
 }
 
-/// What the server asks for, if it asks for anything.
+/// What the server asks for, if it asks for anything. One that does not at once is asked for its tools as well, since it may want to know who
+/// uses them.
 async fn challenged(fetch: &Fetch, server: &Url) -> Result<Option<Challenge>, LoginError> {
-    let probe = |r: reqwest::RequestBuilder| r.header(CONTENT_TYPE, "application/json").body(PROBE);
-    let answer = fetch.post(server, probe).await?;
+    let probe = |body: &'static str, session: Option<HeaderValue>| {
+        let headers: HeaderMap = session.map(|id| (SESSION, id)).into_iter().collect();
+        move |r: reqwest::RequestBuilder| r.headers(headers).header(CONTENT_TYPE, "application/json").body(body)
+    };
+    let mut answer = fetch.post(server, probe(PROBE, None)).await?;
+    if answer.status != StatusCode::UNAUTHORIZED {
+        let session = answer.headers.get(&SESSION).cloned();
+        // Whatever else becomes of that says nothing about a login.
+        answer = fetch.post(server, probe(TOOLS, session)).await.unwrap_or(answer);
+    }
     let asks = |headers: &HeaderMap| Challenge::of(headers).unwrap_or_default();
     Ok((answer.status == StatusCode::UNAUTHORIZED).then(|| asks(&answer.headers)))
 }
@@ -158,9 +171,9 @@ async fn login(input: &mut (impl AsyncBufRead + Unpin), wanted: Wanted) -> Resul
     let way = if wanted.device { Way::Device } else { Way::Browser(&wanted.redirect) };
     let registration = registration::registration(&fetch, reach, &issuer, wanted.client_id, way).await?;
     let asked = challenge.map(|c| c.scopes).filter(|s| !s.is_empty()).unwrap_or(resource.scopes);
-    let mut scopes = wanted.scopes;
+    let mut scopes = Vec::new();
     let offline = issuer.scopes_supported.iter().filter(|s| *s == "offline_access").cloned();
-    for scope in asked.into_iter().chain(offline) {
+    for scope in wanted.scopes.into_iter().chain(asked).chain(offline) {
         if !scopes.contains(&scope) {
             scopes.push(scope);
         }
