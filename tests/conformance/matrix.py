@@ -89,8 +89,9 @@ MAY_DIFFER = {
 }
 
 
-# The transport of before 2025-03-26, of the era with sessions alone.
+# The transport of before 2025-03-26, of the era with sessions; some servers speak the other over it as well.
 OLD = "sse"
+BOTH_OVER_OLD = ("python-2",)
 NEW = ("stdio", "http")
 # A server that is another one without its older era: what it does for clients of its own is looked at there.
 MODERN_ONLY = "typescript-2-modern-only"
@@ -137,13 +138,13 @@ def cells(clients, servers):
     for client, (eras, speaks, look) in clients.items():
         for server, (known, offers, serve) in servers.items():
             for transport in (one for one in offers if one in speaks):
-                there = ("legacy",) if transport == OLD else known
+                there = known if transport != OLD or server in BOTH_OVER_OLD else ("legacy",)
                 for era in eras:
                     # One that finds the era out is for servers of the older one: with others it is as it is without.
                     found = era in there or (era == "auto" and known == ("legacy",))
                     if found and server != MODERN_ONLY:
                         yield (client, server, transport, era), False, look, serve
-                    elif not found and era != "auto" and transport != OLD and client not in SILENT:
+                    elif not found and era != "auto" and client not in SILENT:
                         yield (client, server, transport, era), True, look, serve
 
 

@@ -185,9 +185,16 @@ impl Bridge {
         let Some(said) = Frame::parse(&body).ok().as_ref().map(Said::of) else { return };
         match said {
             Said::Answer => self.tell(body, None).await,
-            Said::GivesUp { id } if self.flights.cancel(&id) == Cancelled::Closed => {}
-            Said::GivesUp { .. } if self.session.is_modern() => {}
-            Said::GivesUp { .. } => self.tell(body, None).await,
+            Said::GivesUp { id } => {
+                let closed = self.flights.cancel(&id) == Cancelled::Closed;
+                if self.channel.borrow().is_some() {
+                    // No connection is its own, and its server owes it no answer.
+                    self.flights.answered(&id);
+                    self.tell(body, None).await;
+                } else if !closed && !self.session.is_modern() {
+                    self.tell(body, None).await;
+                }
+            }
             Said::Notice { method } => {
                 self.until_opened().await;
                 self.tell(body, Some(&method)).await;
