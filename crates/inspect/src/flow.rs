@@ -216,8 +216,8 @@ pub(crate) fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn F
     runs_beyond(memory, text, 0, opaque, visit);
 }
 
-/// The same, of those that go on beyond a place; others may be among them. Of a run the last window begins no further before that place than
-/// windows are long and apart.
+/// The same, of those that go on beyond a place; others may be among them. Of such a run the last window begins no further before that place
+/// than windows are long and apart. Where another text has that window, the run is found as one of that text, as far as both are alike.
 fn runs_beyond(
     memory: &Memory,
     text: &[u8],
@@ -231,7 +231,9 @@ fn runs_beyond(
     // alike, of which the index has a few for each window, each has its own.
     let mut floors = [0usize; 3];
     let mut kept_floors: HashMap<u32, usize> = HashMap::new();
-    let kinds: &[usize] = if opaque { &[ENDS, 0, 1, 2] } else { &[ENDS, 0, 1] };
+    const ALWAYS: [usize; 3] = [ENDS, Label::Secret as usize, Label::Private as usize];
+    const HIDDEN: [usize; 4] = [ENDS, Label::Secret as usize, Label::Private as usize, Label::Ordinary as usize];
+    let kinds = if opaque { HIDDEN.as_slice() } else { ALWAYS.as_slice() };
     index.find(text, place.saturating_sub(MIN_PASSAGE), kinds, |kind, end, (id, at)| {
         let Some(item) = memory.item(id) else { return };
         if kind == ENDS {

@@ -64,13 +64,35 @@ pub(crate) struct Item {
     /// Firedoor put it into a server's start itself. Its name says what it is, so that nothing of it need be shown.
     pub(crate) kept: bool,
     pub(crate) pointer: Arc<str>,
-    /// Bit by bit, which bytes of a private text begin a word ([`fold::words`]).
+    /// Bit by bit, which bytes of a private text begin a word ([`crate::fold::words`]).
     pub(super) words: Box<[u64]>,
     /// What has already left in parts.
     pub(super) left: Option<Box<Parts>>,
 }
 
 impl Item {
+    /// A secret, of which nothing has left.
+    pub(super) fn secret(
+        origin: &Arc<Origin>,
+        raw: &[u8],
+        folded: Vec<u8>,
+        pointer: Arc<str>,
+        grasp: Grasp,
+        kept: bool,
+    ) -> Self {
+        Self {
+            origin: Arc::clone(origin),
+            label: Label::Secret,
+            folded: folded.into(),
+            raw: raw.into(),
+            grasp,
+            kept,
+            pointer,
+            words: Box::default(),
+            left: None,
+        }
+    }
+
     /// Whether a word begins at this place of the folded text. Not known of secrets, which are one word.
     pub(crate) fn begins_word(&self, at: usize) -> bool {
         self.words.get(at / 64).is_some_and(|bits| bits >> (at % 64) & 1 == 1)
@@ -93,28 +115,5 @@ pub(crate) struct Left {
 impl Left {
     pub(crate) fn share(self) -> f64 {
         self.bytes as f64 / self.of as f64
-    }
-}
-
-impl Item {
-    pub(super) fn secret(
-        origin: &Arc<Origin>,
-        raw: &[u8],
-        folded: Vec<u8>,
-        pointer: Arc<str>,
-        grasp: Grasp,
-        kept: bool,
-    ) -> Self {
-        Self {
-            origin: Arc::clone(origin),
-            label: Label::Secret,
-            folded: folded.into(),
-            raw: raw.into(),
-            grasp,
-            kept,
-            pointer,
-            words: Box::default(),
-            left: None,
-        }
     }
 }
