@@ -9,7 +9,7 @@ use firedoor_model::{
 };
 use reqwest::{
     Response, StatusCode,
-    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER},
+    header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER},
 };
 
 use crate::{
@@ -19,12 +19,10 @@ use crate::{
     http::{place, reason},
     login::Challenge,
     output::one_line,
+    patience::{Brought, Patience},
+    session::LAST_EVENT,
 };
 
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-
-/// How often a stream that broke off is asked for again in vain, or without anything new where the server does not say when to.
-const RESUMPTIONS: u32 = 5;
 /// A stream whose answer has come is read to its end so long.
 const LINGER: Duration = Duration::from_secs(5);
 /// How much is read of an answer that says no.
@@ -39,15 +37,6 @@ const MAX_PAGES: usize = 100;
 const HEADER_MISMATCH: &str = "-32020";
 
 const LOST: &str = "the connection to the server was lost before its answer came; it may have done what it was asked";
-
-/// What a stream brought.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Brought {
-    /// Anything, if only where to go on from.
-    pub(crate) events: bool,
-    /// Messages.
-    pub(crate) messages: bool,
-}
 
 /// An answer that says no.
 struct Refusal {
@@ -183,18 +172,12 @@ impl Bridge {
     /// Passes on what comes in a stream of events until the answer is among it.
     async fn stream(self: &Rc<Self>, mut response: Response, flight: &Flight) {
         let mut events = Events::new(self.limit);
-        let (mut failures, mut idle) = (0, 0);
+        let mut patience = Patience::default();
         loop {
             match self.follow(response, &mut events, Some(flight)).await {
-                Ok(brought) => {
-                    idle = if brought.messages { 0 } else { idle + 1 };
-                    // One that says when to come back may have nothing new then, as often as it likes (2025-11-25, polling).
-                    if brought.events || events.retry().is_some() {
-                        failures = 0;
-                    }
-                }
+                Ok(brought) => patience.ended(brought, events.retry()),
                 Err(why) => return self.fail(flight, &why),
-            }
+            };
             if flight.is_answered() {
                 return;
             }
@@ -214,14 +197,14 @@ impl Bridge {
                 let Some(id) = events.last_id().and_then(|id| HeaderValue::from_str(id).ok()) else {
                     return self.fail(flight, LOST);
                 };
-                if failures == RESUMPTIONS {
+                if patience.is_over() {
                     return self.fail(flight, LOST);
                 }
                 tokio::select! {
-                    () = tokio::time::sleep(pause(events.retry(), failures, idle)) => {}
+                    () = tokio::time::sleep(patience.pause(events.retry())) => {}
                     () = self.flights.given_up(flight) => return self.fail(flight, LOST),
                 }
-                failures += 1;
+                patience.asks();
                 let mut headers = self.session.headers();
                 headers.insert(LAST_EVENT, id);
                 match self.with_login(|| self.http.listen(headers.clone())).await {
@@ -502,23 +485,6 @@ pub(crate) fn is_event_stream(response: &Response) -> bool {
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
 }
 
-/// How long to wait before a server is asked again: at least as long as it said, longer each time that this came to nothing, and each
-/// time that it was asked and had no message (`idle`), up to some seconds.
-pub(crate) fn pause(said: Option<u64>, failures: u32, idle: u32) -> Duration {
-    const SHORTEST: u64 = 10;
-    const LONGEST: u64 = 30_000;
-    const LONGEST_IDLE: u64 = 3_000;
-    /// A server has to be left alone as long as it wants (2025-11-25, "Sending Messages to the Server"). Nobody waits for longer.
-    const LONGEST_SAID: u64 = 3_600_000;
-    let grown = |first: u64, times: u32, most: u64| first.saturating_mul(1 << times.min(10)).min(most);
-    let failed = grown(1000, failures, LONGEST);
-    Duration::from_millis(match said.map(|said| said.clamp(SHORTEST, LONGEST_SAID)) {
-        Some(said) if failures == 0 => said.max(grown(SHORTEST, idle, LONGEST_IDLE)),
-        Some(said) => said.max(failed),
-        None => failed,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use reqwest::header::WWW_AUTHENTICATE;
@@ -566,21 +532,5 @@ mod tests {
         let more = wants(403, r#"Bearer error="insufficient_scope", scope="a:b $(reboot) c""#);
         assert!(more.contains("`firedoor login cursor/user/s --scope a:b --scope c`"), "{more}");
         assert_eq!(wants(403, "Bearer error=\"invalid_token\"") + &wants(403, "Basic"), "");
-    }
-
-    #[test]
-    fn waiting_is_bounded() {
-        let seconds = Duration::from_secs;
-        assert_eq!(pause(Some(20), 0, 0), Duration::from_millis(20));
-        assert_eq!(pause(None, 0, 0), seconds(1));
-        assert_eq!(pause(Some(20), 3, 0), seconds(8));
-        assert_eq!(pause(Some(60_000), 1, 9), seconds(60));
-        assert_eq!((pause(Some(0), 0, 0), pause(Some(0), 1, 0)), (Duration::from_millis(10), seconds(2)));
-        assert_eq!(pause(Some(u64::MAX), 0, 0), seconds(3600));
-        assert_eq!(pause(None, u32::MAX, u32::MAX), seconds(30));
-        // One that wants to be asked at once is, as long as it has something to say.
-        let often = (0..20).map(|idle| pause(Some(0), 0, idle)).sum::<Duration>();
-        assert!(often > seconds(30) && pause(Some(0), 0, u32::MAX) == seconds(3), "{often:?}");
-        assert_eq!((pause(Some(500), 0, 3), pause(Some(5000), 0, 20)), (Duration::from_millis(500), seconds(5)));
     }
 }

@@ -25,6 +25,7 @@ mod listener;
 mod login;
 mod mirror;
 mod output;
+mod patience;
 #[cfg_attr(windows, path = "renewal/windows.rs")]
 mod renewal;
 mod session;

@@ -6,8 +6,12 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::{sync::Mutex, task::AbortHandle};
 
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// Names a session, of a server or of an endpoint.
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// Names the revision that was agreed on.
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// Says where to go on from in a stream of events that broke off.
+pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Sessions exist up to revision 2025-11-25; what comes after says everything in each request.
 #[derive(Default)]

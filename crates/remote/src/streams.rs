@@ -4,15 +4,9 @@
 use std::{rc::Rc, time::Duration};
 
 use firedoor_model::remote::Transport;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderValue};
 
-use crate::{
-    bridge::Bridge,
-    events::Events,
-    exchange::{is_event_stream, pause},
-};
-
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+use crate::{bridge::Bridge, events::Events, exchange::is_event_stream, patience::Patience, session::LAST_EVENT};
 
 /// For the server of HTTP+SSE to say where messages go.
 const ENDPOINT: Duration = Duration::from_secs(30);
@@ -32,7 +26,7 @@ impl Bridge {
     /// Listens, and comes back when the stream breaks off, as long as the session lasts.
     async fn listen(self: Rc<Self>) {
         let mut events = Events::new(self.limit);
-        let (mut failures, mut idle, mut may_renew) = (0, 0, true);
+        let (mut patience, mut may_renew) = (Patience::default(), true);
         loop {
             let token = self.tokens();
             let mut headers = self.session.headers();
@@ -42,12 +36,7 @@ impl Bridge {
             match self.http.listen(headers).await {
                 Ok(response) if response.status().is_success() && is_event_stream(&response) => {
                     match self.follow(response, &mut events, None).await {
-                        Ok(brought) => {
-                            idle = if brought.messages { 0 } else { idle + 1 };
-                            if brought.events || events.retry().is_some() {
-                                (failures, may_renew) = (0, true);
-                            }
-                        }
+                        Ok(brought) => may_renew |= patience.ended(brought, events.retry()),
                         Err(why) => return crate::say(&why),
                     }
                 }
@@ -63,8 +52,8 @@ impl Bridge {
                 Ok(_) | Err(_) => {}
             }
             events.restart();
-            tokio::time::sleep(pause(events.retry(), failures, idle)).await;
-            failures += 1;
+            tokio::time::sleep(patience.pause(events.retry())).await;
+            patience.asks();
         }
     }
 

@@ -12,14 +12,11 @@ use bytes::Bytes;
 use hyper::{
     Response, StatusCode,
     body::{Body, Frame, SizeHint},
-    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS},
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS},
 };
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use super::{session::Session, stream::Next};
-
-/// The session that the client has opened.
-pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// A stream on which nothing comes says so this often. A client that has gone is noticed then at the latest.
 const QUIET: Duration = Duration::from_secs(25);

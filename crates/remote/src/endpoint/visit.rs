@@ -16,7 +16,7 @@ use hyper::{
 };
 
 use super::{
-    answer::{self, Answer, Events, SESSION},
+    answer::{self, Answer, Events},
     gate::{Gate, OpenError},
     session::{AskError, Era, Session},
     stateless,
@@ -26,10 +26,8 @@ use crate::{
     door::{Door, single},
     mirror,
     output::one_line,
+    session::{LAST_EVENT, SESSION, VERSION},
 };
-
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The first revision without sessions.
 const STATELESS: &str = "2026-07-28";

@@ -15,11 +15,11 @@ use std::io::Write as _;
 use firedoor_model::login::{Credentials, MAX_LINE, Task, Told};
 use reqwest::{
     StatusCode, Url,
-    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    header::{CONTENT_TYPE, HeaderMap, HeaderValue},
 };
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 
-use crate::http::SetupError;
+use crate::{http::SetupError, session::SESSION};
 use address::Reach;
 pub use challenge::Challenge;
 use consent::{Consent, Rejected};
@@ -36,7 +36,6 @@ const PROBE: &str = concat!(
 
 /// Uses it.
 const TOOLS: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// Why there is no login.
 #[derive(Debug, thiserror::Error)]
