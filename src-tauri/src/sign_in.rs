@@ -120,6 +120,7 @@ impl Known {
             url,
             granted: grants.into_iter().flat_map(|granted| granted.hosts).collect(),
             client_id: None,
+            client_secret: false,
             scopes: Vec::new(),
             device: false,
             typed: None,

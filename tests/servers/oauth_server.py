@@ -14,6 +14,8 @@ CODES, REFRESH, ACCESS = {}, {}, {}  # code or token: what it was given for
 DEVICES = {}  # code of a device: what it asked for, and whether somebody has agreed (None: has refused)
 SEEN = []
 LOCK = threading.Lock()
+# Who was registered by hand, where no program registers itself.
+NAME, SECRET = "made:by hand", "p ä%ss+word"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -83,11 +85,13 @@ class Issuer(Handler):
             return self.authorize(dict(urllib.parse.parse_qsl(url.query)))
         if url.path != "/.well-known/openid-configuration":
             return self.reply(404)
-        device = {"device_authorization_endpoint": f"{ISSUER}/device"} if MODE == "device" else {}
-        return self.reply(200, {**device,
+        more = {"device_authorization_endpoint": f"{ISSUER}/device"} if MODE in ("device", "by-hand") else {}
+        if MODE != "by-hand":
+            more["registration_endpoint"] = f"{ISSUER}/register"
+        return self.reply(200, {**more,
             "issuer": ISSUER if MODE != "wrong-issuer" else "https://evil.example",
             "authorization_endpoint": f"{ISSUER}/authorize", "token_endpoint": f"{ISSUER}/token",
-            "registration_endpoint": f"{ISSUER}/register", "revocation_endpoint": f"{ISSUER}/revoke",
+            "revocation_endpoint": f"{ISSUER}/revoke",
             "code_challenge_methods_supported": ["plain" if MODE == "no-pkce" else "S256"],
             "scopes_supported": ["tools", "admin", "offline_access"],
             "authorization_response_iss_parameter_supported": True})
@@ -106,24 +110,38 @@ class Issuer(Handler):
 
     def do_POST(self):
         with LOCK:
-            getattr(self, self.path.strip("/"))(self.body())
+            getattr(self, self.path.strip("/"))()
 
-    def register(self, body):
-        wanted = json.loads(body)
+    def asked(self, kind):
+        """What a form asks for, of whom it names. `None` if that one does not show its secret as RFC 6749 §2.3.1 says."""
+        asked = dict(urllib.parse.parse_qsl(self.body()))
+        shown = self.headers["Authorization"]
+        SEEN.append([kind, {**asked, "shown": shown}])
+        if MODE != "by-hand":
+            return asked
+        pair = f"{urllib.parse.quote_plus(NAME)}:{urllib.parse.quote_plus(SECRET)}"
+        if shown == f"Basic {base64.b64encode(pair.encode()).decode()}" and not {"client_id", "client_secret"} & {*asked}:
+            return {**asked, "client_id": NAME}
+        return self.reply(401, {"error": "invalid_client"}, WWW_Authenticate="Basic")
+
+    def register(self):
+        wanted = json.loads(self.body())
         SEEN.append(["register", wanted])
         self.reply(201, {**wanted, "client_id": f"client-{len(SEEN)}"})
 
-    def device(self, body):
-        asked = dict(urllib.parse.parse_qsl(body))
-        SEEN.append(["device", asked])
+    def device(self):
+        asked = self.asked("device")
+        if asked is None:
+            return None
         code = secrets.token_urlsafe(16)
         DEVICES[code] = {"asked": asked, "agreed": False}
-        self.reply(200, {"device_code": code, "user_code": "WDJB-MJHT", "verification_uri": f"{ISSUER}/enter",
-                         "expires_in": 600, "interval": 1})
+        return self.reply(200, {"device_code": code, "user_code": "WDJB-MJHT", "verification_uri": f"{ISSUER}/enter",
+                                "expires_in": 600, "interval": 1})
 
-    def token(self, body):
-        asked = dict(urllib.parse.parse_qsl(body))
-        SEEN.append(["token", asked])
+    def token(self):
+        asked = self.asked("token")
+        if asked is None:
+            return None
         if asked["grant_type"] == "urn:ietf:params:oauth:grant-type:device_code":
             device = DEVICES[asked["device_code"]]
             if device["agreed"] is not True:
@@ -142,14 +160,15 @@ class Issuer(Handler):
         ACCESS[access] = given["scope"].split()
         REFRESH[refresh] = given
         return self.reply(200, {"access_token": access, "refresh_token": refresh, "token_type": "Bearer",
-                                "expires_in": 1 if MODE == "short" else 3600, "scope": given["scope"]})
+                                "expires_in": 1 if MODE in ("short", "by-hand") else 3600, "scope": given["scope"]})
 
-    def revoke(self, body):
-        asked = dict(urllib.parse.parse_qsl(body))
-        SEEN.append(["revoke", asked])
+    def revoke(self):
+        asked = self.asked("revoke")
+        if asked is None:
+            return None
         if REFRESH.pop(asked["token"], None):
             ACCESS.clear()
-        self.reply(200)
+        return self.reply(200)
 
 
 def start(handler):

@@ -217,6 +217,15 @@ impl Home {
         finish(self.command("setsid").arg(self.program("firedoor")).args(args))
     }
 
+    /// Runs `firedoor` without a terminal, with this line on its stdin.
+    #[track_caller]
+    pub fn firedoor_typing(&self, args: &[&str], line: &str) -> Output {
+        let file = self.write("input.txt", format!("{line}\n"));
+        let input = fs::File::open(&file).expect("it was written");
+        fs::remove_file(file).expect("it is ours");
+        finish(self.command("setsid").arg(self.program("firedoor")).args(args).stdin(input))
+    }
+
     /// Runs `firedoor … --json` and reads what it prints; exit code 0 or 1.
     #[track_caller]
     pub fn json(&self, args: &[&str]) -> Value {

@@ -92,9 +92,15 @@ struct Login {
 
 impl Login {
     fn start(home: &Home, more: &[&str]) -> Self {
+        Self::typing(home, more, "")
+    }
+
+    /// One that is told this before it says anything.
+    fn typing(home: &Home, more: &[&str], typed: &str) -> Self {
         let mut command = home.command("setsid");
         command.arg(home.program("firedoor")).args(["login", ENTRY]).args(more);
-        let (process, stdin, stdout) = home.spawn(&mut command);
+        let (process, mut stdin, stdout) = home.spawn(&mut command);
+        stdin.write_all(typed.as_bytes()).expect("it fits into the pipe");
         let mut login = Self { process, stdin, stdout: BufReader::new(stdout), address: String::new() };
         assert!(login.line().starts_with("Log in at http://127.0.0.1:"));
         login.address = login.line();
@@ -448,6 +454,55 @@ fn a_code_can_be_entered_elsewhere_where_the_issuer_offers_that() {
     home.firedoor(&["logout", ENTRY]).expect_code(1).expect_said("not logged in");
     let _servers = Servers::start(&home, "plain");
     home.firedoor(&["login", ENTRY, "--device"]).expect_code(1).expect_said("offers no login with a code");
+}
+
+#[test]
+fn the_secret_of_a_client_that_was_registered_by_hand_goes_to_the_issuer_that_was_named_alone() {
+    const SECRET: &str = "p ä%ss+word";
+    let home = Home::new();
+    let servers = Servers::start(&home, "by-hand");
+    let _keychain = Keychain::start(&home);
+    home.firedoor(&["login", ENTRY]).expect_code(1).expect_said("--client-id");
+    home.firedoor(&["login", ENTRY, "--client-secret"]).expect_code(2);
+    let named = ["--client-id", "made:by hand", "--client-secret"];
+    // Nobody is there to see whom the server names, and nobody has said that it is this one.
+    home.firedoor_typing(&[&["login", ENTRY], &named[..]].concat(), SECRET).expect_code(1).expect_said("--issuer");
+    let foreign = [&["login", ENTRY], &named[..], &["--issuer", "https://login.example"]].concat();
+    home.firedoor_typing(&foreign, SECRET).expect_code(1).expect_said(&servers.issuer);
+    let named = [&named[..], &["--issuer", &servers.issuer]].concat();
+    // A wrong one is no reason to log in again.
+    let login = Login::typing(&home, &named, "wrong\n");
+    assert!(get(&login.consent()).1.contains("are its name and its secret right?"));
+    assert_eq!(login.end().0, 1);
+    home.firedoor(&["logout", ENTRY]).expect_code(1).expect_said("not logged in");
+
+    for device in [false, true] {
+        let more = if device { &["--device"][..] } else { &[] };
+        let mut login = Login::typing(&home, &[&named[..], more].concat(), &format!("{SECRET}\n"));
+        if device {
+            assert_eq!(login.line(), "Enter this code there: WDJB-MJHT");
+            get(&format!("{}/agree", servers.issuer));
+        } else {
+            assert!(get(&login.consent()).1.contains("is logged in"));
+        }
+        let (code, said) = login.end();
+        assert!(code == 0 && said.contains("Logged in"), "{said}");
+        // Renewals show it, and so does the end.
+        let before = renewals(&servers);
+        if device {
+            Client::open(&home, "s").end();
+        } else {
+            protect(&home);
+        }
+        assert!(renewals(&servers) > before);
+        home.firedoor(&["logout", ENTRY]).expect_code(0).expect_said("the issuer was told");
+    }
+    let told = servers.seen("revoke");
+    assert_eq!(told.len(), 2);
+    assert!(servers.seen("token").iter().chain(&told).all(|asked| {
+        asked["client_secret"].is_null() && asked["shown"].as_str().is_some_and(|shown| shown.starts_with("Basic "))
+    }));
+    assert!(!home.firedoor(&["log", "--json"]).expect_code(0).stdout.contains(SECRET));
 }
 
 #[test]

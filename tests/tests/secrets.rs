@@ -174,15 +174,10 @@ fn a_deleted_secret_is_missed_by_name_and_can_be_set_again() {
     assert!(now.contains("00009") && !now.contains(TOKEN), "{now}");
 }
 
-/// Sets a secret, whose value comes from a file on stdin.
+/// Sets a secret, whose value comes on stdin.
 #[track_caller]
 fn set(home: &Home, name: &str, value: &str, more: &[&str]) -> firedoor_tests::Output {
-    let file = home.write("value.txt", format!("{value}\n"));
-    let mut command = home.command("setsid");
-    command.arg(home.program("firedoor")).args(["secrets", "set", name]).args(more);
-    let output = firedoor_tests::finish(command.stdin(fs::File::open(&file).unwrap()));
-    fs::remove_file(file).unwrap();
-    output.expect_code(0)
+    home.firedoor_typing(&[&["secrets", "set", name], more].concat(), value).expect_code(0)
 }
 
 #[test]

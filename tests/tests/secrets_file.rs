@@ -8,7 +8,7 @@ use std::{
 };
 
 use firedoor_tests::{
-    Client, Home, Keychain, Output, alive, at_a_terminal, descendants, finish, kill,
+    Client, Home, Keychain, alive, at_a_terminal, descendants, kill,
     secrets::{any_server, configured, environment, holds, nowhere, only_with_their_servers, open, samples},
     text, until,
 };
@@ -25,16 +25,6 @@ fn server(home: &Home) -> (PathBuf, String) {
     let path = home.cursor(json!({"r": entry}));
     let before = fs::read_to_string(&path).unwrap();
     (path, before)
-}
-
-/// Runs `firedoor` without a terminal, with this on its stdin.
-#[track_caller]
-fn with_input(home: &Home, args: &[&str], input: &str) -> Output {
-    let file = home.write("input.txt", format!("{input}\n"));
-    let mut command = home.command("setsid");
-    let output = finish(command.arg(home.program("firedoor")).args(args).stdin(fs::File::open(&file).unwrap()));
-    fs::remove_file(file).unwrap();
-    output
 }
 
 /// Keeps secrets in a file that this identity opens.
@@ -96,14 +86,14 @@ fn with_an_identity_file_nobody_is_asked_and_secrets_are_listed_set_and_removed(
     let listed = home.firedoor(&["secrets", "list"]).expect_code(0).expect_said("in the file of secrets");
     listed.expect_said(name);
     let new = "ghp_MadeUpForThisTest000000000000000002";
-    with_input(&home, &["secrets", "set", name], new).expect_code(0);
+    home.firedoor_typing(&["secrets", "set", name], new).expect_code(0);
     // Also one that was killed gives way to one that opens the file by itself.
     crash_if_any(&home);
     let mut client = open(&home, "r");
     assert_eq!(environment(&mut client, "GITHUB_TOKEN"), new);
     client.end();
     nowhere(&home, &[TOKEN, new]);
-    with_input(&home, &["secrets", "set", name], TOKEN).expect_code(0);
+    home.firedoor_typing(&["secrets", "set", name], TOKEN).expect_code(0);
     home.firedoor(&["secrets", "lock"]).expect_code(1).expect_said("cannot be locked");
     // What opens it is missing: it is named, nothing is started without its secret, and nothing is lost.
     let aside = home.path().join("aside");
@@ -129,8 +119,8 @@ fn crash_if_any(home: &Home) {
 fn under_a_passphrase_the_engine_is_told_once() {
     let home = Home::new();
     let (path, before) = server(&home);
-    with_input(&home, &["secrets", "keep-in-file"], "short").expect_code(2).expect_said("8 characters");
-    with_input(&home, &["secrets", "keep-in-file"], PASSPHRASE).expect_code(0);
+    home.firedoor_typing(&["secrets", "keep-in-file"], "short").expect_code(2).expect_said("8 characters");
+    home.firedoor_typing(&["secrets", "keep-in-file"], PASSPHRASE).expect_code(0);
     home.firedoor(&["doctor"]).expect_code(0).expect_said("the engine has what opens it");
     // A command asks on its terminal; without one, secrets stay where they are, and that is said.
     let unasked = home.firedoor(&["protect", "--all", "--yes", "--dry-run"]).expect_code(0);
@@ -147,9 +137,9 @@ fn under_a_passphrase_the_engine_is_told_once() {
     assert!(why.contains("locked") && why.contains("firedoor secrets unlock"), "{why}");
     let doctor = home.firedoor(&["doctor"]).expect_code(1);
     doctor.expect_said("locked for the engine\n     Where the file of secrets is locked, `firedoor secrets unlock`");
-    with_input(&home, &["secrets", "unlock"], "not this one").expect_code(1).expect_said("not its passphrase");
+    home.firedoor_typing(&["secrets", "unlock"], "not this one").expect_code(1).expect_said("not its passphrase");
     assert!(refused(&home).contains("locked"));
-    with_input(&home, &["secrets", "unlock"], PASSPHRASE).expect_code(0);
+    home.firedoor_typing(&["secrets", "unlock"], PASSPHRASE).expect_code(0);
     let mut client = open(&home, "r");
     assert_eq!(environment(&mut client, "GITHUB_TOKEN"), TOKEN);
     for pid in home.engine().into_iter().chain(descendants(client.pid())).chain([client.pid()]) {

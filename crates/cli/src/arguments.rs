@@ -236,6 +236,13 @@ pub struct LoginOptions {
     /// https address of a document about the client
     #[arg(long, value_name = "ID")]
     pub client_id: Option<String>,
+    /// The client of that name has a secret: read it, without showing it, from the terminal, once it is said which issuer
+    /// gets it, or from stdin
+    #[arg(long, requires = "client_id")]
+    pub client_secret: bool,
+    /// The issuer that the secret is for, and which alone gets it. Needed where stdin is no terminal
+    #[arg(long, value_name = "URL", requires = "client_secret")]
+    pub issuer: Option<String>,
     /// Open the browser without asking first
     #[arg(long, conflicts_with_all = ["paste", "device"])]
     pub yes: bool,

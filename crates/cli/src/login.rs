@@ -27,6 +27,7 @@ use crate::{
     failure::Failure,
     keychain, output,
     scan::surroundings,
+    typed::typed_line,
 };
 
 /// For the issuer.
@@ -54,12 +55,13 @@ pub fn login(options: LoginOptions) -> Result<ExitCode, Failure> {
         ));
     }
     let granted = granted(&entry)?;
-    let (firedoor, LoginOptions { client_id, scopes, device, paste, yes, .. }) = (sibling("firedoor")?, options);
+    let (firedoor, LoginOptions { client_id, client_secret, issuer, scopes, device, paste, yes, .. }) =
+        (sibling("firedoor")?, options);
     // A line of the user's is an address, or the leave to open the browser here.
     let asks = !yes && io::stdin().is_terminal() && has_screen();
     let typed = if paste || asks { Some(Typed::new()?) } else { None };
-    let mut user = AtTerminal { paste, asks, opens: yes && has_screen(), page: None };
-    let login = Login { entry, url: address.url, granted, client_id, scopes, device, typed, firedoor };
+    let mut user = AtTerminal { paste, asks, opens: yes && has_screen(), page: None, issuer };
+    let login = Login { entry, url: address.url, granted, client_id, client_secret, scopes, device, typed, firedoor };
     let done = login.run(&*keychain()?, &mut user);
     output::line(&done.map_err(failure)?.to_string());
     Ok(ExitCode::SUCCESS)
@@ -75,6 +77,8 @@ struct AtTerminal {
     opens: bool,
     /// What Enter opens.
     page: Option<String>,
+    /// Whom a client's secret is for, as they said before.
+    issuer: Option<String>,
 }
 
 impl User for AtTerminal {
@@ -101,6 +105,11 @@ impl User for AtTerminal {
         output::line(&format!("Enter this code there: {}", visible(code)));
     }
 
+    fn secret(&mut self, issuer: &str) -> Result<String, String> {
+        is_for(self.issuer.as_deref(), issuer, io::stdin().is_terminal())?;
+        typed_line(&format!("The client's secret, which {} gets, then Enter:", visible(issuer))).map_err(|e| e.text)
+    }
+
     fn remark(&mut self, why: &str) {
         output::remark(&visible(why));
     }
@@ -111,6 +120,18 @@ impl User for AtTerminal {
         }
         self.paste
     }
+}
+
+/// Whether this issuer may get a client's secret: it is the one that was said before, or somebody is there who sees its name.
+fn is_for(said: Option<&str>, issuer: &str, seen: bool) -> Result<(), String> {
+    if said.map_or(seen, |said| said == issuer) {
+        return Ok(());
+    }
+    // No command to copy: it is the server that says so.
+    Err(format!(
+        "the server's issuer is {}, and it was not said (--issuer) that the secret is for that one",
+        visible(issuer)
+    ))
 }
 
 fn failure(e: LoginError) -> Failure {
@@ -175,4 +196,18 @@ fn has_screen() -> bool {
 /// Opens the browser. Where that fails the address is on the terminal.
 fn open(address: &str) {
     let _ = login::browse(address);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_goes_to_the_issuer_that_was_said_or_is_seen() {
+        let issuer = "https://i.example";
+        assert_eq!((is_for(None, issuer, true), is_for(Some(issuer), issuer, false)), (Ok(()), Ok(())));
+        for (said, seen) in [(None, false), (Some("https://i.example/"), true), (Some("https://i"), false)] {
+            assert!(is_for(said, issuer, seen).is_err_and(|why| why.contains("is https://i.example,")), "{said:?}");
+        }
+    }
 }

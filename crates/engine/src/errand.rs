@@ -76,7 +76,8 @@ impl Errands {
         Ok(Self { process, input, chunks, heard: Vec::new() })
     }
 
-    fn write(&mut self, what: &impl Serialize) -> Result<(), ErrandError> {
+    /// Says one line, of JSON.
+    pub fn write(&mut self, what: &impl Serialize) -> Result<(), ErrandError> {
         self.say(&serde_json::to_string(what).map_err(io::Error::from)?)
     }
 

@@ -65,6 +65,8 @@ pub struct Login {
     pub granted: Vec<HostGrant>,
     /// What the issuer knows Firedoor by, if the user has registered it.
     pub client_id: Option<String>,
+    /// That client has a secret, which the user is asked for.
+    pub client_secret: bool,
     /// What is asked for besides what the server says.
     pub scopes: Vec<String>,
     /// By a code that is entered with a browser on any machine (RFC 8628).
@@ -90,6 +92,11 @@ pub trait User {
 
     /// Shows a page and the code that is to be entered there, with a browser on any machine.
     fn enter(&mut self, page: &Visit, code: &str);
+
+    /// Gives the client's secret, which this issuer gets. An error says why not.
+    fn secret(&mut self, _issuer: &str) -> Result<String, String> {
+        Err("nobody is asked for a secret here".into())
+    }
 
     /// Says why what came was not taken.
     fn remark(&mut self, why: &str);
@@ -127,24 +134,33 @@ impl fmt::Display for LoggedIn {
 impl Login {
     /// Logs in.
     pub fn run(self, keychain: &dyn Keychain, user: &mut impl User) -> Result<LoggedIn, LoginError> {
-        let Self { entry, url, granted, client_id, mut scopes, device, mut typed, firedoor } = self;
+        let Self { entry, url, granted, client_id, client_secret, mut scopes, device, mut typed, firedoor } = self;
         // Before the browser opens: nobody else can have it then.
         let mut callback = Callback::listen()?;
         let known = Credentials::load(keychain, &entry, &url)?;
         scopes.extend(known.map(|known| known.scopes).unwrap_or_default());
         let mut hosts = firedoor_launch::login_hosts(&url);
         hosts.extend(granted);
-        let task = Task::Login { url: url.clone(), redirect: callback.redirect(), client_id, scopes, device };
+        let redirect = callback.redirect();
+        let task = Task::Login { url: url.clone(), redirect, client_id, client_secret, scopes, device };
         let mut errands = Errands::start(&firedoor, &errand(&entry, url.clone(), hosts), &task)?;
         let mut browser: Option<Browser> = None;
         let deadline = Instant::now() + PATIENCE;
         let mut limit = STEP;
+        // Who got the secret.
+        let mut trusted: Option<String> = None;
         loop {
             match errands.hear(limit.min(deadline.saturating_duration_since(Instant::now())))? {
                 Told::Visit { address, issuer } => {
                     if !user.visit(&Visit::new(address, issuer)?, &callback.redirect()) {
                         return Err(LoginError::Declined);
                     }
+                }
+                // Once, and where there is one.
+                Told::Secret { issuer } if client_secret && trusted.is_none() => {
+                    errands.write(&user.secret(&issuer).map_err(LoginError::Failed)?)?;
+                    trusted = Some(issuer);
+                    continue;
                 }
                 // Once, and where it is asked for: what says so is no friend.
                 Told::Enter { address, code, issuer } if device && limit == STEP => {
@@ -159,6 +175,10 @@ impl Login {
                     answer(browser.take(), false, &why);
                 }
                 Told::NotNeeded => return Ok(LoggedIn::NotNeeded),
+                // Kept for another issuer than the one that the user was told, a secret would go there with the next renewal.
+                Told::Done(credentials) if client_secret && trusted.as_ref() != Some(&credentials.issuer) => {
+                    return Err(ErrandError::Silent.into());
+                }
                 Told::Done(credentials) => {
                     // Who speaks to servers has no say in which one this is for.
                     let credentials = Credentials { url, ..*credentials };
@@ -171,7 +191,7 @@ impl Login {
                     answer(browser.take(), false, &why);
                     return Err(LoginError::Failed(Untrusted::new(why).visible(1000)));
                 }
-                Told::Enter { .. } | Told::Revoked => return Err(ErrandError::Silent.into()),
+                Told::Secret { .. } | Told::Enter { .. } | Told::Revoked => return Err(ErrandError::Silent.into()),
             }
             let query = loop {
                 match callback.next(deadline, typed.as_mut())?.ok_or(LoginError::Nobody)? {
@@ -263,6 +283,11 @@ mod tests {
             self.1.push(format!("{code} at {}", page.address));
         }
 
+        fn secret(&mut self, issuer: &str) -> Result<String, String> {
+            self.1.push(format!("secret for {issuer}"));
+            self.0.then(|| "s\"".to_owned()).ok_or("they gave none".to_owned())
+        }
+
         fn remark(&mut self, why: &str) {
             self.1.push(why.to_owned());
         }
@@ -278,15 +303,26 @@ mod tests {
     }
 
     fn check_with(said: &str, goes: bool, device: bool) -> (Result<LoggedIn, LoginError>, Vec<String>) {
+        check_all(said, goes, device, false, &MemoryKeychain::default())
+    }
+
+    fn check_all(
+        said: &str,
+        goes: bool,
+        device: bool,
+        client_secret: bool,
+        keychain: &MemoryKeychain,
+    ) -> (Result<LoggedIn, LoginError>, Vec<String>) {
         let root = tempfile::tempdir().unwrap();
         let firedoor = root.path().join("firedoor");
-        std::fs::write(&firedoor, format!("#!/bin/sh\nread a\nread b\necho '{said}'\n")).unwrap();
+        std::fs::write(&firedoor, format!("#!/bin/sh\nread a\nread b\necho '{said}'\nread c\n")).unwrap();
         std::fs::set_permissions(&firedoor, std::fs::Permissions::from_mode(0o700)).unwrap();
         let (entry, url) = ("cursor/user/s".parse().unwrap(), "https://s.example/".to_owned());
         let (granted, scopes) = (Vec::new(), Vec::new());
-        let login = Login { entry, url, granted, client_id: None, scopes, device, typed: None, firedoor };
+        let login =
+            Login { entry, url, granted, client_id: None, client_secret, scopes, device, typed: None, firedoor };
         let mut user = Goes(goes, Vec::new());
-        let done = login.run(&MemoryKeychain::default(), &mut user);
+        let done = login.run(keychain, &mut user);
         (done, user.1)
     }
 
@@ -304,5 +340,30 @@ mod tests {
         let (done, shown) = check(ENTER, true);
         assert!(matches!(done, Err(LoginError::Errand(_))) && shown.is_empty(), "nobody asked for a code");
         assert!(matches!(check("nonsense", true).0, Err(LoginError::Errand(ErrandError::Silent))));
+    }
+
+    #[test]
+    fn a_secret_is_asked_for_once_and_kept_for_the_issuer_that_was_named() {
+        const ASKS: &str = r#"{"told":"secret","issuer":"https://i.example"}"#;
+        let done = |issuer: &str| {
+            let got = Credentials { issuer: issuer.into(), ..Credentials::example("t") };
+            serde_json::to_string(&Told::Done(Box::new(got))).unwrap()
+        };
+        let check = |said: &str, goes, has_secret| {
+            let keychain = MemoryKeychain::default();
+            let (done, shown) = check_all(said, goes, false, has_secret, &keychain);
+            (done, shown, keychain.items().unwrap().len())
+        };
+        let asked = ["secret for https://i.example"];
+        let (good, shown, kept) = check(&format!("{ASKS}\n{}", done("https://i.example")), true, true);
+        assert!(matches!(good, Ok(LoggedIn::Kept { .. })) && shown == asked && kept == 1);
+        let (bad, shown, kept) = check(&format!("{ASKS}\n{}", done("https://evil.example")), true, true);
+        assert!(matches!(bad, Err(LoginError::Errand(_))) && shown == asked && kept == 0);
+        let (bad, shown, _) = check(&format!("{ASKS}\n{ASKS}"), true, true);
+        assert!(matches!(bad, Err(LoginError::Errand(_))) && shown == asked, "once");
+        let (bad, shown, _) = check(ASKS, true, false);
+        assert!(matches!(bad, Err(LoginError::Errand(_))) && shown.is_empty(), "nobody spoke of a secret");
+        let (bad, ..) = check(ASKS, false, true);
+        assert!(matches!(bad, Err(LoginError::Failed(why)) if why == "they gave none"));
     }
 }

@@ -131,6 +131,9 @@ pub enum Task {
         redirect: String,
         /// What the issuer knows Firedoor by, if the user has registered it.
         client_id: Option<String>,
+        /// That client has a secret: it is asked for, with [`Told::Secret`], once the issuer is known.
+        #[serde(default)]
+        client_secret: bool,
         /// What is asked for besides what the server says.
         scopes: Vec<String>,
         /// With a code that the user enters on any machine (RFC 8628): no browser comes back.
@@ -147,6 +150,11 @@ pub enum Task {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "told", rename_all = "snake_case")]
 pub enum Told {
+    /// The client's secret is needed. The next line is it, as a JSON string.
+    Secret {
+        /// Who gets it, and nobody else.
+        issuer: String,
+    },
     /// The user has to go here. What the browser brings back is the next line: the query of its request.
     Visit {
         /// The address.

@@ -51,6 +51,8 @@ pub struct Issuer {
     pub authorization_response_iss_parameter_supported: bool,
     #[serde(default)]
     pub client_id_metadata_document_supported: bool,
+    #[serde(default)]
+    pub token_endpoint_auth_methods_supported: Vec<String>,
 }
 
 /// Finds the server's metadata, and sees that they are this server's.

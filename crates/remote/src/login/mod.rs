@@ -24,7 +24,8 @@ use address::Reach;
 pub use challenge::Challenge;
 use consent::{Consent, Rejected};
 use fetch::Fetch;
-use registration::Way;
+use metadata::Issuer;
+use registration::{Registration, Way};
 
 /// Opens a session, as any client would, to see whether the server wants a login.
 const PROBE: &str = concat!(
@@ -78,6 +79,14 @@ pub enum LoginError {
         "the issuer {issuer} does not read documents about clients: give it a registered name instead of an address"
     )]
     NoDocuments { issuer: String },
+    #[error(
+        "the issuer {issuer} takes no client's secret in a way that Firedoor knows (client_secret_basic, client_secret_post)"
+    )]
+    NoSecrets { issuer: String },
+    #[error("the client's secret was not given")]
+    NotGiven,
+    #[error("the issuer {issuer} gives this client no tokens: are its name and its secret right?")]
+    WrongSecret { issuer: String },
     #[error("the issuer did not register Firedoor: {0}")]
     Registration(String),
     #[error("{place} refused it: {error}")]
@@ -109,8 +118,8 @@ pub async fn serve(mut input: impl AsyncBufRead + Unpin) -> Result<(), String> {
     let line = line(&mut input).await.ok_or("there is nothing to do")?;
     let task = serde_json::from_str::<Task>(&line).map_err(|_| "this is started by `firedoor login`")?;
     let done = match task {
-        Task::Login { url, redirect, client_id, scopes, device } => {
-            login(&mut input, Wanted { url, redirect, client_id, scopes, device }).await
+        Task::Login { url, redirect, client_id, client_secret, scopes, device } => {
+            login(&mut input, Wanted { url, redirect, client_id, client_secret, scopes, device }).await
         }
         Task::Renew(credentials) => renew(*credentials).await.map(|c| Told::Done(Box::new(c))),
         Task::Revoke(credentials) => revoke(&credentials).await.map(|()| Told::Revoked),
@@ -136,6 +145,7 @@ struct Wanted {
     url: String,
     redirect: String,
     client_id: Option<String>,
+    client_secret: bool,
     scopes: Vec<String>,
     device: bool,
 }
@@ -157,6 +167,23 @@ async fn challenged(fetch: &Fetch, server: &Url) -> Result<Option<Challenge>, Lo
     Ok((answer.status == StatusCode::UNAUTHORIZED).then(|| asks(&answer.headers)))
 }
 
+/// What the user registered at this issuer. A secret is asked for with the issuer's name, and is for this one alone.
+async fn given(
+    input: &mut (impl AsyncBufRead + Unpin),
+    issuer: &Issuer,
+    client_id: String,
+    has_secret: bool,
+) -> Result<Registration, LoginError> {
+    let auth = registration::auth(issuer, &client_id, has_secret)?;
+    let mut client_secret = None;
+    if has_secret {
+        tell(&Told::Secret { issuer: issuer.issuer.clone() }).map_err(LoginError::Over)?;
+        let line = line(input).await.ok_or(LoginError::NotGiven)?;
+        client_secret = Some(serde_json::from_str(&line).map_err(|_| LoginError::NotGiven)?);
+    }
+    Ok(Registration { client_id, client_secret, auth })
+}
+
 async fn login(input: &mut (impl AsyncBufRead + Unpin), wanted: Wanted) -> Result<Told, LoginError> {
     let server = Url::parse(&wanted.url).map_err(|_| SetupError::Url)?;
     let reach = Reach::of(&server)?;
@@ -168,7 +195,10 @@ async fn login(input: &mut (impl AsyncBufRead + Unpin), wanted: Wanted) -> Resul
     };
     let issuer = metadata::issuer(&fetch, reach, &resource.issuer).await?;
     let way = if wanted.device { Way::Device } else { Way::Browser(&wanted.redirect) };
-    let registration = registration::registration(&fetch, reach, &issuer, wanted.client_id, way).await?;
+    let registration = match wanted.client_id {
+        Some(client_id) => given(input, &issuer, client_id, wanted.client_secret).await?,
+        None => registration::registration(&fetch, reach, &issuer, way).await?,
+    };
     let asked = challenge.map(|c| c.scopes).filter(|s| !s.is_empty()).unwrap_or(resource.scopes);
     let mut scopes = Vec::new();
     let offline = issuer.scopes_supported.iter().filter(|s| *s == "offline_access").cloned();
@@ -194,8 +224,14 @@ async fn login(input: &mut (impl AsyncBufRead + Unpin), wanted: Wanted) -> Resul
         expires: None,
         scopes,
     };
+    // There is no login yet that could have ended.
+    let refused = |e: LoginError| match e {
+        LoginError::Ended if wanted.client_secret => LoginError::WrongSecret { issuer: issuer.issuer.clone() },
+        e => e,
+    };
+    let done = |c: Credentials| Told::Done(Box::new(c));
     if wanted.device {
-        return device::log_in(&fetch, reach, &issuer, credentials).await.map(|c| Told::Done(Box::new(c)));
+        return device::log_in(&fetch, reach, &issuer, credentials).await.map(done).map_err(refused);
     }
     let consent = Consent::new(&issuer)?;
     let address = consent.address(
@@ -215,7 +251,7 @@ async fn login(input: &mut (impl AsyncBufRead + Unpin), wanted: Wanted) -> Resul
         ("redirect_uri", wanted.redirect.as_str()),
         ("code_verifier", consent.verifier.as_str()),
     ];
-    token::tokens(&fetch, credentials, &grant).await.map(|c| Told::Done(Box::new(c)))
+    token::tokens(&fetch, credentials, &grant).await.map(done).map_err(refused)
 }
 
 /// Waits for the browser. What anybody else on this machine says in between changes nothing.

@@ -16,8 +16,7 @@ pub enum Way<'w> {
     Device,
 }
 
-/// The registration of a client.
-#[derive(Debug, PartialEq, Eq)]
+/// The registration of a client. Holds a secret: never shown.
 pub struct Registration {
     pub client_id: String,
     pub client_secret: Option<String>,
@@ -33,21 +32,34 @@ struct Registered {
     token_endpoint_auth_method: Option<String>,
 }
 
-/// What the user gave, or a new registration at this issuer: none is taken from another one.
+/// How a client that the user registered shows at this issuer that it is itself.
+pub fn auth(issuer: &Issuer, client_id: &str, has_secret: bool) -> Result<TokenAuth, LoginError> {
+    if !has_secret {
+        // A document that the issuer fetches (draft-ietf-oauth-client-id-metadata-document). A client with a secret is none.
+        if client_id.starts_with("https://") && !issuer.client_id_metadata_document_supported {
+            return Err(LoginError::NoDocuments { issuer: issuer.issuer.clone() });
+        }
+        return Ok(TokenAuth::None);
+    }
+    let methods = &issuer.token_endpoint_auth_methods_supported;
+    let takes = |method: &str| methods.iter().any(|m| m == method);
+    // What holds where nothing is said (RFC 8414 §2).
+    if methods.is_empty() || takes("client_secret_basic") {
+        Ok(TokenAuth::Basic)
+    } else if takes("client_secret_post") {
+        Ok(TokenAuth::Post)
+    } else {
+        Err(LoginError::NoSecrets { issuer: issuer.issuer.clone() })
+    }
+}
+
+/// A new registration at this issuer: none is taken from another one.
 pub async fn registration(
     fetch: &Fetch,
     reach: Reach,
     issuer: &Issuer,
-    given: Option<String>,
     way: Way<'_>,
 ) -> Result<Registration, LoginError> {
-    if let Some(client_id) = given {
-        // A document that the issuer fetches (draft-ietf-oauth-client-id-metadata-document).
-        if client_id.starts_with("https://") && !issuer.client_id_metadata_document_supported {
-            return Err(LoginError::NoDocuments { issuer: issuer.issuer.clone() });
-        }
-        return Ok(Registration { client_id, client_secret: None, auth: TokenAuth::None });
-    }
     let Some(endpoint) = &issuer.registration_endpoint else {
         return Err(LoginError::NoRegistration { issuer: issuer.issuer.clone() });
     };
@@ -92,6 +104,27 @@ fn read(body: &[u8]) -> Result<Registration, LoginError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_given_secret_is_shown_as_the_issuer_takes_it() {
+        let check = |methods: &str, client_id: &str, has_secret| {
+            let text = format!(
+                r#"{{"issuer":"i","authorization_endpoint":"a","token_endpoint":"t"{}{methods}}}"#,
+                if methods.is_empty() { "" } else { r#","token_endpoint_auth_methods_supported":"# }
+            );
+            auth(&serde_json::from_str(&text).unwrap(), client_id, has_secret).map_err(|e| e.to_string())
+        };
+        for methods in ["", "[]", r#"["client_secret_post","client_secret_basic"]"#] {
+            assert_eq!(check(methods, "c", true), Ok(TokenAuth::Basic), "{methods}");
+        }
+        assert_eq!(check(r#"["none","client_secret_post"]"#, "c", true), Ok(TokenAuth::Post));
+        for methods in [r#"["none"]"#, r#"["private_key_jwt","client_secret_jwt"]"#] {
+            assert!(check(methods, "c", true).unwrap_err().contains("secret"), "{methods}");
+        }
+        assert_eq!(check(r#"["client_secret_basic"]"#, "c", false), Ok(TokenAuth::None));
+        assert!(check("", "https://a.example/client", false).unwrap_err().contains("documents"));
+        assert_eq!(check("", "https://a.example/client", true), Ok(TokenAuth::Basic));
+    }
 
     #[test]
     fn registrations() {

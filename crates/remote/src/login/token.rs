@@ -90,6 +90,20 @@ pub async fn post(
     pairs: &[(&str, &str)],
 ) -> Result<Answer, LoginError> {
     let at = Url::parse(endpoint).map_err(|_| LoginError::Document(credentials.issuer.clone()))?;
+    let (body, basic) = shown(credentials, pairs)?;
+    fetch
+        .post(&at, |request| {
+            let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body);
+            match basic {
+                Some(value) => request.header(AUTHORIZATION, value),
+                None => request,
+            }
+        })
+        .await
+}
+
+/// The form, and the header, if it takes one.
+fn shown(credentials: &Credentials, pairs: &[(&str, &str)]) -> Result<(String, Option<HeaderValue>), LoginError> {
     let (mut pairs, mut basic) = (pairs.to_vec(), None);
     let secret = credentials.client_secret.as_deref().unwrap_or_default();
     match credentials.auth {
@@ -105,16 +119,7 @@ pub async fn post(
             basic = Some(value);
         }
     }
-    let body = form(&pairs);
-    fetch
-        .post(&at, |request| {
-            let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body);
-            match basic {
-                Some(value) => request.header(AUTHORIZATION, value),
-                None => request,
-            }
-        })
-        .await
+    Ok((form(&pairs), basic))
 }
 
 fn read(answer: &Answer, mut credentials: Credentials, sent: Millis) -> Result<Credentials, LoginError> {
@@ -207,6 +212,24 @@ mod tests {
             let error = check(status, body).unwrap_err();
             assert!(error.contains(part) && !error.contains('\u{1b}'), "{body}: {error}");
         }
+    }
+
+    #[test]
+    fn a_secret_stands_in_one_place() {
+        let with = |auth| {
+            let (client_id, client_secret) = ("a:b".to_owned(), Some("c d=é%".to_owned()));
+            shown(&Credentials { client_id, client_secret, auth, ..Credentials::example("t") }, &[("x", "y")]).unwrap()
+        };
+        assert_eq!(with(TokenAuth::None), ("x=y&client_id=a%3Ab".into(), None));
+        assert_eq!(with(TokenAuth::Post), ("x=y&client_id=a%3Ab&client_secret=c+d%3D%C3%A9%25".into(), None));
+        let (body, header) = with(TokenAuth::Basic);
+        let header = header.unwrap();
+        let encoded = header.to_str().unwrap().strip_prefix("Basic ").unwrap();
+        assert_eq!(
+            (body.as_str(), BASE64.decode(encoded.as_bytes()).unwrap().as_slice()),
+            ("x=y", &b"a%3Ab:c+d%3D%C3%A9%25"[..])
+        );
+        assert!(!format!("{header:?}").contains(encoded));
     }
 
     #[test]
