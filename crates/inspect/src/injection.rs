@@ -258,13 +258,26 @@ impl Sight {
     }
 }
 
-/// What is shown of a text: words, without what could be a credential.
+/// What is shown of a normalized text from `span` on: whole words, at most [`SHOWN`] characters, without what could be a
+/// credential. A word is judged as it stands in the text: a part of a credential is too short to look like one.
 pub(crate) fn excerpt(normal: &str, span: (usize, usize)) -> String {
-    let from = normal.floor_char_boundary(span.0);
-    let part: String = normal.get(from..).unwrap_or_default().chars().take(SHOWN).collect();
+    let at = normal.floor_char_boundary(span.0);
+    let (before, _) = normal.split_at(at);
+    let from = before.rfind(' ').map_or(0, |space| space + 1);
     let secret = |w: &str| w.len() >= 12 && w.bytes().any(|b| b.is_ascii_digit()) || w.len() > 40;
-    let words: Vec<&str> = part.split(' ').map(|w| if secret(w) { "••••" } else { w }).collect();
-    words.join(" ")
+    let mut out = String::new();
+    let mut left = SHOWN;
+    for word in normal.get(from..).unwrap_or_default().split(' ') {
+        let word = if secret(word) { "••••" } else { word };
+        let takes = word.chars().count() + usize::from(!out.is_empty());
+        let Some(rest) = left.checked_sub(takes) else { break };
+        left = rest;
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
 }
 
 impl Inspector {

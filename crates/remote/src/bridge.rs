@@ -211,7 +211,8 @@ impl Bridge {
                     self.opening.set(true);
                     self.session.begin(&body);
                 }
-                tokio::task::spawn_local(self.clone().exchange(body, flight));
+                // Boxed: the runtime moves a task several times before it runs, and this future is kilobytes.
+                tokio::task::spawn_local(Box::pin(self.clone().exchange(body, flight)));
             }
         }
     }

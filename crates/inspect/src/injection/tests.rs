@@ -1,5 +1,6 @@
 use firedoor_model::{Confidence, EntryId, Finding, Millis, Severity};
 
+use super::excerpt;
 use crate::{Call, CallLabel, Inspector, Memory, Sink, Source};
 
 fn result(memory: &mut Memory, text: &str) -> Vec<Finding> {
@@ -172,6 +173,22 @@ fn excerpts_hold_no_credential() {
     let findings = result(&mut Memory::default(), &format!("{ORDER} Use {key} for it."));
     assert!(!findings.is_empty());
     assert!(!format!("{findings:?}").to_lowercase().contains(&key.to_lowercase()));
+}
+
+/// Neither where what is shown begins nor where it ends.
+#[test]
+fn excerpts_hold_no_part_of_a_credential() {
+    let key = ["xoxb-", "482019-kqzjvw"].concat();
+    for text in [format!("use {key} now"), format!("{}{key} now", "use ".repeat(37))] {
+        let at = text.find(&key).unwrap();
+        for start in [0, at, at + 3, at + key.len() - 1] {
+            let shown = excerpt(&text, (start, text.len()));
+            assert!(shown.chars().count() <= 160, "{shown}");
+            assert!(!shown.contains("xo") && !shown.contains("vw"), "from {start}: {shown}");
+        }
+        assert_eq!(excerpt(&text, (at + 3, text.len())), "•••• now");
+    }
+    assert_eq!(excerpt(&"word ".repeat(40), (7, 200)), "word ".repeat(32).trim_end());
 }
 
 proptest::proptest! {
