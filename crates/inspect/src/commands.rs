@@ -8,13 +8,10 @@ use firedoor_model::{
     finding::Role,
     wire::{Leaves, pointer},
 };
-use regex::{Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use crate::{
-    Call, Inspector, MAX_FINDINGS, TableError, decode, evidence,
-    keywords::{Keywords, fast_edges},
-};
+use crate::{Call, Inspector, MAX_FINDINGS, TableError, decode, evidence, keywords::Keywords};
 
 /// Characters around a keyword that its regex may look at.
 const AROUND: usize = 700;
@@ -75,7 +72,7 @@ impl Commands {
             let from = text.floor_char_boundary(met.start.saturating_sub(AROUND));
             let to = text.floor_char_boundary(text.len().min(met.end + AROUND));
             let regex = regex.get_or_init(|| compile(&row.regex));
-            if regex.as_ref().is_some_and(|r| r.is_match(text.get(from..to).unwrap_or_default())) {
+            if regex.as_ref().is_some_and(|r| r.is_match(text.get(from..to).unwrap_or_default().as_bytes())) {
                 out.push(rule);
             }
             true
@@ -84,8 +81,10 @@ impl Commands {
     }
 }
 
+/// Only ASCII letters have two cases here: Unicode's tables are large. Letters of other alphabets belong to words still.
 fn compile(pattern: &str) -> Option<Regex> {
-    RegexBuilder::new(&fast_edges(pattern)).case_insensitive(true).size_limit(8 << 20).build().ok()
+    let pattern = pattern.replace(r"\w", r"[\w\x80-\xFF]");
+    RegexBuilder::new(&pattern).unicode(false).case_insensitive(true).size_limit(8 << 20).build().ok()
 }
 
 impl Inspector {

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::OnceLock};
 
-use regex::Regex;
+use regex::bytes::Regex;
 
 use super::{disguise, encoded, signs::Signs};
 use crate::view;
@@ -207,12 +207,15 @@ fn markup<'a>(text: &'a str, signs: Signs, found: &mut Found<'a>) {
     if !signs.styles() {
         return;
     }
-    let style = r#"(?is)<[a-z][a-z0-9]{0,15}[^<>]{0,200}?(?:display\s{0,2}:\s{0,2}none|visibility\s{0,2}:\s{0,2}hidden|font-size\s{0,2}:\s{0,2}0|opacity\s{0,2}:\s{0,2}0[^.]|color\s{0,2}:\s{0,2}(?:white|#fff|transparent)|left\s{0,2}:\s{0,2}-\d{3}|\shidden[\s>])[^<>]{0,200}>?([^<]{12,4000})"#;
+    let style = r#"(?is-u)<[a-z][a-z0-9]{0,15}[^<>]{0,200}?(?:display\s{0,2}:\s{0,2}none|visibility\s{0,2}:\s{0,2}hidden|font-size\s{0,2}:\s{0,2}0|opacity\s{0,2}:\s{0,2}0[^.]|color\s{0,2}:\s{0,2}(?:white|#fff|transparent)|left\s{0,2}:\s{0,2}-\d{3}|\shidden[\s>])[^<>]{0,200}>?([^<]{12,4000})"#;
     let hidden = HIDDEN.get_or_init(|| Regex::new(style).ok());
     if let Some(hidden) = hidden.as_ref().filter(|_| text.len() <= 1 << 20) {
-        for captures in hidden.captures_iter(text).take(32) {
+        for captures in hidden.captures_iter(text.as_bytes()).take(32) {
             if let Some(inner) = captures.get(1) {
-                found.push(Inner::part(text, inner.as_str(), Concealment::Markup, "html-hidden"));
+                // Counted in bytes, either end may stand in a character.
+                let (start, end) = (text.floor_char_boundary(inner.start()), text.floor_char_boundary(inner.end()));
+                let inner = text.get(start..end).unwrap_or_default();
+                found.push(Inner::part(text, inner, Concealment::Markup, "html-hidden"));
             }
         }
     }

@@ -175,6 +175,19 @@ fn excerpts_hold_no_credential() {
     assert!(!format!("{findings:?}").to_lowercase().contains(&key.to_lowercase()));
 }
 
+/// What a style hides is cut by bytes, wherever characters begin.
+#[test]
+fn hidden_elements_in_other_alphabets() {
+    for shift in ["", "x", "é", "xé"] {
+        let text = format!("<p style=\"display:none\" title=\"{shift}{}\">{ORDER}</p>", "日é".repeat(60));
+        assert_eq!(
+            found(&text).map(|(detector, _, _)| detector).as_deref(),
+            Some("result/hidden-injection"),
+            "{shift}"
+        );
+    }
+}
+
 /// Neither where what is shown begins nor where it ends.
 #[test]
 fn excerpts_hold_no_part_of_a_credential() {

@@ -21,7 +21,7 @@ use nix::{
 use crate::linux::{
     control::{self, Failure, News, Order, Place, Progress},
     machine::Machine,
-    network::{Duty, Supervisor, attempts},
+    network::{Duty, Prepared, Supervisor, attempts},
     quota::{Found, Keeper},
     reap,
     server::{Plan, Stdio},
@@ -98,8 +98,8 @@ struct Guardian<'a> {
     limits: &'a Limits,
     machine: Machine,
     exit: Option<Exit>,
-    /// What is allowed, until the listener is there.
-    network: Option<(Duty, OwnedFd)>,
+    /// What will judge, until the listener is there.
+    prepared: Option<nix::Result<Prepared>>,
     supervisor: Option<Supervisor>,
     judged: bool,
     /// Until the program runs.
@@ -137,7 +137,7 @@ impl<'a> Guardian<'a> {
             limits: plan.limits,
             machine: plan.machine,
             exit: None,
-            network,
+            prepared: network.map(|(duty, attempts)| Prepared::new(duty, attempts)),
             supervisor: None,
             judged: true,
             progress: Some(started.progress),
@@ -311,10 +311,9 @@ impl<'a> Guardian<'a> {
                 }
             }
             Ok(Some(Progress::Listener(fd))) => {
-                let Some((duty, attempts)) = self.network.take() else { return lost() };
-                match take(self.server, fd, self.machine).and_then(|listener| Supervisor::new(listener, duty, attempts))
-                {
-                    Ok(supervisor) => self.supervisor = Some(supervisor),
+                let Some(prepared) = self.prepared.take() else { return lost() };
+                match prepared.and_then(|prepared| Ok((take(self.server, fd, self.machine)?, prepared))) {
+                    Ok((listener, prepared)) => self.supervisor = Some(Supervisor::new(listener, prepared)),
                     Err(errno) => {
                         return Next::End(Some(Failure { at: Place::Stage(Stage::Listener), errno: errno as i32 }));
                     }
@@ -323,7 +322,10 @@ impl<'a> Guardian<'a> {
                     return lost();
                 }
             }
-            Ok(Some(Progress::Offline)) => self.judged = false,
+            Ok(Some(Progress::Offline)) => {
+                self.judged = false;
+                self.prepared = None;
+            }
             Ok(Some(Progress::Executing)) => self.executing = true,
             Ok(Some(Progress::Failed(failure))) => return Next::End(Some(failure)),
             Ok(None) if self.executing => {

@@ -97,6 +97,14 @@ pub(crate) struct Duty {
     pub observer: Option<Observer>,
 }
 
+/// What a supervisor needs before there is a filter: made while the server confines itself.
+pub(crate) struct Prepared {
+    observer: Option<Observer>,
+    judge: Judge,
+    files: Writable,
+    trees: Trees,
+}
+
 /// The guardian's end of one filter.
 pub(crate) struct Supervisor {
     listener: OwnedFd,
@@ -120,15 +128,21 @@ enum Outcome {
     File { file: OwnedFd, close_on_exec: bool },
 }
 
-impl Supervisor {
-    pub fn new(listener: OwnedFd, Duty { reach, observer }: Duty, attempts: OwnedFd) -> nix::Result<Self> {
-        sys::take_turns(listener.as_fd());
+impl Prepared {
+    pub fn new(Duty { reach, observer }: Duty, attempts: OwnedFd) -> nix::Result<Self> {
         let errno = |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO));
         let journal = observer.as_ref().map(Observer::for_connections).transpose().map_err(errno)?;
         let (Reach::Proxy { writable, trees, .. } | Reach::Listed { writable, trees, .. }) = &reach;
         let (files, trees) = (Writable::new(writable), trees.clone());
         let judge = Judge::new(reach, Attempts::new(attempts, journal))?;
-        Ok(Self { listener, observer, judge, files, trees, pending: Pending::default() })
+        Ok(Self { observer, judge, files, trees })
+    }
+}
+
+impl Supervisor {
+    pub fn new(listener: OwnedFd, Prepared { observer, judge, files, trees }: Prepared) -> Self {
+        sys::take_turns(listener.as_fd());
+        Self { listener, observer, judge, files, trees, pending: Pending::default() }
     }
 
     /// Adds what is to be watched.

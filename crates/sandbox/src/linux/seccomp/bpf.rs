@@ -1,6 +1,8 @@
 //! A small assembler for classic BPF with labels, so that no jump distance is written by hand.
 
-use nix::libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter};
+use nix::libc::{
+    BPF_ABS, BPF_ALU, BPF_AND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter,
+};
 
 use super::TooLong;
 
@@ -19,6 +21,7 @@ pub(super) struct Label(usize);
 enum Line {
     Plain { code: u32, k: u32 },
     Jump { code: u32, k: u32, yes: Label, no: Label },
+    Always { to: Label },
 }
 
 /// A program under construction.
@@ -71,26 +74,35 @@ impl Assembler {
         self.lines.push(Line::Jump { code: BPF_JMP | BPF_JGE | BPF_K, k: value, yes, no });
     }
 
+    /// Jumps, however far.
+    pub fn jump(&mut self, to: Label) {
+        self.lines.push(Line::Always { to });
+    }
+
     pub fn ret(&mut self, value: u32) {
         self.lines.push(Line::Plain { code: BPF_RET | BPF_K, k: value });
     }
 
-    /// Resolves the labels. Jumps lead forward by at most 255 instructions.
+    /// Resolves the labels. Jumps lead forward, those with a condition by at most 255 instructions.
     pub fn assemble(&self) -> Result<Vec<sock_filter>, TooLong> {
         if self.lines.len() > MAX_INSTRUCTIONS {
             return Err(TooLong(self.lines.len()));
         }
         let distance = |from: usize, to: Label| {
             let target = self.labels.get(to.0).copied().flatten();
-            let distance = target.and_then(|t| t.checked_sub(from + 1));
-            distance.and_then(|d| u8::try_from(d).ok()).ok_or(TooLong(from))
+            target.and_then(|t| t.checked_sub(from + 1)).ok_or(TooLong(from))
         };
+        let near = |from: usize, to: Label| u8::try_from(distance(from, to)?).map_err(|_| TooLong(from));
         let code16 = |code: u32| u16::try_from(code).map_err(|_| TooLong(0));
         let encode = |(at, line): (usize, &Line)| {
             Ok(match *line {
                 Line::Plain { code, k } => sock_filter { code: code16(code)?, jt: 0, jf: 0, k },
                 Line::Jump { code, k, yes, no } => {
-                    sock_filter { code: code16(code)?, jt: distance(at, yes)?, jf: distance(at, no)?, k }
+                    sock_filter { code: code16(code)?, jt: near(at, yes)?, jf: near(at, no)?, k }
+                }
+                Line::Always { to } => {
+                    let k = u32::try_from(distance(at, to)?).map_err(|_| TooLong(at))?;
+                    sock_filter { code: code16(BPF_JMP | BPF_JA)?, jt: 0, jf: 0, k }
                 }
             })
         };
@@ -126,6 +138,14 @@ mod tests {
         far.bind(end);
         far.ret(0);
         assert!(far.assemble().is_err(), "too far");
+
+        let mut farther = Assembler::default();
+        let end = farther.label();
+        farther.jump(end);
+        (0..300).for_each(|_| farther.ret(0));
+        farther.bind(end);
+        farther.ret(0);
+        assert_eq!(farther.assemble().unwrap()[0].k, 300);
 
         let mut back = Assembler::default();
         let start = back.label();

@@ -56,33 +56,58 @@ impl Program {
     }
 }
 
+/// Most numbers that are compared one after the other.
+const IN_A_ROW: usize = 4;
+
 /// Compiles the table's rules for one architecture and scope.
 ///
-/// The program tests the call's number once against every number in the table; the part for one number ends in a
+/// The program looks the call's number up by halves: the kernel runs a filter for every number when it is installed
+/// (`seccomp_cache_prepare` in kernel/seccomp.c), and for every call with conditions. The part for one number ends in a
 /// return on every path.
 pub(crate) fn compile(arch: Arch, scope: Scope) -> Result<Program, TooLong> {
     let mut a = Assembler::default();
     prologue(&mut a, arch);
-    for (_, call) in CALLS {
-        let Some(number) = arch.number(*call) else { continue };
-        let rules = call.rules(scope);
-        if rules.clone().next().is_none() {
-            continue;
+    let numbered = CALLS.iter().filter_map(|(_, call)| Some((arch.number(*call)?, *call)));
+    let mut calls: Vec<_> = numbered.filter(|(_, call)| call.rules(scope).next().is_some()).collect();
+    calls.sort_unstable_by_key(|(number, _)| *number);
+    search(&mut a, &calls, scope);
+    a.assemble().map(Program)
+}
+
+/// Finds the rules for the number that was loaded, among these, which are sorted.
+fn search(a: &mut Assembler, calls: &[(u32, Call)], scope: Scope) {
+    let (below, above) = calls.split_at(calls.len() / 2);
+    match above.first() {
+        Some((middle, _)) if calls.len() > IN_A_ROW => {
+            let (far, lower, upper) = (a.label(), a.label(), a.label());
+            a.if_at_least(*middle, far, lower);
+            a.bind(far);
+            a.jump(upper);
+            a.bind(lower);
+            search(a, below, scope);
+            a.bind(upper);
+            search(a, above, scope);
         }
-        let (matching, other) = (a.label(), a.label());
-        a.if_equal(number, matching, other);
-        a.bind(matching);
-        for rule in rules {
-            let next = a.label();
-            rule.when.iter().for_each(|c| condition(&mut a, c, next));
-            a.ret(rule.action.value());
-            a.bind(next);
+        _ => {
+            calls.iter().for_each(|(number, call)| one(a, *number, *call, scope));
+            a.ret(libc::SECCOMP_RET_ALLOW);
         }
-        a.ret(libc::SECCOMP_RET_ALLOW);
-        a.bind(other);
+    }
+}
+
+/// Decides about one call. Goes on behind it with any other number.
+fn one(a: &mut Assembler, number: u32, call: Call, scope: Scope) {
+    let (matching, other) = (a.label(), a.label());
+    a.if_equal(number, matching, other);
+    a.bind(matching);
+    for rule in call.rules(scope) {
+        let next = a.label();
+        rule.when.iter().for_each(|c| condition(a, c, next));
+        a.ret(rule.action.value());
+        a.bind(next);
     }
     a.ret(libc::SECCOMP_RET_ALLOW);
-    a.assemble().map(Program)
+    a.bind(other);
 }
 
 /// The calls of one architecture and scope that are only written down.

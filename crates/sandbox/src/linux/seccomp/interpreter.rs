@@ -1,6 +1,8 @@
 //! The kernel's reading of a filter, for tests: the few instructions that the assembler writes.
 
-use nix::libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter};
+use nix::libc::{
+    BPF_ABS, BPF_ALU, BPF_AND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter,
+};
 
 /// What a filter is shown of a call.
 pub(super) struct Shown {
@@ -39,6 +41,8 @@ pub(super) fn run(program: &[sock_filter], call: &Shown) -> u32 {
             at += usize::from(if accumulator == i.k { i.jt } else { i.jf });
         } else if code == BPF_JMP | BPF_JGE | BPF_K {
             at += usize::from(if accumulator >= i.k { i.jt } else { i.jf });
+        } else if code == BPF_JMP | BPF_JA {
+            at += i.k as usize;
         } else if code == BPF_RET | BPF_K {
             return i.k;
         } else {
