@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Official SDKs' clients see through Firedoor what they see direct, of official SDKs' servers, in each era and over each
 transport: results, errors, progress, sampling, elicitation, changes, cancellation, results of 20 MiB (15 with the Rust client), 1,000 calls at once;
-and tasks, which of these SDKs only TypeScript's 1.x has on both sides. A client that knows both eras also finds out by itself
+and tasks, which TypeScript's and Python's 1.x have on both sides, and none of the others. A client that knows both eras also finds out by itself
 (auto) which one a server of the older speaks. Over HTTP+SSE (sse), which is deprecated, are those that speak it. Clients of one era at
 servers of the other alone get the same error.
 
@@ -73,6 +73,8 @@ RIGHT = {
     and (seen["state"]["status"], seen["cancelled"]["status"]) == ("completed", "cancelled")
     and seen["listed"] == ["cancelled", "completed"],
 }
+# A server that is another one without its older era: what it does for clients of its own is looked at there.
+MODERN_ONLY = "typescript-2-modern-only"
 # What need not be right, and has to be the same all the same: client, server, transport, era (or a * for all) and what is looked at.
 KEEPS_NONE = "this server keeps no session over HTTP in the era that has them, so it cannot speak first"
 EXCEPTIONS = {
@@ -83,6 +85,8 @@ EXCEPTIONS = {
 }
 # What need not even be the same.
 MAY_DIFFER = {
+    ("python-1", MODERN_ONLY, "http", "legacy", "refused"): "over HTTP this client looks at the status (400) and not at the server's "
+    "error, which it is told through Firedoor",
     ("*", "typescript-2", "http", "legacy", "given_up"): "without a session it cannot be told of a cancellation either. It sees that "
     "a request was closed, which some clients do, and Firedoor does not: by the specification that is no cancellation (2025-11-25, "
     "basic/transports)",
@@ -93,24 +97,27 @@ MAY_DIFFER = {
 OLD = "sse"
 BOTH_OVER_OLD = ("python-2",)
 NEW = ("stdio", "http")
-# A server that is another one without its older era: what it does for clients of its own is looked at there.
-MODERN_ONLY = "typescript-2-modern-only"
-# Clients whose program prints nothing of a server that refuses them, so that there is nothing to compare.
-SILENT = ("rust-3",)
+# These have tasks, as clients and as servers.
+TASKS = ("typescript-1", "python-1")
+
+
+def python_with(scratch, requirements):
+    """A Python with these packages and no others."""
+    home = scratch.home / requirements.stem
+    python = home / "bin/python"
+    for command in (["python3", "-m", "venv", home], [python, "-m", "pip", "install", "-q", "-r", requirements]):
+        done = scratch.run(*command, timeout=600)
+        if done.returncode:
+            raise Missing(f"{command[-1]}: {done.stderr.strip()[-500:]}")
+    return python
 
 
 def programs(scratch):
     """The clients and the servers, with the eras and the transports that they know: name -> (eras, transports, command). Over HTTP+SSE
     Python's client takes no event above 1 MiB, and TypeScript's 2.x and Rust's servers do not speak it."""
     place, node = install(scratch)
-    python = scratch.home / "python/bin/python"
-    for command in (
-        ["python3", "-m", "venv", scratch.home / "python"],
-        [python, "-m", "pip", "install", "-q", "-r", place / "python/requirements.txt"],
-    ):
-        done = scratch.run(*command, timeout=600)
-        if done.returncode:
-            raise Missing(f"{command[-1]}: {done.stderr.strip()[-500:]}")
+    python = python_with(scratch, place / "python/requirements.txt")
+    python_v1 = python_with(scratch, place / "python/requirements_v1.txt")
     rust = find_programs() / RUST
     if not rust.is_file():
         raise Missing(f"{RUST} is not beside our programs: run make conformance")
@@ -120,6 +127,7 @@ def programs(scratch):
     clients = {
         "typescript-1": (("legacy",), every, [node, place / "typescript/client_v1.mjs"]),
         "typescript-2": (finds_out, every, [node, place / "typescript/client.mjs"]),
+        "python-1": (("legacy",), every, [python_v1, place / "python/client_v1.py"]),
         "python-2": (both, NEW, [python, place / "python/client.py"]),
         "rust-3": (both, NEW, [rust, "client"]),
     }
@@ -127,6 +135,7 @@ def programs(scratch):
         "typescript-1": (("legacy",), every, [node, place / "typescript/server_v1.mjs"]),
         "typescript-2": (both, NEW, [node, place / "typescript/server.mjs"]),
         MODERN_ONLY: (("modern",), NEW, [node, place / "typescript/server.mjs", "--modern-only"]),
+        "python-1": (("legacy",), every, [python_v1, place / "python/server_v1.py"]),
         "python-2": (both, every, [python, place / "python/server.py"]),
         "rust-3": (both, NEW, [rust, "server"]),
     }
@@ -144,7 +153,7 @@ def cells(clients, servers):
                     found = era in there or (era == "auto" and known == ("legacy",))
                     if found and server != MODERN_ONLY:
                         yield (client, server, transport, era), False, look, serve
-                    elif not found and era != "auto" and client not in SILENT:
+                    elif not found and era != "auto":
                         yield (client, server, transport, era), True, look, serve
 
 
@@ -198,8 +207,7 @@ def looked_at(cell, refused):
         keys -= {"capabilities", "cancelled"}
     if client != "typescript-2":
         keys.remove("version")
-    # Only these have tasks.
-    if (client, server) != ("typescript-1", "typescript-1"):
+    if client not in TASKS or server not in TASKS:
         keys.remove("tasks")
     return keys
 

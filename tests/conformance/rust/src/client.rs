@@ -106,7 +106,13 @@ where
     } else {
         ClientLifecycleMode::Initialize
     };
-    let session = looker.clone().serve_with_lifecycle(transport, lifecycle).await?;
+    let session = match looker.clone().serve_with_lifecycle(transport, lifecycle).await {
+        Ok(session) => session,
+        Err(why) => {
+            println!("{}", json!({"refused": why.to_string()}));
+            return Ok(());
+        }
+    };
     let mut seen = json!({"server": session.peer_info().map(|info| serde_json::to_value(&*info).unwrap_or_default())});
     seen["tools"] = plain(session.list_tools(None).await);
     let greet = serde_json::from_value(json!({"name": "greet", "arguments": {"name": "Ada"}}))?;
