@@ -109,19 +109,24 @@ fn run(parts: &[Part], names: &[String], start: usize, at: usize, ends: &mut imp
 /// A name as file systems that do not tell spellings apart see it: without case (full folding, so that "ſ" is "s"), without
 /// the characters that HFS+ and ext4's case folding leave out, and without the dots and spaces that Windows cuts off.
 fn folded(name: &str) -> String {
-    if name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b)) {
-        return name.to_owned();
+    let cut = |whole: &str| match whole.trim_end_matches(['.', ' ']) {
+        "" => whole.len(),
+        trimmed => trimmed.len(),
+    };
+    // Nearly every name: none of what is left out is ASCII, nor has ASCII more than two cases.
+    if name.is_ascii() {
+        let mut folded = name.to_ascii_lowercase();
+        folded.truncate(cut(name));
+        return folded;
     }
     let ignored = |c: char| {
         matches!(c, '\u{ad}' | '\u{34f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
             | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
     };
     let kept = name.chars().filter(|c| !ignored(*c));
-    let folded: String = kept.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect();
-    match folded.trim_end_matches(['.', ' ']) {
-        "" => folded,
-        trimmed => trimmed.to_owned(),
-    }
+    let mut folded: String = kept.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect();
+    folded.truncate(cut(&folded));
+    folded
 }
 
 impl FromStr for Pattern {
@@ -201,6 +206,10 @@ mod tests {
             ("/w/.v\u{17f}code", closed(3)),
             ("/w/.vs\u{200c}code", closed(3)),
             ("/w/.vscode. ", closed(3)),
+            ("/w/.VSCode.. . ", closed(3)),
+            ("/w/\u{200b}.vscode.", closed(3)),
+            ("/w/...", none),
+            ("/w/\u{200b}. .", none),
             ("/w/.vscode2", none),
             ("/w/vscode", none),
             ("/w/.github", leads),
@@ -240,6 +249,12 @@ mod tests {
             if let Ok(pattern) = text.parse::<Pattern>() {
                 prop_assert_eq!(pattern.to_string().parse::<Pattern>().unwrap(), pattern);
             }
+        }
+
+        /// A character that is left out makes no difference, also to how a name is folded.
+        #[test]
+        fn names_of_ascii_fold_as_others_do(name in "[ -~]{0,12}") {
+            prop_assert_eq!(folded(&name), folded(&format!("\u{200b}{name}")));
         }
 
         /// What lies below a protected name is protected.
