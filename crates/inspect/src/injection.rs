@@ -47,6 +47,15 @@ const MAX_DEFINITION: usize = 256 * 1024;
 /// Characters of the text that are shown.
 const SHOWN: usize = 160;
 
+/// Log-odds from which a text is taken for an instruction.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// Where a phrase stands in it.
+    phrase: f32,
+    /// By the model's word alone.
+    alone: f32,
+}
+
 /// What the detector is made of.
 #[derive(Debug)]
 pub(crate) struct Injections {
@@ -83,7 +92,10 @@ impl Injections {
     /// [`Injections::words`] may stand in it as it is. `budget` bounds what is decoded for the whole message.
     pub(crate) fn look(&self, text: &str, place: Place, words: bool, budget: &mut usize) -> (Option<Sight>, bool) {
         let thresholds = self.phrases.thresholds;
-        let visible = if place == Place::Definitions { thresholds.definition } else { thresholds.result };
+        let visible = match place {
+            Place::Results => Bounds { phrase: thresholds.result, alone: thresholds.result },
+            Place::Definitions => Bounds { phrase: thresholds.definition, alone: thresholds.definition_alone },
+        };
         let mut room = [0; SHORT];
         let (normal, plain, words) = match view::plain(text, &mut room) {
             Some(normal) => (Cow::Borrowed(normal), true, words),
@@ -102,14 +114,16 @@ impl Injections {
                 Concealment::Customary if place == Place::Definitions => Concealment::Encoded,
                 how => how,
             };
-            let threshold = match how {
+            let bounds = match how {
                 Concealment::None | Concealment::Customary => visible,
-                Concealment::Markup => thresholds.markup,
-                Concealment::Encoded | Concealment::Covert => thresholds.encoded,
+                Concealment::Markup => Bounds { phrase: thresholds.markup, alone: thresholds.markup },
+                Concealment::Encoded | Concealment::Covert => {
+                    Bounds { phrase: thresholds.encoded, alone: thresholds.encoded }
+                }
             };
             let normal = view::normalised(&layer.text);
-            let thresholds = (threshold, visible);
-            let mut sight = self.weigh(&normal, &self.phrases.find(&normal, place).phrases, thresholds, how);
+            let found = self.phrases.find(&normal, place).phrases;
+            let mut sight = self.weigh(&normal, &found, (bounds, visible), how);
             if how == Concealment::Covert && layers::speaks(&layer.text) {
                 // Characters that exist to be invisible, and spell out sentences: nobody writes that by accident.
                 let tags = layer.transform.starts_with("unicode-tags");
@@ -121,7 +135,7 @@ impl Injections {
                     says: None,
                     excerpt: excerpt(&normal, (0, normal.len())),
                     span: (0, normal.len()),
-                    score: threshold,
+                    score: bounds.alone,
                 });
                 seen.confidence = if tags { Confidence::Certain } else { Confidence::Likely };
                 seen.severity = if tags { Severity::Critical } else { Severity::High };
@@ -144,18 +158,18 @@ impl Injections {
         (gravest, private)
     }
 
-    /// `threshold` for what is hidden so, and for what is in plain sight.
+    /// With the bounds for what is hidden so, and for what is in plain sight.
     fn weigh(
         &self,
         normal: &str,
         phrases: &[Phrase<'_>],
-        (threshold, visible): (f32, f32),
+        (bounds, visible): (Bounds, Bounds),
         how: Concealment,
     ) -> Option<Sight> {
         if normal.len() < MIN_LEAF {
             return None;
         }
-        let best = self.model.best_from(normal, threshold - NEAR);
+        let best = self.model.best_from(normal, bounds.phrase - NEAR);
         let (mut score, mut span, mut says) = (best.score, best.span, None);
         // The strongest first: weak ones before an order must not keep it from being judged.
         let mut sums: Vec<(f32, &Phrase<'_>)> =
@@ -166,17 +180,18 @@ impl Injections {
             let from = normal.floor_char_boundary(from);
             let to = normal.floor_char_boundary(normal.len().min(to));
             let local = self.model.best(normal.get(from..to).unwrap_or_default()).score;
-            if local + added > score || says.is_none() && local + added >= threshold {
+            if local + added > score || says.is_none() && local + added >= bounds.phrase {
                 (score, span) = (score.max(local + added), phrase.span);
                 says = Some(format!("The text {} ({}).", phrase.says, phrase.id));
             }
         }
         let window =
             normal.get(normal.floor_char_boundary(span.0)..normal.floor_char_boundary(span.1)).unwrap_or_default();
+        let threshold = if says.is_none() { bounds.alone } else { bounds.phrase };
         let (alone, plain) = (says.is_none() && score >= threshold, how <= Concealment::Customary);
         // What the model has learnt of hidden attacks is English. Other languages have to be as plain as in plain sight.
         let strange = alone && matches!(how, Concealment::Markup | Concealment::Encoded) && signs::foreign(window);
-        let threshold = if strange { threshold.max(visible) } else { threshold };
+        let threshold = if strange { threshold.max(visible.alone) } else { threshold };
         let security = plain && score >= threshold && self.phrases.about_security(normal);
         let needed = if security { threshold + self.phrases.thresholds.security } else { threshold };
         // Too short, or digits and digests, whatever attacks they remind of.
@@ -206,10 +221,10 @@ fn around(span: (usize, usize)) -> (usize, usize) {
 /// What the phrases around a place add to the log-odds, each rule once.
 fn near(phrases: &[Phrase<'_>], span: (usize, usize)) -> f32 {
     let (from, to) = around(span);
-    let (mut rules, mut sum) = (0u64, 0f32);
+    let (mut rules, mut sum) = (0u128, 0f32);
     // They are in order: what begins behind the end is not near, nor is what follows it.
     for phrase in phrases.iter().take_while(|phrase| phrase.span.0 < to).filter(|phrase| from < phrase.span.1) {
-        let bit = 1u64 << (phrase.rule % 64);
+        let bit = 1u128 << (phrase.rule % 128);
         if rules & bit == 0 {
             rules |= bit;
             sum += phrase.weight;
