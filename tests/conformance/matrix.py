@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Official SDKs' clients see through Firedoor what they see direct, of official SDKs' servers, in each era and over each
 transport: results, errors, progress, sampling, elicitation, changes, cancellation, results of 20 MiB (15 with the Rust client), 1,000 calls at once;
-and tasks, which TypeScript's and Python's 1.x have on both sides, and none of the others. A client that knows both eras also finds out by itself
+and tasks, where both sides have them: TypeScript's and Python's 1.x those of 2025-11-25, Rust's the extension of 2026-07-28. A client that knows both eras also finds out by itself
 (auto) which one a server of the older speaks. Over HTTP+SSE (sse), which is deprecated, are those that speak it. Clients of one era at
 servers of the other alone get the same error.
 
@@ -67,11 +67,17 @@ RIGHT = {
     "large": lambda seen: seen[0] >= 15 << 20 and seen[1],
     "at_once": lambda seen: seen == 1000,
     "refused": lambda seen: isinstance(seen, str) and bool(seen),
-    "tasks": lambda seen: seen["kinds"] == ["taskCreated", "taskStatus", "result"]
-    and says("later: é🚀")(seen["result"])
-    and seen["again"] == seen["result"]
-    and (seen["state"]["status"], seen["cancelled"]["status"]) == ("completed", "cancelled")
-    and seen["listed"] == ["cancelled", "completed"],
+    "tasks": {
+        "legacy": lambda seen: seen["kinds"] == ["taskCreated", "taskStatus", "result"]
+        and says("later: é🚀")(seen["result"])
+        and seen["again"] == seen["result"]
+        and (seen["state"]["status"], seen["cancelled"]["status"]) == ("completed", "cancelled")
+        and seen["listed"] == ["cancelled", "completed"],
+        "modern": lambda seen: says("later: é🚀 Ada")(seen["state"]["result"])
+        and says("Who?")(seen["requests"])
+        and (seen["created"]["status"], seen["state"]["status"], seen["cancelled"]["status"]) == ("working", "completed", "cancelled")
+        and bool(seen["unknown"]),
+    },
 }
 # A server that is another one without its older era: what it does for clients of its own is looked at there.
 MODERN_ONLY = "typescript-2-modern-only"
@@ -98,7 +104,7 @@ OLD = "sse"
 BOTH_OVER_OLD = ("python-2",)
 NEW = ("stdio", "http")
 # These have tasks, as clients and as servers.
-TASKS = ("typescript-1", "python-1")
+TASKS = {"legacy": ("typescript-1", "python-1"), "modern": ("rust-3",)}
 
 
 def python_with(scratch, requirements):
@@ -199,7 +205,7 @@ def among(exceptions, cell, key):
 
 def looked_at(cell, refused):
     """What this client looks at."""
-    client, server, *_ = cell
+    client, server, _, era = cell
     if refused:
         return {"refused"}
     keys = set(RIGHT) - {"refused"}
@@ -207,7 +213,7 @@ def looked_at(cell, refused):
         keys -= {"capabilities", "cancelled"}
     if client != "typescript-2":
         keys.remove("version")
-    if client not in TASKS or server not in TASKS:
+    if not {client, server} <= set(TASKS.get(era, ())):
         keys.remove("tasks")
     return keys
 

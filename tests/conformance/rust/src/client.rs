@@ -43,7 +43,9 @@ pub async fn http(modern: bool, url: &str) -> Result<(), Failure> {
 
 impl ClientHandler for Looker {
     fn get_info(&self) -> ClientConfig {
-        let capabilities = serde_json::from_value(json!({"sampling": {}, "elicitation": {}})).unwrap_or_default();
+        let extensions = json!({TASKS_EXTENSION_ID: {}});
+        let capabilities = json!({"sampling": {}, "elicitation": {}, "extensions": extensions});
+        let capabilities = serde_json::from_value(capabilities).unwrap_or_default();
         ClientConfig::new(capabilities, Implementation::new("matrix", "1"))
     }
 
@@ -160,9 +162,58 @@ where
         });
     }
     seen["at_once"] = json!(many.join_all().await.into_iter().filter(|right| *right).count());
+    if modern && session.peer_info().is_some_and(|info| info.capabilities.supports_tasks()) {
+        seen["tasks"] = tasks(&session).await?;
+    }
     println!("{seen}");
     session.cancel().await?;
     Ok(())
+}
+
+/// What a server does with tasks (the extension of 2026-07-28): one that asks the user, and one that is cancelled.
+async fn tasks(session: &Session) -> Result<Value, Failure> {
+    let create = async |text: &str| match session.call_tool_once(call("later", json!({"text": text}))).await? {
+        CallToolResponse::Task(created) => Ok(created.task),
+        _ => Err(Failure::from("no task")),
+    };
+    // Names and times differ from run to run.
+    let plain = |state: Value| {
+        let Value::Object(mut state) = state else { return Value::Null };
+        let named = state.remove("taskId").is_some();
+        state.remove("createdAt");
+        state.remove("lastUpdatedAt");
+        state.insert("named".into(), json!(named));
+        Value::Object(state)
+    };
+    let state =
+        async |id: &str| Ok::<_, Failure>(serde_json::to_value(session.get_task(GetTaskParams::new(id)).await?)?);
+    let (task, never) = (create("é🚀").await?, create("never").await?);
+    let mut seen = json!({"created": plain(serde_json::to_value(&task)?), "asked": 0});
+    session.cancel_task(CancelTaskParams::new(&never.task_id)).await?;
+    for (key, id) in [("state", &task.task_id), ("cancelled", &never.task_id)] {
+        for _ in 0..300 {
+            let now = state(id).await?;
+            match now["status"].as_str() {
+                Some("working") => {}
+                Some("input_required") => {
+                    let asked = seen["asked"].as_u64().unwrap_or_default();
+                    if asked == 0 {
+                        seen["requests"] = now["inputRequests"].clone();
+                        let answers = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+                        session.update_task(UpdateTaskParams::new(id, serde_json::from_value(answers)?)).await?;
+                        seen["asked"] = json!(asked + 1);
+                    }
+                }
+                _ => {
+                    seen[key] = plain(now);
+                    break;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    seen["unknown"] = json!(state("none").await.err().map(|error| error.to_string()));
+    Ok(seen)
 }
 
 async fn changes(modern: bool, session: &Session, looker: &Looker) -> Result<bool, Failure> {

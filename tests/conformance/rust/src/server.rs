@@ -11,6 +11,7 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::*,
     service::{RequestContext, SubscriptionContext},
+    task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions},
     transport::streamable_http_server::{StreamableHttpService, session::local::LocalSessionManager},
 };
 use serde_json::{Value, json};
@@ -22,6 +23,7 @@ use crate::Failure;
 struct Matrix {
     given_up: Arc<AtomicUsize>,
     changed: broadcast::Sender<()>,
+    tasks: TaskManager,
 }
 
 pub async fn stdio() -> Result<(), Failure> {
@@ -63,7 +65,7 @@ fn needed(key: &str, request: Value) -> Result<CallToolResponse, ErrorData> {
     Ok(asked.into())
 }
 
-const TOOLS: [(&str, Option<(&str, &str)>); 9] = [
+const TOOLS: [(&str, Option<(&str, &str)>); 10] = [
     ("echo", Some(("text", "string"))),
     ("blob", Some(("bytes", "integer"))),
     ("fail", None),
@@ -73,11 +75,29 @@ const TOOLS: [(&str, Option<(&str, &str)>); 9] = [
     ("wait", None),
     ("given_up", None),
     ("change", None),
+    ("later", Some(("text", "string"))),
 ];
+
+/// What a task does: asks the user, or waits until it is cancelled.
+async fn later(text: String, task: TaskContext) -> Result<CallToolResult, TaskExit> {
+    if text == "never" {
+        task.cancelled().await;
+        return Err(TaskExit::Cancelled);
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let form = json!({
+        "mode": "form",
+        "message": "Who?",
+        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    });
+    let asked = made(json!({"method": "elicitation/create", "params": form}))?;
+    let answer = task.request_input("name", asked).await?;
+    Ok(said(format!("later: {text} {}", answer["content"]["name"].as_str().unwrap_or_default())))
+}
 
 impl Matrix {
     fn new() -> Self {
-        Self { given_up: Arc::default(), changed: broadcast::channel(16).0 }
+        Self { given_up: Arc::default(), changed: broadcast::channel(16).0, tasks: TaskManager::new() }
     }
 
     async fn steps(&self, context: &RequestContext<RoleServer>) -> Result<CallToolResult, ErrorData> {
@@ -145,6 +165,7 @@ impl ServerHandler for Matrix {
             .enable_tool_list_changed()
             .enable_resources()
             .enable_prompts()
+            .enable_tasks()
             .build();
         ServerConfig::new(capabilities).with_server_info(Implementation::new("matrix-rust", "1.0.0"))
     }
@@ -201,9 +222,27 @@ impl ServerHandler for Matrix {
                 }
                 said("changed")
             }
+            "later" if context.client_capabilities().is_some_and(|able| able.supports_tasks()) => {
+                let text = text("text");
+                let every = TaskOptions::new().with_poll_interval_ms(50);
+                let task = self.tasks.spawn(every, |task| Box::pin(later(text, task)));
+                return Ok(CreateTaskResult::new(task).into());
+            }
             other => return Err(ErrorData::invalid_params(format!("no tool {other}"), None)),
         };
         Ok(answer.into())
+    }
+
+    async fn get_task(&self, of: GetTaskParams, _: RequestContext<RoleServer>) -> Result<GetTaskResult, ErrorData> {
+        Ok(GetTaskResult::new(self.tasks.get_task(&of.task_id)?))
+    }
+
+    async fn update_task(&self, given: UpdateTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.tasks.update_task(&given.task_id, given.input_responses)
+    }
+
+    async fn cancel_task(&self, of: CancelTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.tasks.cancel_task(&of.task_id)
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
