@@ -90,7 +90,7 @@ pub enum BrokerError {
 /// An entry's secrets in broker mode.
 pub async fn routes(engine: &Engine, entry: &EntryId) -> Result<Vec<Route>, BrokerError> {
     let of = entry.clone();
-    engine.recorder.with(move |store| store.routes(&of)).await.map_err(|e| BrokerError::Failed(e.to_string()))
+    engine.recorder.at_once(move |store| store.routes(&of)).await.map_err(|e| BrokerError::Failed(e.to_string()))
 }
 
 /// The secrets of one launch that its server does not get.

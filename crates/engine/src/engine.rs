@@ -71,7 +71,8 @@ pub enum Held {
 pub struct Engine {
     pub paths: Paths,
     pub config: Config,
-    pub profiles: Profiles,
+    /// Shared with the threads that plan, so that what ships is read once.
+    pub profiles: Arc<Profiles>,
     pub inspector: Arc<Inspector>,
     /// The user's own, where there is one.
     pub classifier: Option<Classifier>,
@@ -132,7 +133,7 @@ pub struct Engine {
 pub struct Parts {
     pub paths: Paths,
     pub config: Config,
-    pub profiles: Profiles,
+    pub profiles: Arc<Profiles>,
     pub recorder: Rc<Recorder>,
     pub egress: Rc<Egress>,
     pub seed: [u8; 32],

@@ -1,8 +1,11 @@
 //! From a shim's first message to a running server.
 
 use std::{
+    cell::LazyCell,
     collections::{BTreeSet, HashMap},
+    ops::Deref,
     rc::Rc,
+    sync::Arc,
 };
 
 use firedoor_clients::{Clients, Env};
@@ -14,7 +17,7 @@ use firedoor_ipc::{
 };
 use firedoor_launch::{Context, InstallStep, Plan, ProxyAddress, RemoteRun, Run, UserGrants};
 use firedoor_model::{
-    Ability, Digest, EntryId, SecretRef,
+    Ability, Digest, EntryId, Habit, SecretRef,
     audit::What,
     launch::{LaunchRequest, Launched, Network, Step},
     observation::{Basis, Record},
@@ -36,6 +39,7 @@ use crate::{
     session::{
         self, Streams,
         definitions::{Tool, known_tools},
+        known_habits,
     },
 };
 
@@ -79,12 +83,15 @@ pub async fn serve(
     let Ok((first, fds)) = incoming.receive().await else { return };
     let behind = endpoints::client_of(peer.process, claimed);
     let at_endpoint = behind.is_some();
-    let client = match behind {
-        Some(client) => agent::client_behind(client),
-        None => agent::client_of(peer.process),
-    };
-    engine.authority.watch_client(client.process);
-    let agent = engine.agent(&client);
+    // Looks at a dozen processes; a start does that while it is planned on another thread.
+    let agent = LazyCell::new(|| {
+        let client = match behind {
+            Some(client) => agent::client_behind(client),
+            None => agent::client_of(peer.process),
+        };
+        engine.authority.watch_client(client.process);
+        engine.agent(&client)
+    });
     let resuming = matches!(first, ToEngine::Resume { .. });
     let (entry, started) = match first {
         ToEngine::Launch(request) => {
@@ -100,6 +107,7 @@ pub async fn serve(
         }
         _ => return,
     };
+    let agent = LazyCell::force(&agent);
     let event = |what| firedoor_model::audit::Event {
         at: engine.now(),
         entry: Some(entry.clone()),
@@ -121,7 +129,7 @@ pub async fn serve(
                 LaunchError::Refused(text) => outgoing.send(&ToShim::Refuse { text }).await,
                 LaunchError::Shim | LaunchError::Failed(_) => Ok(()),
             };
-            engine.release_agent(&agent);
+            engine.release_agent(agent);
         }
     }
 }
@@ -148,8 +156,10 @@ async fn resume(
     if running.ended.is_none() {
         watch_server(engine, shim, running.pid)?;
     }
+    let (tools, habits) = tokio::join!(tools(engine, &running.entry), known_habits(engine, &running.entry));
     Ok(session::Started {
-        tools: tools(engine, &running.entry).await?,
+        tools: tools?,
+        habits,
         entry: running.entry,
         agent: agent.clone(),
         launch: lasting.launch,
@@ -179,27 +189,34 @@ fn watch_server(engine: &Engine, shim: Process, pid: u32) -> Result<(), LaunchEr
 /// The tools that earlier sessions pinned. Without them a changed tool would look like a new one.
 async fn tools(engine: &Rc<Engine>, entry: &EntryId) -> Result<HashMap<String, Tool>, LaunchError> {
     let of = entry.clone();
-    let pins = engine.recorder.with(move |store| store.pins(Some(&of))).await;
+    let pins = engine.recorder.at_once(move |store| store.pins(Some(&of))).await;
     let refused = |e| LaunchError::Refused(format!("what {entry} offered before cannot be read: {e}"));
     Ok(known_tools(engine, &pins.map_err(refused)?))
 }
 
 async fn launch(
     engine: &Rc<Engine>,
-    agent: &Rc<Agent>,
+    agent: &impl Deref<Target = Rc<Agent>>,
     shim: Process,
     mut request: LaunchRequest,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
     let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
-    let routes = broker::routes(engine, &request.entry).await.map_err(|e| refused(&e))?;
+    // Asked of the database together: each wait for its thread delays the server.
+    let (routes, user) = tokio::join!(broker::routes(engine, &request.entry), user_grants(engine, &request.entry));
+    let routes = routes.map_err(|e| refused(&e))?;
     let Filled { brokered, secrets } =
         secrets::fill_in(engine, &mut request, &routes).await.map_err(|e| refused(&e))?;
-    let mut planned = plan(engine, &request).await?;
+    let who = async { agent.deref() };
+    let (planned, known, agent) = tokio::join!(plan(engine, &request, user), known(engine, &request.entry), who);
+    let (mut planned, mut known) = (planned?, known?);
     if let Planned { plan: Plan::Install(step), token, .. } = planned {
         install(engine, &request.entry, &step, token, incoming, outgoing).await?;
-        planned = plan(engine, &request).await?;
+        // That may have taken minutes.
+        let user = user_grants(engine, &request.entry).await;
+        planned = plan(engine, &request, user).await?;
+        known = self::known(engine, &request.entry).await?;
     }
     let Plan::Run(run) = planned.plan else {
         return Err(LaunchError::Refused("the install step left the server uninstalled; try again".into()));
@@ -231,7 +248,7 @@ async fn launch(
         Launched { what: identity.what.to_string(), named_env, dropped_env, limits: step.confinement.limits };
     let lasting = Lasting { launch: identity.digest, profile, basis, launched, granted: Some(planned.granted) };
     let secrets = named(secrets);
-    let start_it = Start { shim, entry, step, lasting, remote: None, broker, secrets, notes };
+    let start_it = Start { shim, entry, step, lasting, known, remote: None, broker, secrets, notes };
     start(engine, agent, start_it, incoming, outgoing).await
 }
 
@@ -278,7 +295,8 @@ async fn launch_remote(
     let launched = Launched { what, limits: step.confinement.limits, ..Launched::default() };
     let lasting = Lasting { launch: digest, profile: "remote".into(), basis, launched, granted: Some(granted) };
     let remote = Some(instructions);
-    let start_it = Start { shim, entry, step, lasting, remote, broker: None, secrets, notes };
+    let known = known(engine, &entry).await?;
+    let start_it = Start { shim, entry, step, lasting, known, remote, broker: None, secrets, notes };
     start(engine, agent, start_it, incoming, outgoing).await
 }
 
@@ -357,6 +375,7 @@ struct Start {
     entry: EntryId,
     step: Step,
     lasting: Lasting,
+    known: Known,
     remote: Option<Instructions>,
     broker: Option<Box<firedoor_model::broker::Start>>,
     /// What came out of the keychain for it, by name.
@@ -369,14 +388,12 @@ struct Start {
 async fn start(
     engine: &Rc<Engine>,
     agent: &Rc<Agent>,
-    Start { shim, entry, step, lasting, remote, broker, secrets, notes }: Start,
+    Start { shim, entry, step, lasting, known, remote, broker, secrets, notes }: Start,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
-    let (tools, observe) = tokio::join!(tools(engine, &entry), to_observe(engine, &entry));
-    let tools = tools?;
+    let Known { tools, habits, observe } = known;
     let context = serde_json::to_string(&lasting).map_err(|e| LaunchError::Refused(e.to_string()))?;
-    // After what is asked of the database: it writes this to the disk, and the server starts meanwhile.
     record_notes(engine, &entry, &notes);
     // What is secret in it must not turn up in what other servers are told.
     let mut given = step.env.clone();
@@ -406,6 +423,7 @@ async fn start(
                 level,
                 pid,
                 tools,
+                habits,
                 streams,
                 resumed: false,
                 ended: None,
@@ -416,6 +434,19 @@ async fn start(
     }
 }
 
+/// What earlier sessions of an entry and the user have left for its next one.
+struct Known {
+    tools: HashMap<String, Tool>,
+    habits: HashMap<String, Arc<Habit>>,
+    observe: bool,
+}
+
+async fn known(engine: &Rc<Engine>, entry: &EntryId) -> Result<Known, LaunchError> {
+    let (tools, habits, observe) =
+        tokio::join!(tools(engine, entry), known_habits(engine, entry), to_observe(engine, entry));
+    Ok(Known { tools: tools?, habits, observe })
+}
+
 /// Whether the user wants to see what this start of an entry does.
 async fn to_observe(engine: &Rc<Engine>, entry: &EntryId) -> bool {
     // A home may come from a system that can.
@@ -423,7 +454,7 @@ async fn to_observe(engine: &Rc<Engine>, entry: &EntryId) -> bool {
         return false;
     }
     let now = engine.now();
-    match engine.recorder.with(move |store| store.to_observe(now)).await {
+    match engine.recorder.at_once(move |store| store.to_observe(now)).await {
         Ok(entries) => entries.contains(entry),
         // It runs as it always does.
         Err(e) => {
@@ -464,7 +495,7 @@ fn unplanned() -> LaunchError {
 /// What the user granted an entry.
 async fn user_grants(engine: &Rc<Engine>, entry: &EntryId) -> (UserGrants, command::EntryGrants) {
     let of = entry.clone();
-    let user = match engine.recorder.with(move |store| store.grants(&of)).await {
+    let user = match engine.recorder.at_once(move |store| store.grants(&of)).await {
         Ok(granted) => UserGrants {
             grants: granted.grants,
             env: granted.env.into_iter().collect(),
@@ -488,9 +519,12 @@ async fn user_grants(engine: &Rc<Engine>, entry: &EntryId) -> (UserGrants, comma
 }
 
 /// Makes the plan, on another thread: it looks at many files.
-async fn plan(engine: &Rc<Engine>, request: &LaunchRequest) -> Result<Planned, LaunchError> {
+async fn plan(
+    engine: &Rc<Engine>,
+    request: &LaunchRequest,
+    (user, granted): (UserGrants, command::EntryGrants),
+) -> Result<Planned, LaunchError> {
     let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
-    let (user, granted) = user_grants(engine, &request.entry).await;
     let token = Egress::token().map_err(|e| refused(&e))?;
     let proxy = ProxyAddress { address: engine.egress.address(), user: "install".into(), token: token.clone() };
     let (paths, profiles, request, now) =

@@ -140,7 +140,7 @@ async fn serve(
     let parts = Parts {
         paths,
         config,
-        profiles,
+        profiles: Arc::new(profiles),
         recorder,
         egress,
         seed,

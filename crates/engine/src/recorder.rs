@@ -112,6 +112,14 @@ impl Recorder {
         work: impl FnOnce(&mut Store) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, RecorderError> {
         self.flush();
+        self.at_once(work).await
+    }
+
+    /// Does something that has nothing to do with rows, and so need not wait until those recorded so far are on the disk.
+    pub async fn at_once<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Store) -> Result<R, StoreError> + Send + 'static,
+    ) -> Result<R, RecorderError> {
         let (done, result) = oneshot::channel();
         self.jobs
             .send(Work::Do(Box::new(move |store| {

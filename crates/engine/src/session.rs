@@ -27,6 +27,7 @@ mod tasks;
 mod upstream;
 mod writing;
 
+pub use habits::known_habits;
 pub use life::{Started, serve};
 pub use pending::Asked;
 pub use ruling::recordable;

@@ -110,14 +110,19 @@ pub(crate) fn for_install(env: &[(OsString, OsString)]) -> Vec<(OsString, OsStri
 
 /// The files that hold the certificate authorities named in the environment, and the directories that have to be listed to find
 /// some of them. Only files that are nothing else, and only directories with such a file and without directories of their own: the
-/// variable may come from a project's file, and name something private.
-pub(crate) fn certificates(env: &[(OsString, OsString)]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+/// variable may come from a project's file, and name something private. What is `opened` anyway is not looked at: the system's own
+/// directory has some three hundred files, and this is at every start of a server.
+pub(crate) fn certificates(
+    env: &[(OsString, OsString)],
+    opened: impl Fn(&Path) -> bool,
+) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let values = |list: &'static [String]| env.iter().filter(|(name, _)| named(list, name)).map(|(_, value)| value);
     // Mostly the same one for each program.
     let mut files: BTreeSet<PathBuf> = values(&MARKS.certificates).map(PathBuf::from).collect();
-    files.retain(|p| p.is_absolute() && only_certificates(p));
+    let wanted = |path: &PathBuf| path.is_absolute() && !opened(path);
+    files.retain(|p| wanted(p) && only_certificates(p));
     let directories: BTreeSet<PathBuf> =
-        values(&MARKS.certificate_directories).flat_map(std::env::split_paths).filter(|p| p.is_absolute()).collect();
+        values(&MARKS.certificate_directories).flat_map(std::env::split_paths).filter(wanted).collect();
     let mut listed = Vec::new();
     for directory in directories.into_iter().take(MAX_DIRECTORIES) {
         let Ok(entries) = directory.read_dir() else { continue };
@@ -222,7 +227,7 @@ mod tests {
         ]
         .map(|(n, p)| (n.into(), p.into()))
         .to_vec();
-        assert_eq!(certificates(&env), (vec![good], vec![]));
+        assert_eq!(certificates(&env, |_| false), (vec![good], vec![]));
     }
 
     #[test]
@@ -241,7 +246,7 @@ mod tests {
         write("home/documents/a", "x");
         let check = |names: &[&str], variable: &str| {
             let value = std::env::join_paths(names.iter().map(|name| dir.path().join(name))).unwrap();
-            certificates(&[(variable.into(), value)])
+            certificates(&[(variable.into(), value)], |_| false)
         };
         let want = (vec![good.clone()], vec![dir.path().join("good")]);
         assert_eq!(check(&["good"], "SSL_CERT_DIR"), want);
@@ -249,7 +254,9 @@ mod tests {
         assert_eq!(check(&["private", "home"], "SSL_CERT_DIR"), (vec![], vec![]));
         assert_eq!(check(&["good"], "SSL_CERT_FILE"), (vec![], vec![]));
         let both = [("SSL_CERT_FILE".into(), good.clone().into()), ("SSL_CERT_DIR".into(), "relative".into())];
-        assert_eq!(certificates(&both), (vec![good], vec![]));
+        assert_eq!(certificates(&both, |_| false), (vec![good.clone()], vec![]));
+        let all = [("SSL_CERT_FILE".into(), good.into()), ("SSL_CERT_DIR".into(), dir.path().join("good").into())];
+        assert_eq!(certificates(&all, |path| path.starts_with(dir.path())), (vec![], vec![]), "opened anyway");
     }
 
     #[cfg(unix)]

@@ -43,6 +43,12 @@ pub(crate) fn closed_on_purpose(path: &Path) -> bool {
     BASE.closed.iter().any(|closed| path.starts_with(closed))
 }
 
+/// Whether the base set lets every server read and list a path.
+fn opened_by_base() -> impl Fn(&Path) -> bool {
+    let further = sys::base_read();
+    move |path| BASE.read.iter().any(|b| path.starts_with(b)) || further.iter().any(|b| sys::within(path, b))
+}
+
 /// The grants of one plan, in the order they were made.
 pub(crate) struct Grants {
     protected: Protected,
@@ -80,11 +86,9 @@ impl Grants {
 
     /// Paths that follow from the command. What the base set opens anyway is left out.
     pub(crate) fn derived(&mut self, paths: impl IntoIterator<Item = PathBuf>, access: Access) {
-        let further = sys::base_read();
+        let opened = opened_by_base();
         for path in paths {
-            let base = BASE.read.iter().any(|b| path.starts_with(b)) || further.iter().any(|b| sys::within(&path, b));
-            let base = access == Access::Read && base;
-            if !base {
+            if access > Access::Read || !opened(&path) {
                 self.cut(&path, access, Origin::Derived);
             }
         }
@@ -92,7 +96,7 @@ impl Grants {
 
     /// The authorities that the environment names.
     pub(crate) fn certificates(&mut self, env: &[(OsString, OsString)]) {
-        let (files, directories) = environment::certificates(env);
+        let (files, directories) = environment::certificates(env, opened_by_base());
         self.derived(files, Access::Read);
         self.derived(directories, Access::List);
     }

@@ -45,7 +45,7 @@ pub use exit::Exit;
 pub use launch::{Descriptor, Launch, Stderr};
 pub use level::{Level, Outcome, Quota, Report};
 #[cfg(target_os = "linux")]
-pub use linux::{Machine, Tree, doctor, spawn, spawn_on};
+pub use linux::{Machine, Tree, doctor, prepare, spawn, spawn_on};
 #[cfg(target_os = "macos")]
 pub use macos::{GUARDIAN, Tree, doctor, guardian, spawn};
 #[cfg(unix)]

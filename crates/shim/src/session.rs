@@ -61,6 +61,9 @@ impl Stage {
 /// Asks the engine, runs the server, and ends as the server did. An error means that nothing runs.
 pub fn run(engines: &Engines, entry: &EntryId, request: &ToEngine, signals: Signals) -> Result<ExitCode, String> {
     let mut engine = ask(engines, request)?;
+    // While the engine plans.
+    #[cfg(target_os = "linux")]
+    firedoor_sandbox::prepare();
     let mut stage = Stage::planning();
     let mut restarts = Restarts::default();
     loop {

@@ -153,7 +153,8 @@ impl<A> Store<A> {
 /// The head, when the rows agree that it is the end: else the next row would not fit in.
 fn end(db: &Connection, path: &std::path::Path) -> Result<Head, StoreError> {
     let last: Option<i64> = db
-        .query_row("SELECT max(seq) FROM event", [], |r| r.get(0))
+        .prepare_cached("SELECT max(seq) FROM event")
+        .and_then(|mut s| s.query_row([], |r| r.get(0)))
         .map_err(|e| StoreError::sqlite(path, "read the audit log", e))?;
     let last = last.and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0);
     let head = mark(db, path, "head")?.unwrap_or(Head::genesis());
@@ -167,11 +168,11 @@ fn end(db: &Connection, path: &std::path::Path) -> Result<Head, StoreError> {
 }
 
 fn set_mark(tx: &Transaction<'_>, name: &str, place: Head) -> rusqlite::Result<()> {
-    tx.execute(
+    tx.prepare_cached(
         "INSERT INTO mark (name, seq, hash) VALUES (?1, ?2, ?3)
          ON CONFLICT (name) DO UPDATE SET seq = excluded.seq, hash = excluded.hash",
-        params![name, sql_seq(place.seq), place.hash.0],
-    )
+    )?
+    .execute(params![name, sql_seq(place.seq), place.hash.0])
     .map(|_| ())
 }
 

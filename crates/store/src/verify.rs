@@ -87,9 +87,8 @@ struct Stamp {
 /// A mark; `None` when absent.
 pub(crate) fn mark(db: &Connection, path: &Path, name: &'static str) -> Result<Option<Head>, StoreError> {
     let found = db
-        .query_row("SELECT seq, hash FROM mark WHERE name = ?1", [name], |r| {
-            Ok((r.get::<_, i64>(0)?, r.get::<_, Vec<u8>>(1)?))
-        })
+        .prepare_cached("SELECT seq, hash FROM mark WHERE name = ?1")
+        .and_then(|mut s| s.query_row([name], |r| Ok((r.get::<_, i64>(0)?, r.get::<_, Vec<u8>>(1)?))))
         .optional()
         .map_err(|e| StoreError::sqlite(path, "read the audit log's marks", e))?;
     let Some((seq, hash)) = found else { return Ok(None) };

@@ -5,6 +5,7 @@ use std::{
     collections::HashMap,
     io,
     rc::Rc,
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,7 +14,7 @@ use firedoor_ipc::{
     shim::{Ended, ToEngine, ToShim},
     wire::WireError,
 };
-use firedoor_model::{Digest, EntryId, audit::What, launch::Launched, observation::Basis};
+use firedoor_model::{Digest, EntryId, Habit, audit::What, launch::Launched, observation::Basis};
 use tokio::{
     sync::Notify,
     task::{JoinError, JoinHandle},
@@ -22,7 +23,7 @@ use tokio::{
 use super::{
     Session, attempts,
     definitions::Tool,
-    downstream, habits,
+    downstream,
     held::Request,
     ledger::{Claimed, Record, State},
     pending::{Asked, Pending},
@@ -64,6 +65,8 @@ pub struct Started {
     pub pid: u32,
     /// Tools that were seen in earlier sessions.
     pub tools: HashMap<String, Tool>,
+    /// What its tools were called with in earlier sessions.
+    pub habits: HashMap<String, Arc<Habit>>,
     /// The descriptors.
     pub streams: Streams,
     /// Another engine had the session before.
@@ -86,7 +89,6 @@ pub async fn serve(
             return Err(e);
         }
     };
-    let habits = habits::known(engine, &started.entry).await;
     let session = Rc::new(Session {
         id: engine.next_id(),
         entry: started.entry,
@@ -104,7 +106,7 @@ pub async fn serve(
         since: engine.now(),
         calls: Cell::new(0),
         tools: RefCell::new(started.tools),
-        habits,
+        habits: started.habits,
         shim: outgoing.clone(),
         to_server: opened.to_server,
         to_client: opened.to_client,

@@ -56,9 +56,9 @@ pub(crate) enum Progress {
         skipped: Vec<u32>,
         /// Whether this process is in the control group that was made for it.
         in_group: bool,
+        /// Try to take this descriptor, as the listener would be taken, and answer with one message: whether that worked.
+        trial: Option<i32>,
     },
-    /// Try to take this descriptor, as the listener would be taken, and answer with one message: whether that worked.
-    Trial(i32),
     /// The filter is installed; take its listener, then answer with one message: whether that worked.
     Listener(i32),
     /// This machine has no notifications, so the filter that allows no network is installed.

@@ -12,14 +12,16 @@ use std::{
 
 use firedoor_model::launch::{Access, Grant};
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetError, Scope,
 };
 use nix::{
     errno::Errno,
     fcntl::{OFlag, open},
-    sys::stat::{Mode, SFlag, fstat},
+    libc,
+    sys::stat::{Mode, fstat},
 };
+use serde::{Deserialize, Serialize};
 
 use crate::error::Stage;
 use crate::linux::{
@@ -28,6 +30,10 @@ use crate::linux::{
     quota::own,
     sys,
 };
+
+/// The system's own directories. On a network file system they are there before anything else is, unlike a user's.
+const SYSTEM: &[&str] =
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/dev", "/proc", "/sys"];
 
 /// The Landlock of the running kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,52 +93,94 @@ impl Version {
 
 /// A domain that nobody has entered yet.
 pub(crate) struct Domain {
-    ruleset: RulesetCreated,
-    /// Indices of grants whose path does not exist.
+    version: Version,
+    /// The kernel's: who inherits it adds to the same rules.
+    pub ruleset: OwnedFd,
+}
+
+/// What became of grants.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Opened {
+    /// Indices of those whose path does not exist.
     pub skipped: Vec<u32>,
+    /// Indices of those that only the server's own process can open.
+    pub left: Vec<u32>,
 }
 
 impl Domain {
-    /// Builds the domain. Runs in the server's own process, so that a grant on `/proc/self` means that process.
-    pub fn build(version: Version, grants: &[Grant]) -> Result<Self, Failure> {
-        let mut ruleset = empty(version).map_err(|e| failure(Place::Stage(Stage::Ruleset), &e))?;
-        let mut skipped = Vec::new();
-        for (index, grant) in grants.iter().enumerate() {
-            let index = u32::try_from(index).unwrap_or(u32::MAX);
+    /// A domain that opens nothing.
+    pub fn new(version: Version) -> Result<Self, Failure> {
+        let at = Place::Stage(Stage::Ruleset);
+        let failed = |e: Errno| Failure { at, errno: e as i32 };
+        let created = empty(version).map_err(|e| failure(at, &e))?;
+        let ruleset = Option::<OwnedFd>::from(created).ok_or_else(|| failed(Errno::ENOTSUP))?;
+        // Clear of the numbers of standard input, output and error, which get replaced.
+        Ok(Self { version, ruleset: sys::duplicate_above(ruleset.as_fd(), 3).map_err(failed)? })
+    }
+
+    /// Opens what lies in the system's own directories without a link on the way. That is the same for every process, and its
+    /// file system answers, or nothing would run: so the caller, who has nothing to do until the server runs, opens it.
+    pub fn open_shared(&self, grants: &[Grant]) -> Result<Opened, Failure> {
+        let all = 0..u32::try_from(grants.len()).unwrap_or(u32::MAX);
+        self.open(grants, all, |path| match SYSTEM.iter().any(|place| path.starts_with(place)) {
+            true => match sys::open_without_links(path) {
+                // What else is wrong is found again.
+                Err(e) if !matches!(e, Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
+                opened => opened.map(Some),
+            },
+            false => Ok(None),
+        })
+    }
+
+    /// Opens what was left. Runs in the server's own process, so that a grant on `/proc/self` means that process. Returns the
+    /// indices of all grants whose path does not exist.
+    pub fn open_rest(&self, grants: &[Grant], Opened { mut skipped, left }: Opened) -> Result<Vec<u32>, Failure> {
+        skipped.extend(self.open(grants, left, |path| open_path(path).map(Some))?.skipped);
+        skipped.sort_unstable();
+        Ok(skipped)
+    }
+
+    fn open(
+        &self,
+        grants: &[Grant],
+        which: impl IntoIterator<Item = u32>,
+        open: impl Fn(&Path) -> nix::Result<Option<OwnedFd>>,
+    ) -> Result<Opened, Failure> {
+        let mut opened = Opened::default();
+        for index in which {
+            let Some(grant) = usize::try_from(index).ok().and_then(|i| grants.get(i)) else { continue };
             let at = Place::Grant(index);
-            let failed = |e: Errno| Failure { at, errno: e as i32 };
-            let Some(path) = open_path(&grant.path).map_err(failed)? else {
-                skipped.push(index);
-                continue;
-            };
-            let kind = SFlag::from_bits_truncate(fstat(&path).map_err(failed)?.st_mode) & SFlag::S_IFMT;
-            let opened = version.opened(grant.access, kind == SFlag::S_IFDIR);
-            if opened.is_empty() {
-                // Listing a file opens nothing.
-                continue;
+            match open(&grant.path) {
+                Ok(Some(path)) => self.allow(&path, grant.access, at)?,
+                Ok(None) => opened.left.push(index),
+                Err(Errno::ENOENT | Errno::ENOTDIR) => opened.skipped.push(index),
+                Err(e) => return Err(Failure { at, errno: e as i32 }),
             }
-            ruleset = ruleset.add_rule(PathBeneath::new(path.as_fd(), opened)).map_err(|e| failure(at, &e))?;
-            if grant.path == Path::new(own::NAMED_BY) {
+            if grant.path == Path::new(own::NAMED_BY) && !opened.left.contains(&index) {
                 // One by one, because other groups are below these. What cannot be looked at stays closed.
-                for file in own::limits().iter().filter_map(|file| open_path(file).ok().flatten()) {
-                    let rule = PathBeneath::new(file.as_fd(), AccessFs::ReadFile);
-                    ruleset = ruleset.add_rule(rule).map_err(|e| failure(at, &e))?;
+                for file in own::limits().iter().filter_map(|file| open_path(file).ok()) {
+                    self.allow(&file, Access::Read, at)?;
                 }
             }
         }
-        Ok(Self { ruleset, skipped })
+        Ok(opened)
     }
 
-    /// Enters the domain, for good.
-    pub fn enter(self) -> Result<(), Failure> {
-        let at = Place::Stage(Stage::Landlock);
-        let status = self.ruleset.restrict_self().map_err(|e| failure(at, &e))?;
-        match status.ruleset {
-            RulesetStatus::FullyEnforced => Ok(()),
-            RulesetStatus::PartiallyEnforced | RulesetStatus::NotEnforced => {
-                Err(Failure { at, errno: Errno::ENOTSUP as i32 })
-            }
+    fn allow(&self, path: &OwnedFd, access: Access, at: Place) -> Result<(), Failure> {
+        let failed = |e: Errno| Failure { at, errno: e as i32 };
+        let kind = fstat(path).map_err(failed)?.st_mode & libc::S_IFMT;
+        let opened = self.version.opened(access, kind == libc::S_IFDIR);
+        // Listing a file opens nothing.
+        if opened.is_empty() {
+            return Ok(());
         }
+        sys::landlock_add_path(self.ruleset.as_fd(), path.as_fd(), opened.bits()).map_err(failed)
+    }
+
+    /// Enters the domain, for good. This Landlock has every right in it: [`empty`] has seen to that.
+    pub fn enter(self) -> Result<(), Failure> {
+        sys::landlock_restrict(self.ruleset.as_fd())
+            .map_err(|e| Failure { at: Place::Stage(Stage::Landlock), errno: e as i32 })
     }
 }
 
@@ -150,13 +198,11 @@ fn empty(version: Version) -> Result<RulesetCreated, RulesetError> {
     ruleset.create()
 }
 
-fn open_path(path: &Path) -> nix::Result<Option<OwnedFd>> {
+fn open_path(path: &Path) -> nix::Result<OwnedFd> {
     loop {
         match open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) {
-            Ok(fd) => return Ok(Some(fd)),
-            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
             Err(Errno::EINTR) => {}
-            Err(e) => return Err(e),
+            opened => return opened,
         }
     }
 }
@@ -206,6 +252,30 @@ mod tests {
     }
 
     #[test]
+    fn what_may_mean_another_file_elsewhere_is_left_to_the_server() {
+        let Ok(version) = Version::running() else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let paths = [
+            ("/usr", None),
+            ("/usr/no-such", Some(false)),
+            ("/proc/version", None),
+            ("/proc/self/stat", Some(true)),
+            ("/proc/mounts", Some(true)),
+            ("/dev/fd", Some(true)),
+            ("/dev/null", None),
+            (dir.path().to_str().unwrap(), Some(true)),
+            ("/home/no-such", Some(true)),
+        ];
+        let grants = paths.map(|(path, _)| Grant { path: path.into(), access: Access::Read });
+        let opened = Domain::new(version).unwrap().open_shared(&grants).unwrap();
+        for (index, (path, want)) in paths.into_iter().enumerate() {
+            let index = u32::try_from(index).unwrap();
+            let (left, skipped) = (opened.left.contains(&index), opened.skipped.contains(&index));
+            assert_eq!((left || skipped).then_some(left), want, "{path}");
+        }
+    }
+
+    #[test]
     fn failures_carry_the_errno_of_their_cause() {
         let dir = tempfile::tempdir().unwrap();
         let looped = dir.path().join("loop");
@@ -213,9 +283,13 @@ mod tests {
         let grant = |path: &Path| Grant { path: path.into(), access: Access::Read };
         let grants = [grant(dir.path()), grant(&dir.path().join("none")), grant(&looped)];
         let Ok(version) = Version::running() else { return };
-        let failed = Domain::build(version, &grants).err();
-        assert_eq!(failed, Some(Failure { at: Place::Grant(2), errno: Errno::ELOOP as i32 }));
-        assert_eq!(Domain::build(version, &grants[..2]).unwrap().skipped, [1]);
+        let build = |grants: &[Grant]| {
+            let domain = Domain::new(version)?;
+            let opened = domain.open_shared(grants)?;
+            domain.open_rest(grants, opened)
+        };
+        assert_eq!(build(&grants), Err(Failure { at: Place::Grant(2), errno: Errno::ELOOP as i32 }));
+        assert_eq!(build(&grants[..2]), Ok(vec![1]));
         let wrapped = io::Error::other(io::Error::from_raw_os_error(5));
         assert_eq!(failure(Place::Exec, &wrapped).errno, Errno::EINVAL as i32, "an io::Error without an errno");
     }

@@ -24,7 +24,7 @@ use crate::linux::{
     network::{Duty, Prepared, Supervisor, attempts},
     quota::{Found, Keeper},
     reap,
-    server::{Plan, Stdio},
+    server::{Newcomer, Plan},
     sys,
 };
 use crate::{error::Stage, exit::Exit, level::Quota, notice::Notice};
@@ -37,14 +37,14 @@ pub(crate) const DESCRIPTORS: usize = 960;
 pub(crate) fn become_guardian(
     plan: &Plan<'_>,
     duty: Option<Duty>,
-    stdio: Stdio,
+    newcomer: Newcomer,
     control: OwnedFd,
     attempts: OwnedFd,
 ) -> ! {
     let end = || {
         let setup = |errno: Errno| Failure { at: Place::Stage(Stage::Guardian), errno: errno as i32 };
-        let news = match set_up(&stdio, &control, &attempts, duty.as_ref()).map_err(setup) {
-            Ok(signals) => match start(plan, stdio) {
+        let news = match set_up(&newcomer, &control, &attempts, duty.as_ref()).map_err(setup) {
+            Ok(signals) => match start(plan, newcomer) {
                 Ok(started) => {
                     // Ours stays open to the end, so that it hangs up only then.
                     match duty.map(|duty| Ok((duty, attempts.try_clone()?))).transpose() {
@@ -297,17 +297,17 @@ impl<'a> Guardian<'a> {
     fn hear_progress(&mut self) -> Next {
         let Some(progress) = &self.progress else { return Next::GoOn };
         match control::receive::<Progress>(progress) {
-            Ok(Some(Progress::Granted { skipped, in_group })) => {
+            Ok(Some(Progress::Granted { skipped, in_group, trial })) => {
                 self.skipped = skipped;
+                if let Some(fd) = trial
+                    && control::send(progress, &take(self.server, fd, self.machine).is_ok()).is_err()
+                {
+                    return lost();
+                }
                 if !in_group && self.keeper.quota() == Quota::Group {
                     // What was made is empty, and goes.
                     let made = std::mem::replace(&mut self.keeper, Keeper::new(self.limits, None));
                     made.end(self.server);
-                }
-            }
-            Ok(Some(Progress::Trial(fd))) => {
-                if control::send(progress, &take(self.server, fd, self.machine).is_ok()).is_err() {
-                    return lost();
                 }
             }
             Ok(Some(Progress::Listener(fd))) => {

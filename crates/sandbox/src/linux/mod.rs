@@ -27,5 +27,5 @@ mod trees;
 
 pub use doctor::doctor;
 pub use machine::Machine;
-pub use spawn::{spawn, spawn_on};
+pub use spawn::{prepare, spawn, spawn_on};
 pub use tree::Tree;

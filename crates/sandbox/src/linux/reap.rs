@@ -51,6 +51,10 @@ pub(crate) fn reap_ended(mut each: impl FnMut(Pid, Exit)) -> nix::Result<()> {
 /// is met by signalling its group: the kernel lets no fork finish while a signal is pending for its group
 /// (`copy_process` in kernel/fork.c).
 pub(crate) fn kill_everything(mut each: impl FnMut(Pid, Exit)) {
+    // Mostly nothing is left, and there is nothing to look for.
+    if reap_ended(&mut each).is_err() {
+        return;
+    }
     let own_group = getpgrp();
     loop {
         for pid in procfs::own_children() {

@@ -19,10 +19,10 @@ use nix::{
 use crate::error::Stage;
 use crate::linux::{
     control::{self, Failure, Place, Progress},
-    filesystem::{Domain, Version},
+    filesystem::{Domain, Opened, Version},
     limits,
     machine::Machine,
-    seccomp::{self, Listener, Program},
+    seccomp::{self, Arch, Listener, Program, Scope},
     sys::{self, Vector},
 };
 
@@ -44,8 +44,8 @@ pub(crate) struct Plan<'a> {
     pub landlock: Version,
     pub filter: Program,
     pub listener: Listener,
-    /// What is installed instead where the listener cannot be had. Absent: then nothing runs.
-    pub fallback: Option<Program>,
+    /// What is compiled and installed instead where the listener cannot be had. Absent: then nothing runs.
+    pub fallback: Option<(Arch, Scope)>,
 }
 
 /// Standard input, output and error for the server.
@@ -55,16 +55,32 @@ pub(crate) struct Stdio {
     pub stderr: OwnedFd,
 }
 
+/// What the server's process begins with.
+pub(crate) struct Newcomer {
+    pub stdio: Stdio,
+    /// What it enters. The caller adds to it meanwhile.
+    pub domain: Domain,
+    /// Where the caller says what became of the grants, a [`Result`] of [`Opened`].
+    pub opened: OwnedFd,
+}
+
+/// What is left open besides standard input, output and error. All of it closes when the program is executed.
+struct Channels {
+    progress: OwnedFd,
+    domain: Domain,
+    opened: OwnedFd,
+}
+
 /// Confines this process and becomes the server. Reports why it could not.
 pub(crate) fn become_server(
     plan: &Plan<'_>,
-    stdio: Stdio,
+    newcomer: Newcomer,
     guardian: Pid,
     progress: OwnedFd,
     entrance: Option<OwnedFd>,
 ) -> ! {
     // Even a panic must not return into the guardian's stack.
-    let end = || match prepare(plan, stdio, guardian, progress, entrance) {
+    let end = || match prepare(plan, newcomer, guardian, progress, entrance) {
         Err((failure, progress)) => {
             let _ = control::send(&progress, &Progress::Failed(failure));
         }
@@ -78,7 +94,7 @@ enum Never {}
 
 fn prepare(
     plan: &Plan<'_>,
-    stdio: Stdio,
+    newcomer: Newcomer,
     guardian: Pid,
     progress: OwnedFd,
     entrance: Option<OwnedFd>,
@@ -86,11 +102,11 @@ fn prepare(
     // "0" means whoever writes (cgroups(7)). Closed below, with everything else.
     let in_group = entrance.as_ref().is_some_and(|e| unistd::write(e, b"0") == Ok(1));
     let _ = entrance.map(IntoRawFd::into_raw_fd);
-    let progress = match place(stdio, progress) {
-        Ok(progress) => progress,
+    let Channels { progress, domain, opened } = match place(newcomer, progress) {
+        Ok(channels) => channels,
         Err((errno, progress)) => return Err((stage(Stage::Descriptors)(errno), progress)),
     };
-    match confine_and_execute(plan, guardian, progress.as_fd(), in_group) {
+    match confine_and_execute(plan, guardian, progress.as_fd(), (domain, opened), in_group) {
         Ok(never) => Ok(never),
         Err(failure) => Err((failure, progress)),
     }
@@ -100,30 +116,27 @@ fn stage(stage: Stage) -> impl Fn(Errno) -> Failure {
     move |errno| Failure { at: Place::Stage(stage), errno: errno as i32 }
 }
 
-/// Leaves 0, 1, 2 and the progress channel (close-on-exec) open, nothing else.
-fn place(stdio: Stdio, progress: OwnedFd) -> Result<OwnedFd, (Errno, OwnedFd)> {
-    let placed = || -> nix::Result<OwnedFd> {
+/// Leaves 0, 1, 2 and the channels (close-on-exec) open, nothing else.
+fn place(Newcomer { stdio, domain, opened }: Newcomer, progress: OwnedFd) -> Result<Channels, (Errno, OwnedFd)> {
+    let placed = || -> nix::Result<()> {
         let lift = |fd: BorrowedFd<'_>| sys::duplicate_above(fd, ABOVE_STDIO);
         let stdio = [lift(stdio.stdin.as_fd())?, lift(stdio.stdout.as_fd())?, lift(stdio.stderr.as_fd())?];
-        let channel = lift(progress.as_fd())?;
         let [stdin, stdout, stderr] = &stdio;
         unistd::dup2_stdin(stdin)?;
         unistd::dup2_stdout(stdout)?;
         unistd::dup2_stderr(stderr)?;
         // The originals are closed by number below.
         let _ = stdio.map(IntoRawFd::into_raw_fd);
-        Ok(channel)
+        Ok(())
     };
-    let channel = match placed() {
-        Ok(channel) => channel,
-        Err(e) => return Err((e, progress)),
-    };
-    let _ = progress.into_raw_fd();
+    if let Err(e) = placed() {
+        return Err((e, progress));
+    }
     let _ = (stdio.stdin.into_raw_fd(), stdio.stdout.into_raw_fd(), stdio.stderr.into_raw_fd());
-    let kept = channel.as_raw_fd().unsigned_abs();
-    match sys::close_range(3, kept - 1).and_then(|()| sys::close_range(kept + 1, u32::MAX)) {
-        Ok(()) => Ok(channel),
-        Err(e) => Err((e, channel)),
+    let mut kept = [0, 1, 2, progress.as_raw_fd(), domain.ruleset.as_raw_fd(), opened.as_raw_fd()];
+    match sys::close_all_but(&mut kept) {
+        Ok(()) => Ok(Channels { progress, domain, opened }),
+        Err(e) => Err((e, progress)),
     }
 }
 
@@ -131,6 +144,7 @@ fn confine_and_execute(
     plan: &Plan<'_>,
     guardian: Pid,
     progress: BorrowedFd<'_>,
+    (domain, opened): (Domain, OwnedFd),
     in_group: bool,
 ) -> Result<Never, Failure> {
     let process = stage(Stage::Process);
@@ -144,8 +158,12 @@ fn confine_and_execute(
         clear_close_on_exec(fd).map_err(stage(Stage::Descriptors))?;
     }
 
-    let domain = Domain::build(plan.landlock, plan.grants)?;
-    say(progress, &Progress::Granted { skipped: domain.skipped.clone(), in_group })?;
+    let opened = match control::receive::<Result<Opened, Failure>>(&opened) {
+        Ok(Some(opened)) => opened?,
+        // The caller is gone.
+        Ok(None) | Err(_) => return Err(stage(Stage::Guardian)(Errno::EPIPE)),
+    };
+    let skipped = domain.open_rest(plan.grants, opened)?;
 
     sys::drop_capabilities().map_err(stage(Stage::Capabilities))?;
     // After the last change of credentials, which would clear it (prctl(2), PR_SET_PDEATHSIG).
@@ -153,6 +171,9 @@ fn confine_and_execute(
     if unistd::getppid() != guardian {
         return Err(process(Errno::ESRCH));
     }
+    // From here on this process is to the guardian what it will be: so it is told to try now, while we go on.
+    let trial = plan.fallback.is_some().then(|| progress.as_raw_fd());
+    say(progress, &Progress::Granted { skipped, in_group, trial })?;
     prctl::set_no_new_privs().map_err(stage(Stage::NoNewPrivileges))?;
     domain.enter()?;
     let failed = stage(Stage::Filter);
@@ -161,10 +182,16 @@ fn confine_and_execute(
         false => Err(Errno::EBUSY),
     };
     let listener = match (plan.listener, &plan.fallback) {
-        (Listener::Wanted, Some(fallback)) => match may_be_supervised(progress)? {
-            true => supervised().or_else(|_| without(fallback)),
-            false => without(fallback),
-        },
+        (Listener::Wanted, Some((arch, scope))) => {
+            let without = || {
+                let filter = seccomp::compile(*arch, *scope).map_err(|_| Errno::E2BIG)?;
+                seccomp::install(&filter, Listener::None)
+            };
+            match may_be_supervised(progress)? {
+                true => supervised().or_else(|_| without()),
+                false => without(),
+            }
+        }
         (Listener::Wanted, None) => supervised(),
         (Listener::None, _) => seccomp::install(&plan.filter, Listener::None),
     };
@@ -184,19 +211,13 @@ fn confine_and_execute(
     Err(Failure { at: Place::Exec, errno: errno as i32 })
 }
 
-/// Whether the guardian may look into this process. Asked before the filter is there: a call that nobody answers would fail
-/// for good.
+/// Whether the guardian may look into this process, which it has tried. To be known before the filter is there: a call that
+/// nobody answers would fail for good.
 fn may_be_supervised(progress: BorrowedFd<'_>) -> Result<bool, Failure> {
-    say(progress, &Progress::Trial(progress.as_raw_fd()))?;
     match control::receive(progress) {
         Ok(Some(may)) => Ok(may),
         Ok(None) | Err(_) => Err(stage(Stage::Listener)(Errno::EPIPE)),
     }
-}
-
-/// Installs a filter that needs nobody.
-fn without(program: &Program) -> nix::Result<Option<OwnedFd>> {
-    seccomp::install(program, Listener::None)
 }
 
 fn say(progress: BorrowedFd<'_>, message: &Progress) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::{Path, PathBuf},
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -28,7 +29,7 @@ use nix::{
 use crate::linux::{
     control::{self, Failure, News, Place},
     elf,
-    filesystem::Version,
+    filesystem::{Domain, Version},
     guardian,
     layers::{ABI_SCOPE, ABI_TCP, missing_from},
     machine::Machine,
@@ -36,8 +37,8 @@ use crate::linux::{
     observe::{self, Observer},
     orphans::Orphans,
     procfs, reap, script,
-    seccomp::{self, Arch, Listener, Logged, Reach, Scope},
-    server::{Plan, Stdio},
+    seccomp::{self, Arch, Listener, Logged, Program, Reach, Scope},
+    server::{Newcomer, Plan, Stdio},
     sys::{self, Vector},
     tree::Tree,
     trees::Trees,
@@ -57,6 +58,19 @@ const NOT_JUDGED: &str =
     "judged connections: this machine does not hand system calls to Firedoor (see `firedoor sandbox doctor`)";
 /// Most grants of one confinement; a profile has a few dozen.
 const MAX_GRANTS: usize = 4096;
+
+/// The filter of most servers, and what it is for.
+static PREPARED: OnceLock<(Scope, Program)> = OnceLock::new();
+
+/// Does what a start does alike for most servers, for callers that have to wait anyway before they know which one it is.
+pub fn prepare() {
+    // What is wrong is found again at the start, and explained.
+    let (Some(arch), Ok(landlock)) = (Arch::native(), Version::running()) else { return };
+    let scope = Scope { reach: Reach::Listed, trees: false, landlock: landlock.number, observed: false };
+    if let Ok(filter) = seccomp::compile(arch, scope) {
+        let _ = PREPARED.set((scope, filter));
+    }
+}
 
 /// Starts a server under its confinement, with a guardian that outlives us by the time it takes to kill the tree.
 ///
@@ -88,15 +102,20 @@ pub fn spawn_on(launch: Launch<'_>, machine: Machine) -> Result<Tree, SpawnError
     prctl::set_child_subreaper(true).map_err(|e| SpawnError::setup(Stage::Guardian, e))?;
     let orphans = Orphans::before_start();
     let pair = || control::pair().map_err(|e| SpawnError::setup(Stage::Guardian, e));
-    let ((ours, theirs), (attempts, attempts_end)) = (pair()?, pair()?);
+    let ((ours, theirs), (attempts, attempts_end), (opener, opened)) = (pair()?, pair()?, pair()?);
+    let domain = Domain::new(plan.landlock).map_err(|failure| explain(step, failure))?;
+    let newcomer = Newcomer { stdio, domain, opened };
     let guardian = match sys::fork().map_err(|e| SpawnError::setup(Stage::Fork, e))? {
         ForkResult::Child => {
-            drop((ours, attempts));
-            guardian::become_guardian(&plan, duty, stdio, theirs, attempts_end)
+            drop((ours, attempts, opener));
+            guardian::become_guardian(&plan, duty, newcomer, theirs, attempts_end)
         }
         ForkResult::Parent { child } => child,
     };
-    drop((duty, stdio, theirs, attempts_end));
+    drop((duty, theirs, attempts_end));
+    // The same ruleset as the server's. A server that is gone already needs none; its guardian tells why.
+    let _ = control::send(&opener, &newcomer.domain.open_shared(plan.grants));
+    drop((newcomer, opener));
 
     let news = match reap::readable(&ours, START_LIMIT) {
         Ok(true) => control::receive::<News>(&ours).map_err(guardian_setup),
@@ -129,6 +148,7 @@ pub fn spawn_on(launch: Launch<'_>, machine: Machine) -> Result<Tree, SpawnError
                 orphans,
                 exit: None,
                 kill_by: Cell::new(None),
+                guardian_reaped: Cell::new(false),
             });
         }
         Ok(Some(News::Failed(failure))) => explain(step, failure),
@@ -182,12 +202,15 @@ fn plan(step: &Step, observe: bool, machine: Machine) -> Result<Planned<'_>, Spa
         return Err(SpawnError::Unobservable);
     }
     let arch = Arch::native().ok_or_else(|| SpawnError::Table("it has no numbers for this architecture".into()))?;
-    let compiled = |scope| seccomp::compile(arch, scope).map_err(|e| SpawnError::Table(e.to_string()));
+    let compiled = |scope| match PREPARED.get() {
+        Some((prepared, filter)) if *prepared == scope => Ok(filter.clone()),
+        _ => seccomp::compile(arch, scope).map_err(|e| SpawnError::Table(e.to_string())),
+    };
     let trees = reach.is_some() && !edited.is_empty();
     let scope = Scope { reach: filter, trees, landlock: landlock.number, observed: observe };
     // An install step without its proxy is of no use; a server without a network, that writes to no tree, may be.
     let offline = Scope { reach: Reach::None, trees: false, observed: false, ..scope };
-    let fallback = if filter.is_listed() { Some(compiled(offline)?) } else { None };
+    let fallback = filter.is_listed().then_some((arch, offline));
     let observed = observe.then(|| Logged::of(arch, scope));
     let filter = compiled(scope)?;
 

@@ -3,7 +3,11 @@
 
 use std::{
     ffi::{CStr, CString},
-    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+    os::{
+        fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
 };
 
 use nix::{
@@ -60,6 +64,19 @@ pub(crate) fn close_range(first: u32, last: u32) -> nix::Result<()> {
     // SAFETY: closes descriptors by number. Callers are freshly forked processes that own their whole table and end
     // without running destructors, so that no `OwnedFd` is used or dropped after its descriptor was closed here.
     Errno::result(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) }).map(drop)
+}
+
+/// Closes every descriptor but these.
+pub(crate) fn close_all_but(kept: &mut [RawFd]) -> nix::Result<()> {
+    kept.sort_unstable();
+    let mut next = 0;
+    for fd in kept.iter().map(|fd| fd.unsigned_abs()) {
+        if fd > next {
+            close_range(next, fd - 1)?;
+        }
+        next = next.max(fd + 1);
+    }
+    close_range(next, u32::MAX)
 }
 
 /// Reaps one ended child; `None` when there are children but none has ended. Unlike `nix`'s `waitpid` this accepts
@@ -358,21 +375,51 @@ pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: c_int) -> nix::Result<
     Errno::result(result).map(drop)
 }
 
+/// `landlock_add_rule(2)`: opens these rights on a file, or on a directory and everything below it. EINVAL where the file can have
+/// no such right, or the ruleset does not govern it. `landlock`'s own does the same, and looks at each file once more.
+pub(crate) fn landlock_add_path(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rights: u64) -> nix::Result<()> {
+    #[repr(C, packed)]
+    struct PathBeneath {
+        allowed_access: u64,
+        parent_fd: c_int,
+    }
+    const PATH_BENEATH: c_int = 1; // linux/landlock.h
+    let rule = PathBeneath { allowed_access: rights, parent_fd: path.as_raw_fd() };
+    // SAFETY: a structure of the layout of `struct landlock_path_beneath_attr`, which is only read, and integers.
+    let result =
+        unsafe { libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), PATH_BENEATH, &raw const rule, 0) };
+    Errno::result(result).map(drop)
+}
+
+/// `landlock_restrict_self(2)`: this thread, and all that it starts, for good.
+pub(crate) fn landlock_restrict(ruleset: BorrowedFd<'_>) -> nix::Result<()> {
+    // SAFETY: takes two integers; the descriptor is open.
+    Errno::result(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) }).map(drop)
+}
+
 /// `openat2(2)` for a path only, without following magic links (`/proc/PID/fd/N`); at the end of the path a symbolic link
 /// is followed or opened itself.
 pub(crate) fn open_resolved(base: Option<BorrowedFd<'_>>, path: &CStr, follow: bool) -> nix::Result<OwnedFd> {
+    let last = if follow { 0 } else { libc::O_NOFOLLOW };
+    // No descriptor: what is not absolute then begins nowhere (EBADF).
+    open_how(base.map_or(-1, |base| base.as_raw_fd()), path, last, libc::RESOLVE_NO_MAGICLINKS)
+}
+
+/// `openat2(2)` for an absolute path only, without a link of any kind on the way or at its end (ELOOP).
+pub(crate) fn open_without_links(path: &Path) -> nix::Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
+    open_how(-1, &path, 0, libc::RESOLVE_NO_SYMLINKS)
+}
+
+fn open_how(base: RawFd, path: &CStr, flags: c_int, resolve: u64) -> nix::Result<OwnedFd> {
     #[repr(C)]
     struct How {
         flags: u64,
         mode: u64,
         resolve: u64,
     }
-    const RESOLVE_NO_MAGICLINKS: u64 = 0x02; // linux/openat2.h
-    let last = if follow { 0 } else { libc::O_NOFOLLOW };
-    let flags = u64::from((libc::O_PATH | libc::O_CLOEXEC | last).unsigned_abs());
-    let how = How { flags, mode: 0, resolve: RESOLVE_NO_MAGICLINKS };
-    // No descriptor: what is not absolute then begins nowhere (EBADF).
-    let base = base.map_or(-1, |base| base.as_raw_fd());
+    let flags = u64::from((libc::O_PATH | libc::O_CLOEXEC | flags).unsigned_abs());
+    let how = How { flags, mode: 0, resolve };
     // SAFETY: a C string and a structure of the layout and size of `struct open_how`, both only read.
     owned(unsafe { libc::syscall(libc::SYS_openat2, base, path.as_ptr(), &raw const how, size_of::<How>()) })
 }

@@ -41,6 +41,8 @@ pub struct Tree {
     pub(crate) exit: Option<Exit>,
     /// A guardian that does not do it until then is killed, and its work done here.
     pub(crate) kill_by: Cell<Option<Instant>>,
+    /// Its number may be another's by now.
+    pub(crate) guardian_reaped: Cell<bool>,
 }
 
 impl Tree {
@@ -107,7 +109,8 @@ impl Tree {
         self.control.as_fd()
     }
 
-    /// Waits until the main process has ended and everything else the server started is dead.
+    /// Waits until the main process has ended and everything else the server started is dead. The guardian, which has nothing left to
+    /// do, may need a moment longer: it is reaped when this is dropped.
     pub fn wait(&mut self) -> io::Result<Exit> {
         if let Some(exit) = self.exit {
             return Ok(exit);
@@ -127,12 +130,14 @@ impl Tree {
             Ok(_) | Err(_) => self.take_over().unwrap_or(Exit::Signal(nix::libc::SIGKILL)),
         };
         self.exit = Some(exit);
-        self.end_guardian();
         Ok(exit)
     }
 
     /// Makes sure that the guardian is dead, and reaps it.
     fn end_guardian(&self) {
+        if self.guardian_reaped.replace(true) {
+            return;
+        }
         if !reap::wait_bounded(self.guardian, GUARDIAN_END) {
             // It is stuck, or was stopped.
             let _ = kill(self.guardian, Signal::SIGKILL);
@@ -160,7 +165,7 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         if self.exit.is_some() {
-            return;
+            return self.end_guardian();
         }
         // The guardian sees the hang-up, kills, and ends.
         let _ = shutdown(self.control.as_raw_fd(), Shutdown::Both);

@@ -22,7 +22,7 @@ use crate::linux::{
     control::{self, Failure, Place},
     network::Duty,
     quota::{Keeper, group::Group},
-    server::{Plan, Stdio, become_server},
+    server::{Newcomer, Plan, become_server},
     sys,
 };
 
@@ -31,7 +31,7 @@ const NAME: &std::ffi::CStr = c"firedoor-guard";
 
 /// Prepares this process: its signals, its session, its descriptors.
 pub(super) fn set_up(
-    stdio: &Stdio,
+    Newcomer { stdio, domain, opened }: &Newcomer,
     control: &OwnedFd,
     attempts: &OwnedFd,
     duty: Option<&Duty>,
@@ -47,29 +47,17 @@ pub(super) fn set_up(
     prctl::set_name(NAME)?;
     fill_stdio()?;
     // 0 and 1 are replaced once the server has its own; until then they keep others off their numbers.
-    let mut kept: Vec<RawFd> =
-        [&stdio.stdin, &stdio.stdout, &stdio.stderr, control, attempts].map(AsRawFd::as_raw_fd).to_vec();
+    let mut kept: Vec<RawFd> = [&stdio.stdin, &stdio.stdout, &stdio.stderr, &domain.ruleset, opened, control, attempts]
+        .map(AsRawFd::as_raw_fd)
+        .to_vec();
     kept.extend([0, 1, 2]);
     kept.extend(duty.and_then(|d| d.observer.as_ref()).map(|o| o.descriptor().as_raw_fd()));
-    close_all_but(&mut kept)?;
+    sys::close_all_but(&mut kept)?;
     let mut watched = SigSet::empty();
     for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
         watched.add(signal);
     }
     SignalFd::with_flags(&watched, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-}
-
-/// Closes every descriptor but these.
-fn close_all_but(kept: &mut [RawFd]) -> nix::Result<()> {
-    kept.sort_unstable();
-    let mut next = 0;
-    for fd in kept.iter().map(|fd| fd.unsigned_abs()) {
-        if fd > next {
-            sys::close_range(next, fd - 1)?;
-        }
-        next = next.max(fd + 1);
-    }
-    sys::close_range(next, u32::MAX)
 }
 
 /// The server's process, which reports on its way.
@@ -81,7 +69,7 @@ pub(super) struct Started {
 }
 
 /// Forks the server, and lets go of its descriptors.
-pub(super) fn start(plan: &Plan<'_>, stdio: Stdio) -> Result<Started, Failure> {
+pub(super) fn start(plan: &Plan<'_>, newcomer: Newcomer) -> Result<Started, Failure> {
     let failed = |stage| move |e: Errno| Failure { at: Place::Stage(stage), errno: e as i32 };
     let (ours, theirs) = control::pair().map_err(failed(Stage::Guardian))?;
     let guardian = Pid::this();
@@ -92,10 +80,10 @@ pub(super) fn start(plan: &Plan<'_>, stdio: Stdio) -> Result<Started, Failure> {
     match sys::fork().map_err(failed(Stage::Fork))? {
         ForkResult::Child => {
             drop(ours);
-            become_server(plan, stdio, guardian, theirs, entrance)
+            become_server(plan, newcomer, guardian, theirs, entrance)
         }
         ForkResult::Parent { child } => {
-            drop((stdio, theirs));
+            drop((newcomer, theirs));
             // Ours may be the client's, or have been closed above. Standard error stays for our own last words.
             occupy_stdio().map_err(failed(Stage::Guardian))?;
             limit_descriptors().map_err(failed(Stage::Guardian))?;
