@@ -1,19 +1,22 @@
 //! Encodings that text leaves in. Every step is linear; what a call may cost in all is a [`Budget`].
 
-use crate::view;
-
 mod binary;
 mod markup;
 mod runs;
+mod unusual;
 mod whole;
 
 pub(crate) use binary::each_binary;
 pub(crate) use runs::each_run;
 use runs::{base_runs, base32_value, base64_value, hex_runs, spaced_runs, unpack};
+pub(crate) use unusual::{is_text, unusual};
 pub(crate) use whole::{whole_base32, whole_base64, whole_hex};
 
 /// Shortest run of encoded characters that is worth decoding: 16 hex digits or base64 characters hold 8–12 bytes.
 const MIN_RUN: usize = 16;
+
+/// Bytes of strange text of one message that are tried in many ways.
+const MAX_STRANGE: usize = 4096;
 
 /// What may still be decoded for one message.
 #[derive(Debug)]
@@ -22,6 +25,11 @@ pub(crate) struct Budget {
     parts: usize,
     /// For keys of one byte. Its end is not reported: such keys are a chance find.
     xor: usize,
+    /// Bytes for ways to write that no program needs, and whether they are what is used now. Their end is not reported either.
+    spare: usize,
+    apart: bool,
+    /// For strange text, which is tried in many ways. Its end is not reported either.
+    strange: usize,
     /// Something was left undecoded.
     pub(crate) exhausted: bool,
 }
@@ -34,8 +42,23 @@ impl Budget {
             bytes: size.saturating_mul(32).saturating_add(64 * 1024),
             parts: size.saturating_add(1024),
             xor: size.saturating_mul(8).saturating_add(64 * 1024),
+            spare: size.saturating_mul(16).saturating_add(64 * 1024),
+            apart: false,
+            strange: MAX_STRANGE,
             exhausted: false,
         }
+    }
+
+    /// Does something with what is set apart for it, so that nothing else is left undone for it.
+    pub(crate) fn aside(&mut self, mut work: impl FnMut(&mut Self)) {
+        if self.apart {
+            return work(self);
+        }
+        let (bytes, parts, exhausted) = (self.bytes, self.parts, self.exhausted);
+        (self.bytes, self.apart) = (self.spare, true);
+        work(self);
+        self.spare = self.bytes;
+        (self.bytes, self.parts, self.exhausted, self.apart) = (bytes, parts, exhausted, false);
     }
 
     fn take(&mut self, bytes: usize) -> bool {
@@ -60,6 +83,8 @@ pub(crate) enum Encoding {
     /// Percent escapes of characters that need none.
     UrlNeedless,
     Json,
+    /// Escapes of letters and digits, which need none.
+    JsonNeedless,
     Tags,
     /// Single characters with one and the same character between them.
     Spaced,
@@ -69,8 +94,6 @@ pub(crate) enum Encoding {
     Html,
     /// HTML entities of letters and digits, which need none.
     HtmlNeedless,
-    /// Letters of other scripts in the place of Latin ones.
-    Lookalikes,
     /// gzip, zlib, DEFLATE or Zstandard.
     Compressed,
     /// Every byte combined with one and the same byte.
@@ -79,6 +102,16 @@ pub(crate) enum Encoding {
     Reverse,
     /// Letters moved by 13 places; of folded text.
     Rot13,
+    /// Letters moved by other places; of folded text.
+    Moved,
+    /// Bytes that are no text: they may be combined with a key of several bytes.
+    Keyed,
+    /// Digits for letters that look like them; of folded text.
+    Leet,
+    /// Any other that nobody can read as it stands.
+    Named(&'static str),
+    /// Any other that a person can read, or that honest programs write.
+    Laid(&'static str),
 }
 
 impl Encoding {
@@ -88,22 +121,29 @@ impl Encoding {
             Self::Base32 => "base32",
             Self::Hex => "hex",
             Self::Url | Self::UrlNeedless => "url",
-            Self::Json => "json",
+            Self::Json | Self::JsonNeedless => "json",
             Self::Tags => "unicode-tags",
             Self::Spaced => "spaced",
             Self::Image => "markdown-image",
             Self::Html | Self::HtmlNeedless => "html-entities",
-            Self::Lookalikes => "look-alikes",
             Self::Compressed => "compressed",
-            Self::Xor => "xor",
+            Self::Xor | Self::Keyed => "xor",
             Self::Reverse => "reverse",
             Self::Rot13 => "rot13",
+            Self::Moved => "moved letters",
+            Self::Leet => "leet",
+            Self::Named(name) | Self::Laid(name) => name,
         }
+    }
+
+    /// Whether it is a way to write bytes, and not one to write a text.
+    pub(crate) fn of_bytes(self) -> bool {
+        matches!(self, Self::Base64 | Self::Base32 | Self::Hex | Self::Compressed)
     }
 
     /// Whether a person cannot read the encoded form. URL, JSON and HTML escapes are what honest programs must use.
     pub(crate) fn opaque(self) -> bool {
-        !matches!(self, Self::Url | Self::Json | Self::Html)
+        !matches!(self, Self::Url | Self::Json | Self::Html | Self::Leet | Self::Laid(_))
     }
 }
 
@@ -119,8 +159,8 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     }
     if text.contains(&b'\\') && budget.take(text.len()) {
         buffer.clear();
-        json_escapes(text, &mut buffer);
-        visit(&buffer, Encoding::Json, all, budget);
+        let how = if json_escapes(text, &mut buffer) { Encoding::JsonNeedless } else { Encoding::Json };
+        visit(&buffer, how, all, budget);
     }
     // Tag characters U+E0000–U+E007F are F3 A0 80 xx and F3 A0 81 xx in UTF-8.
     if memchr::memmem::find(text, &[0xF3, 0xA0]).is_some() && budget.take(text.len()) {
@@ -132,12 +172,6 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
         markup::images(text, budget, visit);
         if text.contains('&') && budget.take(text.len()) {
             markup::entities(text, budget, visit);
-        }
-        if !text.is_ascii()
-            && budget.take(text.len())
-            && let Some(plain) = view::unlike(text)
-        {
-            visit(plain.as_bytes(), Encoding::Lookalikes, all, budget);
         }
     }
     spaced_runs(text, budget, visit);
@@ -197,8 +231,9 @@ pub(crate) fn base64_pair(run: &[u8]) -> bool {
         && std::str::from_utf8(&out).is_ok()
 }
 
-/// The escapes of JSON and of most programming languages, leniently.
-fn json_escapes(text: &[u8], out: &mut Vec<u8>) {
+/// The escapes of JSON and of most programming languages, leniently. Whether many letters and digits were escaped.
+fn json_escapes(text: &[u8], out: &mut Vec<u8>) -> bool {
+    let mut needless = 0;
     let mut rest = text;
     while let Some((&b, tail)) = rest.split_first() {
         rest = tail;
@@ -218,12 +253,20 @@ fn json_escapes(text: &[u8], out: &mut Vec<u8>) {
                     tail = low.get(4..).unwrap_or_default();
                 }
                 let c = char::from_u32(code).unwrap_or('\u{FFFD}');
+                needless += usize::from(c.is_ascii_alphanumeric());
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 rest = tail;
             }
             [b'x', h, l, tail @ ..] if nibble(*h).is_some() && nibble(*l).is_some() => {
-                out.push(nibble(*h).unwrap_or_default() << 4 | nibble(*l).unwrap_or_default());
+                let byte = nibble(*h).unwrap_or_default() << 4 | nibble(*l).unwrap_or_default();
+                needless += usize::from(byte.is_ascii_alphanumeric());
+                out.push(byte);
                 rest = tail;
+            }
+            _ if let Some((c, length)) = unusual::braced(tail) => {
+                needless += usize::from(c.is_ascii_alphanumeric());
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                rest = tail.get(length..).unwrap_or_default();
             }
             [b'n' | b'r' | b't' | b'b' | b'f', tail @ ..] => {
                 out.push(b' ');
@@ -236,6 +279,7 @@ fn json_escapes(text: &[u8], out: &mut Vec<u8>) {
             [] => {}
         }
     }
+    needless >= MIN_RUN / 2
 }
 
 fn unit(hex: &[u8]) -> Option<u32> {

@@ -15,6 +15,8 @@ use crate::{
     memory::{ENDS, Grasp, Item, Label, Memory},
 };
 
+mod cut;
+mod keyed;
 pub(crate) mod split;
 
 /// Informative bytes of private or ordinary text that must be common. With windows of 16 at every 8th byte such a run is
@@ -30,6 +32,8 @@ const MIN_PART: usize = 8;
 const NEARLY_ALL: f64 = 0.9;
 /// Encodings that are undone one after the other.
 const MAX_DEPTH: usize = 2;
+/// The same, where each gives text that is another encoding of bytes.
+const MAX_NESTED: usize = 5;
 
 /// One string that leaves.
 pub(crate) struct Outgoing<'a> {
@@ -133,6 +137,7 @@ pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>) -> Leaving<'a> {
         let mut chain = Vec::new();
         encoded(memory, leaf.text.as_bytes(), (i, None), &mut chain, &mut budget, &mut matches);
     }
+    cut::each(memory, &leaves, &mut budget, &mut matches);
     split::each(memory, call, &leaves, &mut matches);
     let best = judge(memory, call, &leaves, matches);
     Leaving { leaves, best, unchecked: budget.exhausted }
@@ -170,7 +175,9 @@ fn encoded(
             let transform = Some(Cow::Owned(names.join("+")));
             out.push(Match { item, start, end, leaf, seen, transform });
         });
-        if chain.len() < MAX_DEPTH {
+        // What is encoded again and again is text each time, which nothing becomes by chance.
+        let again = chain.len() < MAX_NESTED && chain.iter().all(|e| e.of_bytes()) && decode::is_text(bytes);
+        if chain.len() < MAX_DEPTH || again {
             encoded(memory, bytes, (leaf, Some((from, to))), chain, budget, out);
         }
         if matches!(how, Encoding::Base64 | Encoding::Base32 | Encoding::Hex) {
@@ -183,12 +190,60 @@ fn encoded(
         }
         chain.pop();
     });
+    if chain.is_empty() || chain.len() < MAX_DEPTH && decode::is_text(text) {
+        budget.aside(|budget| unusual(memory, text, place, chain, budget, out));
+    }
+}
+
+/// The same of what is encoded in ways that no program needs.
+fn unusual(
+    memory: &Memory,
+    text: &[u8],
+    place: (usize, Option<(usize, usize)>),
+    chain: &mut Vec<Encoding>,
+    budget: &mut Budget,
+    out: &mut Vec<Match>,
+) {
+    let leaf = place.0;
+    decode::unusual(text, budget, &mut |bytes, how, deeper, span, budget| {
+        let span = place.1.unwrap_or(span);
+        if how == Encoding::Keyed {
+            return keyed::each(memory, bytes, &mut |item, end| {
+                let seen = Seen::Raw(span.0, span.1);
+                out.push(Match { item, start: 0, end, leaf, seen, transform: Some(Cow::Borrowed(how.name())) });
+            });
+        }
+        chain.push(how);
+        let opaque = chain.iter().any(|e| e.opaque());
+        let deeper =
+            deeper && (chain.len() < MAX_DEPTH || chain.len() < MAX_NESTED && chain.iter().all(|e| e.of_bytes()));
+        let moved = matches!(how, Encoding::Rot13 | Encoding::Moved);
+        // Digits and other scripts stay as they are: without letters nothing was moved. What was moved is folded already.
+        let letters = |at: usize, length: usize| {
+            let run = bytes.get(at..at + length).unwrap_or_default();
+            run.iter().filter(|b| b.is_ascii_lowercase()).count() >= MIN_PART
+        };
+        turned(memory, fold::folded(bytes), opaque, deeper, &mut |item, start, end, at, turn| {
+            // Runs of secrets are the same with digits for letters ([`common`]).
+            let secret = || memory.item(item).is_some_and(|i| i.label == Label::Secret);
+            if moved && !letters(at, end - start) || how == Encoding::Leet && secret() {
+                return;
+            }
+            let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
+            let transform = Some(Cow::Owned(names.join("+")));
+            out.push(Match { item, start, end, leaf, seen: Seen::Raw(span.0, span.1), transform });
+        });
+        if deeper {
+            encoded(memory, bytes, (leaf, Some(span)), chain, budget, out);
+        }
+        chain.pop();
+    });
 }
 
 /// What [`turned`] calls: item, start and end in the item, start in the text, and how the text was turned.
 type OnRun<'v> = &'v mut dyn FnMut(u32, usize, usize, usize, Option<Encoding>);
 
-/// Runs of folded text as it is and, where that is not one encoding too many, backwards and with its letters moved.
+/// Runs of folded text as it is and, where that is not one encoding too many, backwards.
 fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, deeper: bool, visit: OnRun<'_>) {
     runs(memory, &text, opaque, &mut |item, start, end, at| visit(item, start, end, at, None));
     if !deeper {
@@ -198,15 +253,6 @@ fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, deeper: bool, visit:
     let last = text.len();
     runs(memory, &text, true, &mut |item, start, end, at| {
         visit(item, start, end, last.saturating_sub(at + 1), Some(Encoding::Reverse));
-    });
-    text.reverse();
-    fold::rot13(&mut text);
-    runs(memory, &text, true, &mut |item, start, end, at| {
-        // Digits and other scripts stay as they are: without letters nothing was moved.
-        let run = text.get(at..at + (end - start)).unwrap_or_default();
-        if run.iter().filter(|b| b.is_ascii_lowercase()).count() >= MIN_PART {
-            visit(item, start, end, at, Some(Encoding::Rot13));
-        }
     });
 }
 
@@ -315,7 +361,7 @@ fn meant(mut runs: Vec<Run>) -> Vec<Run> {
 }
 
 fn common<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -> usize {
-    a.zip(b).take_while(|(x, y)| x == y).count()
+    a.zip(b).take_while(|(x, y)| fold::alike(**x, **y)).count()
 }
 
 /// How sure it is that data of `item` reaches somebody new, if it does.
@@ -369,9 +415,10 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
             }
             Label::Secret => {
                 let left = memory.part_left(matched.item, matched.start, matched.end);
-                // Half of it at its start is what somebody sends who cuts it off.
-                let half = matched.start == 0 && run * 2 >= length;
-                if !(run >= 12 && (run * 5 >= length * 2 || run >= 64) || half || left.share() >= 0.6) {
+                // Half of it at its start or end is what somebody sends who cuts it off.
+                let half = (matched.start == 0 || matched.end == length) && run * 2 >= length;
+                let much = run >= 12 && (run * 5 >= length * 2 || run >= 64) || run >= 10 && run * 2 >= length;
+                if !(much || half || left.share() >= 0.6) {
                     continue;
                 }
                 limit.min(Confidence::Likely)

@@ -93,6 +93,20 @@ pub(crate) fn distinct(text: &[u8]) -> u32 {
     seen.iter().map(|w| w.count_ones()).sum()
 }
 
+/// Whether two folded bytes are one, or a digit and the letter that it looks like.
+pub(crate) fn alike(a: u8, b: u8) -> bool {
+    let letter = |b: u8| match b {
+        b'0' => b'o',
+        b'1' => b'i',
+        b'3' => b'e',
+        b'4' => b'a',
+        b'5' => b's',
+        b'7' => b't',
+        b => b,
+    };
+    a == b || letter(a) == letter(b)
+}
+
 /// Moves letters of folded text by 13 places.
 pub(crate) fn rot13(text: &mut [u8]) {
     for b in text.iter_mut().filter(|b| b.is_ascii_lowercase()) {

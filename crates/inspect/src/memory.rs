@@ -101,6 +101,8 @@ pub(crate) struct Injected {
 
 /// Kept secrets that may have the same window; of more the parts are known of the latest. All of each is known whatever it has in common.
 const ALIKE: usize = 8;
+/// Longest ordinary text of which it is kept where words begin.
+const MAX_WORDS: usize = 256;
 /// Most pairs of a server and a value in its start.
 const MAX_OWNERS: usize = 16 * 1024;
 /// Most credentials remembered as given.
@@ -147,6 +149,12 @@ impl Memory {
 
     pub(crate) fn index(&self) -> &Index<4> {
         &self.index
+    }
+
+    /// So many secrets, those that came last.
+    pub(crate) fn latest_secrets(&self, most: usize) -> impl Iterator<Item = (u32, &Item)> {
+        let [secrets, ..] = &self.classes;
+        secrets.latest(most).filter_map(|id| Some((id, self.item(id)?)))
     }
 
     pub(crate) fn item(&self, id: u32) -> Option<&Item> {
@@ -220,7 +228,8 @@ impl Memory {
     ) {
         let most = self.limits.bytes / MAX_SHARE;
         let folded: Box<[u8]> = folded.get(..most.min(folded.len())).unwrap_or_default().into();
-        let words = if label == Label::Private { fold::words(text, folded.len()) } else { Box::default() };
+        let short = label == Label::Ordinary && text.len() <= MAX_WORDS;
+        let words = if label == Label::Private || short { fold::words(text, folded.len()) } else { Box::default() };
         let origin = Arc::clone(origin);
         let (raw, grasp, kept) = (Box::default(), Grasp::Parts, false);
         self.insert(Item { origin, label, folded, raw, grasp, kept, pointer, words, left: None });

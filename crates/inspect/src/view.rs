@@ -321,14 +321,14 @@ fn letter_of_two(c: char) -> Option<char> {
 }
 
 /// Characters without a shape of their own (Default_Ignorable_Code_Point, UAX #44, and the byte-order mark).
-fn invisible(c: char) -> bool {
+pub(crate) fn invisible(c: char) -> bool {
     matches!(u32::from(c),
         0xAD | 0x034F | 0x061C | 0x115F..=0x1160 | 0x17B4..=0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
         | 0x202A..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xE0000..=0xE0FFF)
 }
 
 /// The Latin letter that a Cyrillic, Greek or Armenian one looks like (a selection of UTS #39 `confusables.txt`).
-fn alike(c: char) -> Option<char> {
+pub(crate) fn alike(c: char) -> Option<char> {
     Some(match c {
         'а' | 'α' => 'a',
         'в' | 'β' => 'b',
@@ -357,20 +357,6 @@ fn alike(c: char) -> Option<char> {
         'ᴢ' => 'z',
         _ => return None,
     })
-}
-
-/// Latin letters for look-alikes in every word, whatever stands beside them: for comparing secrets.
-pub(crate) fn unlike(text: &str) -> Option<String> {
-    let mut changed = false;
-    let out = text
-        .chars()
-        .map(|c| {
-            let plain = c.to_lowercase().next().and_then(alike);
-            changed |= plain.is_some();
-            plain.unwrap_or(c)
-        })
-        .collect();
-    changed.then_some(out)
 }
 
 /// The character of an HTML entity at the start of `text`, and its length (HTML Living Standard 13.5, a selection).
@@ -449,8 +435,6 @@ mod tests {
         }
         assert_eq!(normalised("Русский текст"), "русскии текст");
         assert_eq!(normalised("a & b &unknown; \\q \u{1b}"), "a & b &unknown; \\q ");
-        assert_eq!(unlike("аbс").as_deref(), Some("abc"));
-        assert_eq!(unlike("abc"), None);
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn encodings() {
 #[test]
 fn budgets_end() {
     let text = "A".repeat(10_000);
-    let mut budget = Budget { bytes: 15_000, parts: 100, xor: 0, exhausted: false };
+    let mut budget = Budget { bytes: 15_000, parts: 100, xor: 0, spare: 0, apart: false, strange: 0, exhausted: false };
     let mut seen = 0;
     each(text.as_bytes(), &mut budget, &mut |b, _, _, _| seen += b.len());
     assert!(budget.exhausted && seen < 15_000);

@@ -12,7 +12,7 @@ use std::{
 
 use foldhash::fast::RandomState;
 
-use super::{MIN_PASSAGE, Match, Outgoing, Seen, runs_beyond};
+use super::{MIN_PASSAGE, Match, Outgoing, Seen, runs, runs_beyond};
 use crate::{
     Call, decode, fold,
     memory::{Label, Memory},
@@ -25,6 +25,12 @@ const MAX_PIECES: usize = 32;
 const MAX_PIECE: usize = 64;
 /// Folded bytes of a parameter that are kept.
 const MAX_TRAIL: usize = 256;
+/// Values of one length that may be pieces of something encoded: how many are kept, and how long each is.
+const MAX_ROW: usize = 16;
+const MIN_ROW_PIECE: usize = 4;
+const MAX_ROW_PIECE: usize = 256;
+/// Most pieces whose every order is tried.
+const MAX_ORDERED: usize = 4;
 
 /// The latest short values of many parameters.
 #[derive(Default)]
@@ -41,6 +47,8 @@ struct Trail {
     folded: Vec<u8>,
     /// Where each value but the first begins.
     cuts: Vec<usize>,
+    /// The latest values of one length, as they were; the last may be shorter.
+    row: Vec<Box<[u8]>>,
 }
 
 impl Trails {
@@ -68,11 +76,28 @@ impl Trail {
         self.cuts.retain(|cut| *cut > excess);
         self.cuts.iter_mut().for_each(|cut| *cut -= excess);
     }
+
+    /// Adds a value to the row of those that may be pieces of something encoded; whether they may.
+    fn extend(&mut self, value: &[u8]) -> bool {
+        let length = self.row.first().map_or(value.len(), |first| first.len());
+        let ended = self.row.last().is_some_and(|last| last.len() < length || **last == *value);
+        if ended || value.len() > length || self.row.len() >= MAX_ROW {
+            self.row.clear();
+        }
+        let piece =
+            (MIN_ROW_PIECE..=MAX_ROW_PIECE).contains(&value.len()) && !value.iter().any(u8::is_ascii_whitespace);
+        if !piece && (self.row.is_empty() || value.is_empty()) {
+            self.row.clear();
+            return false;
+        }
+        self.row.push(value.into());
+        self.row.len() > 1
+    }
 }
 
 /// Notes the short values of a call, and hands on what they complete.
 pub(super) fn each(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], out: &mut Vec<Match>) {
-    if memory.is_clean() {
+    if memory.is_empty() {
         return;
     }
     let mut trails = std::mem::take(&mut memory.trails);
@@ -86,6 +111,13 @@ pub(super) fn each(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>]
         values(&leaf.text, &mut |parameter, value| {
             let piece = fold::folded(value);
             pieces += 1;
+            if pieces <= MAX_PIECES {
+                let key = trails.keys.hash_one((call.entry, call.method, call.subject, name, parameter));
+                let trail = trails.of(key);
+                if trail.extend(value) {
+                    rejoined(memory, &trail.row, number, out);
+                }
+            }
             if piece.is_empty() || piece.len() > MAX_PIECE || pieces > MAX_PIECES {
                 return;
             }
@@ -98,10 +130,78 @@ pub(super) fn each(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>]
     memory.trails = trails;
 }
 
+/// What pieces of one length are when they are put together: in another order, backwards, or encoded.
+fn rejoined(memory: &Memory, row: &[Box<[u8]>], leaf: usize, out: &mut Vec<Match>) {
+    let mut seen = |text: &[u8], how: &'static str, encoded: bool| {
+        runs(memory, &fold::folded(text), true, &mut |item, start, end, _| {
+            // A part that one value holds alone is not what they make together in another order.
+            if encoded || row.iter().all(|piece| end - start > piece.len()) {
+                let transform = Some(Cow::Borrowed(how));
+                out.push(Match { item, start, end, leaf, seen: Seen::Whole, transform });
+            }
+        });
+    };
+    let joined = row.concat();
+    let mut back = joined.clone();
+    back.reverse();
+    seen(&back, "split+reverse", false);
+    back = row.iter().flat_map(|piece| piece.iter().rev().copied()).collect();
+    seen(&back, "split+reverse", false);
+    if row.len() <= MAX_ORDERED {
+        for order in orders(row.len()) {
+            let other: Vec<u8> =
+                order.iter().filter_map(|at| row.get(*at)).flat_map(|piece| piece.iter().copied()).collect();
+            seen(&other, "split+order", false);
+        }
+    }
+    let mut plain = Vec::new();
+    let ways = [
+        ("split+hex", decode::whole_hex as fn(&[u8], &mut Vec<u8>) -> bool),
+        ("split+base64", decode::whole_base64),
+        ("split+base32", decode::whole_base32),
+    ];
+    for (how, way) in ways {
+        plain.clear();
+        if way(&joined, &mut plain) && decode::is_text(&plain) {
+            seen(&plain, how, true);
+        }
+        let mut all = Vec::new();
+        let each = row.iter().all(|piece| {
+            plain.clear();
+            let fits = way(piece, &mut plain);
+            all.extend_from_slice(&plain);
+            fits
+        });
+        if each && decode::is_text(&all) {
+            seen(&all, how, true);
+        }
+    }
+}
+
+/// Every order of so many things but their own.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    let mut out: Vec<Vec<usize>> = vec![Vec::new()];
+    for next in 0..count {
+        let longer = |order: &Vec<usize>| {
+            (0..=order.len())
+                .map(|at| {
+                    let mut order = order.clone();
+                    order.insert(at, next);
+                    order
+                })
+                .collect::<Vec<_>>()
+        };
+        out = out.iter().flat_map(longer).collect();
+    }
+    out.retain(|order| !order.is_sorted());
+    out
+}
+
 /// What the last value of a trail completes.
 fn complete(memory: &Memory, trail: &Trail, leaf: usize, out: &mut Vec<Match>) {
     let Some(last) = trail.cuts.last() else { return };
-    runs_beyond(memory, &trail.folded, *last, false, &mut |id, start, end, at| {
+    // Whether ordinary text counts is decided below.
+    runs_beyond(memory, &trail.folded, *last, true, &mut |id, start, end, at| {
         let Some(item) = memory.item(id) else { return };
         let length = end - start;
         // Places in the item where one call ended and the next went on.
@@ -114,7 +214,7 @@ fn complete(memory: &Memory, trail: &Trail, leaf: usize, out: &mut Vec<Match>) {
         let counts = match item.label {
             Label::Secret => true,
             Label::Private => length >= MIN_PASSAGE && inside * 2 >= all,
-            Label::Ordinary => false,
+            Label::Ordinary => item.knows_words() && length >= MIN_PASSAGE && inside == all,
         };
         if counts && all > 0 && at + length > *last {
             out.push(Match { item: id, start, end, leaf, seen: Seen::Whole, transform: Some(Cow::Borrowed("split")) });
@@ -123,7 +223,7 @@ fn complete(memory: &Memory, trail: &Trail, leaf: usize, out: &mut Vec<Match>) {
 }
 
 /// The values in a string: those of a URL's query by their names, or the string itself.
-fn values(text: &str, visit: &mut dyn FnMut(&[u8], &[u8])) {
+pub(super) fn values(text: &str, visit: &mut dyn FnMut(&[u8], &[u8])) {
     let Some((_, query)) = text.split_once('?').filter(|(_, q)| q.contains('=')) else {
         return visit(b"", text.as_bytes());
     };

@@ -37,6 +37,11 @@ impl Class {
         }
     }
 
+    /// So many items of each server, the latest first.
+    pub(super) fn latest(&self, most: usize) -> impl Iterator<Item = u32> {
+        self.shares.iter().flat_map(move |share| share.items.iter().rev().take(most).copied()).take(most)
+    }
+
     /// The oldest of the server that fills most.
     pub(super) fn next_to_go(&self) -> Option<u32> {
         self.shares.iter().max_by_key(|share| share.cost)?.items.front().copied()

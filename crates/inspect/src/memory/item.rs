@@ -64,7 +64,7 @@ pub(crate) struct Item {
     /// Firedoor put it into a server's start itself. Its name says what it is, so that nothing of it need be shown.
     pub(crate) kept: bool,
     pub(crate) pointer: Arc<str>,
-    /// Bit by bit, which bytes of a private text begin a word ([`crate::fold::words`]).
+    /// Bit by bit, which bytes of a private or short text begin a word ([`crate::fold::words`]).
     pub(super) words: Box<[u64]>,
     /// What has already left in parts.
     pub(super) left: Option<Box<Parts>>,
@@ -91,6 +91,11 @@ impl Item {
             words: Box::default(),
             left: None,
         }
+    }
+
+    /// Whether it is known where its words begin.
+    pub(crate) fn knows_words(&self) -> bool {
+        !self.words.is_empty()
     }
 
     /// Whether a word begins at this place of the folded text. Not known of secrets, which are one word.
