@@ -1,5 +1,8 @@
 //! Credentials in text: one pass over all formats' keywords, then one anchored regex where a keyword stands.
 
+mod shape;
+
+pub(crate) use shape::has_shape;
 use std::sync::OnceLock;
 
 use firedoor_model::{Confidence, Digest};
@@ -229,6 +232,12 @@ impl Credentials {
             }
             true
         });
+        for span in shape::each(text).take(MAX_HITS.saturating_sub(hits.len())) {
+            let secret = text.get(span.0..span.1).unwrap_or_default();
+            if randomness::entropy(secret) >= 3.5 && !randomness::placeholder(secret) {
+                hits.push((self.rules.len(), Hit { rule: shape::RULE, span, generic: false, checked: false }));
+            }
+        }
         // The same characters under two rules are one credential: the more exact rule stands first in the file.
         hits.sort_by_key(|(index, h)| (*index, h.span));
         let mut out: Vec<Hit<'_>> = Vec::new();

@@ -21,6 +21,7 @@ mod inflate;
 pub mod injection;
 mod kept;
 mod keywords;
+mod language;
 mod likeness;
 mod masked;
 mod memory;
@@ -320,7 +321,8 @@ impl Inspector {
                     continue;
                 }
             }
-            let hits = if words.credentials { self.credentials.scan(text) } else { Vec::new() };
+            let found = words.credentials || credentials::has_shape(text);
+            let hits = if found { self.credentials.scan(text) } else { Vec::new() };
             if hits.is_empty()
                 && let Some(key) = key
             {

@@ -1,5 +1,7 @@
 //! Was a value made by a machine, or written by a person as an example?
 
+use crate::language::rare;
+
 /// Shannon entropy in bits per byte.
 pub(crate) fn entropy(value: &[u8]) -> f64 {
     let mut counts = [0u32; 256];
@@ -68,12 +70,30 @@ pub(crate) fn written(value: &[u8]) -> bool {
     WRITTEN.iter().any(|word| lower.windows(word.len()).any(|w| w == word.as_bytes()))
 }
 
+/// Shortest value that can show by its letters alone that no word is in it, and which share of its pairs says so.
+const MIN_LETTERS: usize = 16;
+const RARE: usize = 40;
+
+/// Whether a value of letters and digits has neighbours among them that no language has.
+fn unlike_language(value: &[u8], letters: usize, others: usize) -> bool {
+    value.len() >= MIN_LETTERS
+        && letters * 4 >= value.len()
+        && others * 6 <= value.len()
+        && value.first().is_some_and(u8::is_ascii_alphanumeric)
+        && value.iter().all(u8::is_ascii_graphic)
+        && !value.contains(&b'/')
+        && rare(value) * 100 >= (value.len() - 1) * RARE
+}
+
 /// Whether a value that only its place makes a secret looks made: letters and digits mixed, no identifier, path, call or
 /// date.
 pub(crate) fn looks_made(value: &[u8]) -> bool {
     let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
     let letters = value.iter().filter(|b| b.is_ascii_alphabetic()).count();
     let others = value.len() - digits - letters;
+    if unlike_language(value, letters, others) {
+        return true;
+    }
     if digits == 0 || letters == 0 || others * 3 > value.len() || value.iter().any(|b| !b.is_ascii_graphic()) {
         return false;
     }
@@ -132,6 +152,10 @@ mod tests {
             ("1234567890", false),
             ("./path/to/file2", false),
             ("std::string2::x1y2", false),
+            ("zkwqvtxbnmhjfgdpqlrc", true),
+            ("XPQKZWVBTGHJDLMRNQFC", true),
+            ("getUserAccountByIdentifier", false),
+            ("HTTPSConnectionPoolTimeout", false),
         ] {
             assert_eq!(looks_made(value.as_bytes()), want, "{value}");
         }

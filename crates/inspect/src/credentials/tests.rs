@@ -42,6 +42,8 @@ fn formats() {
     let pem = format!("-----BEGIN {} KEY-----\n{}\n{}\n-----END", "RSA PRIVATE", a(64), a(64));
     let json = |text: &str| data_encoding::BASE64URL_NOPAD.encode(text.as_bytes());
     let claims = format!("{{\"sub\":\"{}\"}}", a(12));
+    let seven = made("abcdefghijklmnopqrstuvwxyz0123456789", 28);
+    let seven = format!("{}-{}-{}-{}", &seven[..7], &seven[7..14], &seven[14..21], &seven[21..]);
     let jwt = format!(" {}.{}.{}", json("{\"alg\":\"HS256\"}"), json(&claims), a(43));
     let not_json = format!(" ey{}.{}.{}", format_args!("J{}", a(30)), json(&claims), a(43));
     assert_eq!(table.scan(not_json.as_bytes()), []);
@@ -112,6 +114,71 @@ fn formats() {
         ("connection-string-password", format!("Server=db;User Id=app;Password={};", a(12))),
         ("otp-secret", format!("otpauth://totp/x:me?issuer=x&secret={}", made("ABCDEFGHJKLMNPQR234567", 32))),
         ("kubernetes-secret", format!("kind: Secret\nmetadata:\n  name: x\ndata:\n  key: {}==", a(22))),
+        ("alchemy-token", format!("alc{}{}", "ht_", made(ALNUM, 30))),
+        ("aiven-password", format!("AV{}{}", "NS_", made(ALNUM, 19))),
+        ("amazon-mws-token", format!("amzn{}{}", ".mws.", uuid())),
+        ("amazon-login-secret", format!("amzn1.oa{}{}", "2-cs.v1.", made(HEX, 64))),
+        ("axiom-token", format!("xa{}{}", "at-", uuid())),
+        ("backblaze-key", format!("K0{}{}", "05", made(ALNUM, 27))),
+        ("brex-token", format!("bx{}{}", "t_", made(ALNUM, 36))),
+        ("calcom-key", format!("cal_{}{}", "live_", made(HEX, 32))),
+        ("cashfree-key", format!("cfsk_m{}{}_{}", "a_prod_", made(HEX, 32), made(HEX, 8))),
+        ("cockroachdb-key", format!("CCD{}{}_{}", "B1_", made(ALNUM, 22), made(ALNUM, 40))),
+        ("dbt-token", format!("db{}{}", "tc_", made(ALNUM, 43))),
+        ("deno-token", format!("dd{}{}", "p_", made(ALNUM, 36))),
+        ("discord-user-token", format!("mf{}{}", "a.", made(ALNUM, 84))),
+        ("endor-key", format!("en{}{}", "dr+", made(ALNUM, 16))),
+        ("firehydrant-token", format!("fh{}{}", "b-", made(HEX, 32))),
+        ("helicone-key", format!("sk-heli{}-{seven}", "cone")),
+        ("jenkins-secret", format!("{{AQA{}{}=}}", "AABAAA", made(ALNUM, 40))),
+        ("jina-key", format!("ji{}{}{}", "na_", made(HEX, 32), made(ALNUM, 28))),
+        ("klaviyo-key", format!("p{}{}", "k_", made(HEX, 34))),
+        ("llamacloud-key", format!("ll{}{}", "x-", made(ALNUM, 48))),
+        ("mailersend-token", format!("ml{}{}", "sn.", made(HEX, 64))),
+        (
+            "mercadopago-token",
+            format!(
+                "APP_{}{}-{}-{}-{}",
+                "USR-",
+                made("0123456789", 16),
+                made("0123456789", 6),
+                made(HEX, 32),
+                made("0123456789", 9)
+            ),
+        ),
+        ("mercury-token", format!("secret-token:mer{}{}", "cury_production_", made(ALNUM, 44))),
+        ("omise-key", format!("sk{}{}", "ey_", made("abcdefghijklmnopqrstuvwxyz0123456789", 19))),
+        ("onfido-token", format!("api_{}{}.{}", "live.", made(ALNUM, 11), made(ALNUM, 32))),
+        ("polar-token", format!("polar{}{}", "_oat_", made(ALNUM, 43))),
+        ("postman-collection-key", format!("PM{}{}", "AT-", made("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", 26))),
+        ("pubnub-secret-key", format!("sec{}{}", "-c-", made(ALNUM, 48))),
+        ("ramp-token", format!("ramp{}{}", "_sec_", made(ALNUM, 48))),
+        ("razorpay-key", format!("rzp_{}{}", "live_", made(ALNUM, 14))),
+        ("rootly-key", format!("roo{}{}", "tly_", made(HEX, 64))),
+        (
+            "runpod-key",
+            format!(
+                "rp{}{}{}",
+                "a_",
+                made("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", 40),
+                made("abcdefghijklmnopqrstuvwxyz0123456789", 6)
+            ),
+        ),
+        ("socket-key", format!("skt{}{}", "sec_", made(ALNUM, 43))),
+        ("sourcegraph-gateway-token", format!("sg{}{}", "d_", made(HEX, 64))),
+        ("telnyx-key", format!("KE{}{}_{}", "Y0", made("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", 31), made(ALNUM, 22))),
+        ("tinybird-token", format!("p.{}J{}.{}", "ey", made(ALNUM, 60), made(ALNUM, 43))),
+        ("together-key", format!("tgp{}{}", "_v1_", made(ALNUM, 43))),
+        ("upcloud-token", format!("uc{}{}", "at_", made("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", 26))),
+        ("valtown-token", format!("vt{}{}", "wn_", made(ALNUM, 27))),
+        ("voyage-key", format!("p{}{}", "a-", made(ALNUM, 43))),
+        ("yandex-oauth-token", format!("y{}{}", "0_", made(ALNUM, 55))),
+        ("zuplo-key", format!("zp{}{}_{}", "ka_", made(HEX, 32), made(HEX, 8))),
+        ("discord-bot-token", format!("token MZ{}.{}.{}", a(22), "aB3xYz", a(27))),
+        ("discord-bot-token", format!("token AM{}.{}.{}", a(24), "aB3xYz", a(38))),
+        ("authorization-header", format!("req.Header.Set(\"Authorization\", \"{} {}\")", "Bearer", a(32))),
+        ("assigned-secret", format!("auth_token \"{}\"", a(24))),
+        ("assigned-secret", format!("token = '{}'", made("bcdfghjklmnpqrstvwxz", 32))),
         (
             "private-key-in-base64",
             format!("client-key-data: {}", data_encoding::BASE64.encode(pem.replace("--\n", "--\r\n").as_bytes())),
@@ -142,6 +209,11 @@ fn ordinary_text_has_none() {
         "API_KEY=test-key-12345678",
         "credentialsId: 'ff083f76-7804-4ef1-80e4-fe975bb9141b'",
         "jsonwebtoken:jjwt-jackson-0.11.2",
+        "see com.example.SomeLongClassName1234.method.AnotherLongClassName12345678 there",
+        "the token \"authorization_code\" is one",
+        "secret: kubernetes-dashboard-certs-holder",
+        "pa-ckages-of-a-rather-long-name-with-hyphens-1",
+        "K00 is a number",
         "sk-learn-contrib-something-or-other",
         "\"nextPageToken\": \"CAUQAA3x9Zk2Lm8Qp\"",
         "csrf_token=8Zk2Lm8Qp4xW9vT1",
