@@ -279,7 +279,8 @@ fn json_escapes(text: &[u8], out: &mut Vec<u8>) -> bool {
             [] => {}
         }
     }
-    needless >= MIN_RUN / 2
+    // Where a few stand, the rest is read as it is.
+    needless >= MIN_RUN / 2 && needless * 2 >= out.len()
 }
 
 fn unit(hex: &[u8]) -> Option<u32> {

@@ -36,7 +36,7 @@ fn digest(text: &[u8], dot: usize) -> Option<(usize, usize)> {
     let kinds = |text: &[u8]| {
         [u8::is_ascii_uppercase, u8::is_ascii_lowercase, u8::is_ascii_digit]
             .iter()
-            .filter(|kind| text.iter().any(|b| kind(b)))
+            .filter(|kind| text.iter().any(kind))
             .count()
     };
     (fits && kinds(first) == 3 && kinds(last) == 3 && kinds(time) >= 2).then_some((from, from + length))

@@ -29,6 +29,9 @@ const MAX_VALUE: usize = 640;
 /// Who gets what was decoded: the bytes, how they were encoded, whether that may be encoded once more, and where in the text.
 pub(crate) type OnForm<'v> = &'v mut dyn FnMut(&[u8], Encoding, bool, (usize, usize), &mut Budget);
 
+/// The same of a part whose place is known.
+type OnBytes<'v> = &'v mut dyn FnMut(&[u8], Encoding, bool, &mut Budget);
+
 /// Hands on every form that `text` may be written in. What is tried on strange text is bounded by [`Budget::strange`]; that it
 /// ends is not reported, because honest files have much of it.
 pub(crate) fn unusual(text: &[u8], budget: &mut Budget, visit: OnForm<'_>) {
@@ -83,12 +86,7 @@ pub(crate) fn is_text(bytes: &[u8]) -> bool {
 }
 
 /// Hands on what is text, or what text was compressed to.
-fn emit(
-    bytes: &[u8],
-    name: &'static str,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(&[u8], Encoding, bool, &mut Budget),
-) -> bool {
+fn emit(bytes: &[u8], name: &'static str, budget: &mut Budget, visit: OnBytes<'_>) -> bool {
     if is_text(bytes) {
         visit(bytes, Encoding::Named(name), true, budget);
         return true;

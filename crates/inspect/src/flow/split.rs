@@ -133,9 +133,11 @@ pub(super) fn each(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>]
 /// What pieces of one length are when they are put together: in another order, backwards, or encoded.
 fn rejoined(memory: &Memory, row: &[Box<[u8]>], leaf: usize, out: &mut Vec<Match>) {
     let mut seen = |text: &[u8], how: &'static str, encoded: bool| {
-        runs(memory, &fold::folded(text), true, &mut |item, start, end, _| {
-            // A part that one value holds alone is not what they make together in another order.
-            if encoded || row.iter().all(|piece| end - start > piece.len()) {
+        runs(memory, &fold::folded(text), encoded, &mut |item, start, end, _| {
+            // In another order an agent may go through any list; only a secret is cut so, and what one value holds alone is not
+            // what they make together.
+            let secret = memory.item(item).is_some_and(|i| i.label == Label::Secret);
+            if encoded || secret && row.iter().all(|piece| end - start > piece.len()) {
                 let transform = Some(Cow::Borrowed(how));
                 out.push(Match { item, start, end, leaf, seen: Seen::Whole, transform });
             }

@@ -5,15 +5,13 @@ use super::{
         Budget, Encoding, MIN_RUN, nibble,
         runs::{base64_value, unpack},
     },
-    emit,
+    OnBytes, emit,
 };
 
 /// Longest token that is read as one number: that takes time with its square.
 const MAX_NUMBER: usize = 512;
 /// The same of decimal digits.
 const MAX_DECIMAL: usize = 1024;
-
-type OnBytes<'v> = &'v mut dyn FnMut(&[u8], Encoding, bool, &mut Budget);
 
 /// Alphabets of 32 characters, in small letters.
 static FIVE_BITS: [(&str, Values); 4] = [

@@ -2,7 +2,7 @@
 
 use super::{
     super::{Budget, Encoding, nibble},
-    OnForm, bases, emit,
+    OnBytes, OnForm, bases, emit,
 };
 
 /// Fewest characters that are worth it.
@@ -47,15 +47,13 @@ pub(super) fn each(text: &[u8], budget: &mut Budget, visit: OnForm<'_>) {
     }
 }
 
-type OnText<'v> = &'v mut dyn FnMut(&[u8], Encoding, bool, &mut Budget);
-
 /// Whether some place of a text is inside of what it could be.
 fn sampled(text: &[u8], inside: fn(&[u8]) -> bool) -> bool {
     (0..text.len()).step_by(SAMPLE).any(|at| inside(text.get(at..(at + SAMPLE * 3 / 4)).unwrap_or_default()))
 }
 
 /// Decimal, octal and binary numbers in a row, and numbers of a fixed length without anything between them.
-fn numbers(text: &[u8], budget: &mut Budget, visit: OnText<'_>) {
+fn numbers(text: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     let mut row: Vec<&[u8]> = Vec::new();
     let (mut at, mut gap) = (0, 0);
     while at <= text.len() {
@@ -84,7 +82,7 @@ fn numbers(text: &[u8], budget: &mut Budget, visit: OnText<'_>) {
 }
 
 /// Numbers in a row, in each base that they can be of.
-fn row_of_codes(row: &[&[u8]], budget: &mut Budget, visit: OnText<'_>) {
+fn row_of_codes(row: &[&[u8]], budget: &mut Budget, visit: OnBytes<'_>) {
     if row.len() < MIN_CODES {
         return;
     }
@@ -113,7 +111,7 @@ fn row_of_codes(row: &[&[u8]], budget: &mut Budget, visit: OnText<'_>) {
 }
 
 /// One long number: codes of three digits, or of two and three, or bits.
-fn joined(digits: &[u8], budget: &mut Budget, visit: OnText<'_>) {
+fn joined(digits: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     let value = |digits: &[u8]| digits.iter().fold(0u32, |n, b| n * 10 + u32::from(b - b'0'));
     if digits.len() >= MIN_CODES * 3 && digits.len().is_multiple_of(3) {
         let bytes: Option<Vec<u8>> = digits.chunks(3).map(|n| u8::try_from(value(n)).ok()).collect();
@@ -142,7 +140,7 @@ fn joined(digits: &[u8], budget: &mut Budget, visit: OnText<'_>) {
 }
 
 /// Hex digits behind a mark.
-fn marked(text: &[u8], mark: &[u8], most: usize, budget: &mut Budget, visit: OnText<'_>) {
+fn marked(text: &[u8], mark: &[u8], most: usize, budget: &mut Budget, visit: OnBytes<'_>) {
     let mut out = Vec::new();
     for at in memchr::memmem::find_iter(text, mark) {
         let digits = text.get(at + mark.len()..).unwrap_or_default().iter().take(most).map_while(|b| nibble(*b));
@@ -155,7 +153,7 @@ fn marked(text: &[u8], mark: &[u8], most: usize, budget: &mut Budget, visit: OnT
 }
 
 /// Bytes in hex, in lines that begin with an offset, as xxd and hexdump write them.
-fn dump(text: &[u8], budget: &mut Budget, visit: OnText<'_>) {
+fn dump(text: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     let hex = |b: &u8| b.is_ascii_hexdigit();
     let mut out = Vec::new();
     for line in text.split(|b| *b == b'\n') {
@@ -182,7 +180,7 @@ fn dump(text: &[u8], budget: &mut Budget, visit: OnText<'_>) {
 }
 
 /// Quoted-printable (RFC 2045 section 6.7).
-fn quoted_printable(text: &[u8], budget: &mut Budget, visit: OnText<'_>) {
+fn quoted_printable(text: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     let (mut out, mut needless) = (Vec::with_capacity(text.len()), 0);
     let mut rest = text;
     while let Some((&b, tail)) = rest.split_first() {
@@ -198,9 +196,10 @@ fn quoted_printable(text: &[u8], budget: &mut Budget, visit: OnText<'_>) {
             _ => out.push(b),
         }
     }
-    let how =
-        if needless >= MIN_CODES { Encoding::Named("quoted-printable") } else { Encoding::Laid("quoted-printable") };
-    visit(&out, how, needless >= MIN_CODES, budget);
+    // Values of parameters (`a=10`) look like a few.
+    let hidden = needless >= MIN_CODES && needless * 2 >= out.len();
+    let how = if hidden { Encoding::Named("quoted-printable") } else { Encoding::Laid("quoted-printable") };
+    visit(&out, how, hidden, budget);
 }
 
 /// Two characters, and white space or commas if those are not one of the two.
@@ -225,7 +224,7 @@ fn in_bits(part: &[u8]) -> bool {
 }
 
 /// Bits of ASCII characters.
-fn bits(text: &[u8], budget: &mut Budget, visit: OnText<'_>) {
+fn bits(text: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     // White space alone, then two other characters with white space between bytes.
     for blanks in text.split(|b| !matches!(b, b' ' | b'\t')).filter(|run| run.contains(&b'\t')) {
         let row: Vec<char> = blanks.iter().map(|b| char::from(*b)).collect();
@@ -243,7 +242,8 @@ fn bits(text: &[u8], budget: &mut Budget, visit: OnText<'_>) {
             if row.len() >= MIN_CODES * 8 {
                 of_two(&row, budget, visit);
             }
-            (row.clear(), next.clear());
+            row.clear();
+            next.clear();
             let mut own: Vec<u8> = part.to_vec();
             own.sort_unstable();
             own.dedup();
@@ -259,7 +259,7 @@ fn bits(text: &[u8], budget: &mut Budget, visit: OnText<'_>) {
 }
 
 /// Bits of two characters, whichever is the one: eight or seven to a byte.
-pub(super) fn of_two(row: &[char], budget: &mut Budget, visit: OnText<'_>) {
+pub(super) fn of_two(row: &[char], budget: &mut Budget, visit: OnBytes<'_>) {
     if row.len() < MIN_CODES * 7 || !budget.take(row.len()) {
         return;
     }
@@ -297,7 +297,7 @@ const MORSE: [&[u8]; 36] = [
     b".----", b"..---", b"...--", b"....-", b".....", b"-....", b"--...", b"---..", b"----.",
 ];
 
-fn morse(text: &[u8], budget: &mut Budget, visit: OnText<'_>) {
+fn morse(text: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     let mut out = Vec::new();
     let mut sign = Vec::new();
     for b in text.iter().chain(b" ") {
@@ -357,7 +357,7 @@ fn spelt(text: &[u8]) -> bool {
     text.len() > 48 && (0..text.len()).step_by(SAMPLE * 2).any(spells)
 }
 
-fn words(text: &[u8], budget: &mut Budget, visit: OnText<'_>) {
+fn words(text: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     let mut out = Vec::new();
     for word in text.split(|b| between(*b)) {
         if let Some(c) = letter(word) {

@@ -4,7 +4,7 @@ use unicode_normalization::char::decompose_compatible;
 
 use super::{
     super::{Budget, Encoding},
-    OnForm, codes, emit,
+    OnBytes, OnForm, codes, emit,
 };
 use crate::view;
 
@@ -55,7 +55,7 @@ pub(super) fn each(text: &str, budget: &mut Budget, visit: OnForm<'_>) {
 }
 
 /// Runs of two characters.
-fn bits(text: &str, budget: &mut Budget, visit: &mut dyn FnMut(&[u8], Encoding, bool, &mut Budget)) {
+fn bits(text: &str, budget: &mut Budget, visit: OnBytes<'_>) {
     let mut row: Vec<char> = Vec::new();
     let mut two: [Option<char>; 2] = [None, None];
     for c in text.chars().filter(|c| !c.is_ascii()) {
