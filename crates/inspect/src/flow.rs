@@ -297,8 +297,10 @@ fn runs_beyond(
         if start < *floor || item.folded.get(at..at + width) != text.get(start..end) {
             return;
         }
-        let left = common(item.folded.iter().take(at).rev(), text.iter().take(start).skip(*floor).rev());
-        let right = common(item.folded.iter().skip(at + width), text.iter().skip(end));
+        // Many that Firedoor keeps begin alike, and a digit may be all that tells them apart.
+        let same: fn(u8, u8) -> bool = if item.kept { |a, b| a == b } else { fold::alike };
+        let left = common(same, item.folded.iter().take(at).rev(), text.iter().take(start).skip(*floor).rev());
+        let right = common(same, item.folded.iter().skip(at + width), text.iter().skip(end));
         let (from, to) = (at - left, at + width + right);
         let shortest = match item.label {
             Label::Secret => MIN_PART,
@@ -360,8 +362,8 @@ fn meant(mut runs: Vec<Run>) -> Vec<Run> {
     runs
 }
 
-fn common<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -> usize {
-    a.zip(b).take_while(|(x, y)| fold::alike(**x, **y)).count()
+fn common<'a>(same: fn(u8, u8) -> bool, a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -> usize {
+    a.zip(b).take_while(|(x, y)| same(**x, **y)).count()
 }
 
 /// How sure it is that data of `item` reaches somebody new, if it does.
