@@ -303,7 +303,8 @@ mod tests {
         let text = crate::fold::folded(head.repeat(100).as_bytes());
         let mut runs = 0;
         flow::runs(&memory, &text, false, &mut |_, _, _, _| runs += 1);
-        assert!((1..=100 * 10).contains(&runs), "{runs}");
+        // How many of the 200 are met depends on the keys of the table's hash: ten of them, or eleven in one run of ten.
+        assert!((1..=100 * 20).contains(&runs), "{runs}");
         // Each is known all the same.
         let stranger: EntryId = "c/s/b".parse().unwrap();
         for i in [0, 100, 199] {
