@@ -2,14 +2,21 @@
 //!
 //! Every second place of the text is looked at. Of each word of five bytes and more, two stretches of four bytes stand in a
 //! table, one byte apart, so that one of them begins at such a place wherever the word stands; of shorter words two bytes
-//! each. Only where the text passes a table are words compared. No step waits for the one before it, so that a byte costs
-//! a fraction of what a step of an automaton does, and the time is linear: the words behind one place of a table are few
-//! and short.
+//! each. With them stands which bytes may be beside. Only where the text passes a table are words compared. No step waits
+//! for the one before it, and none asks a processor to guess: the places of a stretch that pass are noted first. So a byte
+//! costs a fraction of what a step of an automaton does, and the time is linear: the words behind one place of a table are
+//! few and short.
 
 /// log2 of the places for four bytes: with the other table most of a processor's first cache.
 const BITS: u32 = 15;
+/// log2 of the entries that say what stands beside those.
+const BITS_BESIDE: u32 = 13;
 /// Bytes with the case of ASCII letters taken away; others fall together, too, which only costs a comparison.
 const FOLDED: u32 = 0x2020_2020;
+/// Places of the text that are looked at before words are compared.
+const STRETCH: usize = 63;
+/// A power of two, so that no place is out of bounds.
+const ROOM: usize = 64;
 /// The stretch of a word that stands in the table begins within so many bytes.
 const MAX_OFFSET: usize = 100;
 
@@ -45,17 +52,14 @@ pub(crate) struct Keywords {
 
 /// Words by the bytes of the text that they are known by.
 struct Table<const PLACES: usize> {
-    /// Not zero where a word may be met. The bits are those of the table's own and no other's.
-    filter: Box<[u8]>,
+    /// Not zero where a word may be met.
+    met: Box<[u8]>,
+    /// Which bytes beside those a word is met with, as bits: see [`behind`] and [`beside`]. Several places may share an entry.
+    beside: Box<[u32]>,
     /// The first word of each place.
     first: Box<[u32]>,
     words: Box<[Word]>,
 }
-
-/// The bits of the tables' filters: one of four, by the lowest bits of a byte beside those that a word is known by, or all where
-/// the word has none there. Of long words it is the byte behind them.
-const LONG: u8 = 0x0F;
-const SHORT: u8 = 0xF0;
 
 impl std::fmt::Debug for Keywords {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -66,13 +70,15 @@ impl std::fmt::Debug for Keywords {
 
 impl<const PLACES: usize> Table<PLACES> {
     /// From places, bits of the filter, and words. The words of one place stand in the order in which they begin.
-    fn new(mut words: Vec<(usize, u8, Word)>) -> Self {
+    fn new(mut words: Vec<(usize, u32, Word)>, entries: usize) -> Self {
         words.sort_by_key(|(place, _, word)| (*place, word.start, word.number));
-        let mut filter = vec![0u8; PLACES];
+        let (mut met, mut beside) = (vec![0u8; PLACES], vec![0u32; entries]);
         let mut first = vec![0u32; PLACES + 1];
         for (place, bits, _) in &words {
-            if let (Some(filter), Some(after)) = (filter.get_mut(*place), first.get_mut(place + 1)) {
-                *filter |= bits;
+            let entry = beside.get_mut(place / (PLACES / entries));
+            if let (Some(met), Some(beside), Some(after)) = (met.get_mut(*place), entry, first.get_mut(place + 1)) {
+                *met = 1;
+                *beside |= bits;
                 *after += 1;
             }
         }
@@ -82,18 +88,7 @@ impl<const PLACES: usize> Table<PLACES> {
             *count = before;
         }
         let words = words.into_iter().map(|(_, _, word)| word).collect();
-        Self { filter: filter.into(), first: first.into(), words }
-    }
-
-    /// Not zero where a word may be met.
-    #[inline]
-    fn at(filter: &[u8; PLACES], place: usize) -> u8 {
-        filter.get(place).copied().unwrap_or_default()
-    }
-
-    /// The filter, of a size that a compiler knows.
-    fn filter(&self) -> Option<&[u8; PLACES]> {
-        self.filter.first_chunk()
+        Self { met: met.into(), beside: beside.into(), first: first.into(), words }
     }
 
     fn words(&self, place: usize) -> &[Word] {
@@ -125,83 +120,107 @@ impl Keywords {
             if let Some(at) = rarest(bytes) {
                 for at in [at, at + 1] {
                     let four = bytes.get(at..).and_then(|b| b.first_chunk::<4>()).copied().unwrap_or_default();
-                    let bits = bytes.get(at + 4).map_or(LONG, |b| behind(*b));
+                    let bits = bytes.get(at + 4).map_or(u32::MAX, |b| behind(*b));
                     long.push((slot(u32::from_le_bytes(four) | FOLDED), bits, make(-(at as isize), 0, 4)));
                 }
             } else {
                 for (two, start) in pairs(bytes) {
                     // The byte before the two or the one after them belongs to the word, if it is long enough.
-                    let beside = [-start, 3 - start].into_iter().find_map(|at| bytes.get(usize::try_from(at).ok()?));
-                    let bits = beside.map_or(SHORT, |b| bit(u32::from(*b)));
+                    let byte = |at: isize| usize::try_from(at).ok().and_then(|at| bytes.get(at)).copied();
+                    let bits = match (byte(-start), byte(3 - start)) {
+                        (Some(before), _) => beside(before, false),
+                        (None, Some(after)) => beside(after, true),
+                        (None, None) => u32::MAX,
+                    };
                     for [a, b] in spellings(two, exact) {
                         short.push((usize::from(u16::from_le_bytes([a, b])), bits, make(start, 1, 2)));
                     }
                 }
             }
         }
-        Self { long: Table::new(long), short: Table::new(short) }
+        Self { long: Table::new(long, 1 << BITS_BESIDE), short: Table::new(short, 1 << 16) }
     }
 
     /// Hands on every place of every word, also where they overlap, until `visit` returns false. The places of one word
     /// come in order.
     pub(crate) fn each(&self, text: &[u8], mut visit: impl FnMut(Met) -> bool) {
-        let (Some(long), Some(short)) = (self.long.filter(), self.short.filter()) else { return };
-        let pass = |raw: u32, folded: u32| Table::at(long, slot(folded)) | Table::at(short, pair(raw));
-        let byte = |at: usize| text.get(at).copied().unwrap_or_default();
-        let mut one = |at: isize, four: u32, bits: u8| {
-            if bits == 0 {
-                return true;
-            }
-            let bits = bits & (behind(byte((at + 4) as usize)) | bit(four) | bit(four >> 24));
-            bits == 0 || self.place(text, at, four, bits, &mut visit)
+        let (Some(long), Some(long_beside)) = (self.long.met.first_chunk(), self.long.beside.first_chunk()) else {
+            return;
+        };
+        let (Some(short), Some(short_beside)) = (self.short.met.first_chunk(), self.short.beside.first_chunk()) else {
+            return;
+        };
+        let met = |four: u32| {
+            u8::from(of::<{ 1 << BITS }, u8>(long, slot(four | FOLDED)) | of::<{ 1 << 16 }, u8>(short, pair(four)) != 0)
+        };
+        // One in the lowest bit where a word may be met, by the eight bytes from a place on.
+        let by_long = |eight: u64| {
+            of::<{ 1 << BITS_BESIDE }, u32>(long_beside, slot(eight as u32 | FOLDED) >> (BITS - BITS_BESIDE))
+                >> (eight >> 32 & 31)
+        };
+        let by_short = |eight: u64| {
+            let bits = of::<{ 1 << 16 }, u32>(short_beside, pair(eight as u32));
+            bits >> (eight & 15) | bits >> (16 | eight >> 24 & 15)
+        };
+        let mut one = |at: isize, eight: u64| {
+            let words = |bits: u32, words| if bits & 1 != 0 { words } else { [].as_slice() };
+            let long = words(by_long(eight), self.long.words(slot(eight as u32 | FOLDED)));
+            let short = words(by_short(eight), self.short.words(pair(eight as u32)));
+            let mut all = long.iter().chain(short);
+            all.all(|word| !word.tells(text, at) || word.visit(text, at, &mut visit))
         };
         // The place before the first, for words of one and two bytes.
-        let first = u32::from_le_bytes([0, 0, byte(0), byte(1)]);
-        if text.is_empty() || !one(-2, first, pass(first, first | FOLDED)) {
+        if text.is_empty() || !one(-2, eight(text, 0) << 16) {
             return;
         }
-        // Three places at once: eight bytes of text hold the four bytes of each.
-        let mut at = 0;
-        while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk()) {
-            let eight = u64::from_le_bytes(*eight);
-            let folded = eight | u64::from(FOLDED) << 32 | u64::from(FOLDED);
-            let place = |shift: u32| pass((eight >> shift) as u32, (folded >> shift) as u32);
-            let (first, second, third) = (place(0), place(16), place(32));
-            if first | second | third != 0 {
-                let here = at as isize;
-                let go_on = one(here, eight as u32, first)
-                    && one(here + 2, (eight >> 16) as u32, second)
-                    && one(here + 4, (eight >> 32) as u32, third);
-                if !go_on {
+        let mut start = 0;
+        while start < text.len() {
+            let stretch = text.get(start..).unwrap_or_default();
+            let (mut places, mut many) = ([0u8; ROOM], 0);
+            let mut note = |place: usize, four: u32| {
+                places[many % ROOM] = place as u8;
+                many += usize::from(met(four));
+            };
+            // Three places at once: eight bytes of text hold the four bytes of each.
+            match stretch.first_chunk::<{ 2 * STRETCH + 2 }>() {
+                Some(stretch) => (0..STRETCH).step_by(3).for_each(|place| {
+                    let eight = eight(&stretch[2 * place..], 0);
+                    (0..3).for_each(|more| note(place + more, (eight >> (16 * more)) as u32));
+                }),
+                None => (0..stretch.len().div_ceil(2).min(STRETCH))
+                    .for_each(|place| note(place, eight(stretch, 2 * place) as u32)),
+            }
+            let mut left = 0;
+            for number in 0..many {
+                let place = places[number % ROOM];
+                let eight = eight(stretch, 2 * usize::from(place));
+                places[left % ROOM] = place;
+                left += ((by_long(eight) | by_short(eight)) & 1) as usize;
+            }
+            for place in places.iter().take(left) {
+                let at = start + 2 * usize::from(*place);
+                if !one(at as isize, eight(text, at)) {
                     return;
                 }
             }
-            at += 6;
-        }
-        // At most seven bytes are left, and nothing follows.
-        while at < text.len() {
-            let four = u32::from_le_bytes([byte(at), byte(at + 1), byte(at + 2), byte(at + 3)]);
-            if !one(at as isize, four, pass(four, four | FOLDED)) {
-                return;
-            }
-            at += 2;
+            start += 2 * STRETCH;
         }
     }
+}
 
-    /// Visits the words at one place of the text, which has these four bytes, and these bits of the filters after a look at the
-    /// bytes beside them.
-    #[inline(never)]
-    fn place(&self, text: &[u8], at: isize, four: u32, bits: u8, visit: &mut impl FnMut(Met) -> bool) -> bool {
-        let long = if bits & LONG != 0 { self.long.words(slot(four | FOLDED)) } else { &[] };
-        let short = if bits & SHORT != 0 { self.short.words(pair(four)) } else { &[] };
-        for words in [long, short] {
-            for word in words {
-                if word.tells(text, at) && !word.visit(text, at, visit) {
-                    return false;
-                }
-            }
-        }
-        true
+/// An entry of a table.
+#[inline]
+fn of<const PLACES: usize, T: Copy + Default>(table: &[T; PLACES], place: usize) -> T {
+    table.get(place).copied().unwrap_or_default()
+}
+
+/// Eight bytes of a text, the first lowest; zeros behind its end.
+#[inline]
+fn eight(text: &[u8], at: usize) -> u64 {
+    let rest = text.get(at..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => rest.iter().rev().fold(0, |number, b| number << 8 | u64::from(*b)),
     }
 }
 
@@ -247,16 +266,16 @@ fn pair(four: u32) -> usize {
     usize::from((four >> 8) as u16)
 }
 
-/// The bit of [`SHORT`] for the lowest of these bytes: the same for small letters and capitals.
+/// The bit for the byte behind four that a word is known by: the same for small letters and capitals.
 #[inline]
-fn bit(bytes: u32) -> u8 {
-    0x10 << (bytes & 3)
+fn behind(byte: u8) -> u32 {
+    1 << (byte & 31)
 }
 
-/// The bit of [`LONG`] for the byte behind four: the same for small letters and capitals.
+/// The bit for the byte before the two that a short word is known by, or for the one after them.
 #[inline]
-fn behind(byte: u8) -> u8 {
-    1 << (byte & 3)
+fn beside(byte: u8, after: bool) -> u32 {
+    1 << (byte & 15 | u8::from(after) << 4)
 }
 
 /// Multiplicative hashing (Knuth, TAOCP 6.4).
@@ -265,10 +284,13 @@ fn slot(key: u32) -> usize {
     (key.wrapping_mul(0x9E37_79B1) >> (32 - BITS)) as usize
 }
 
-/// Where the five bytes stand that ordinary text has least; `None` for words that are shorter.
+/// Where the six bytes stand that ordinary text has least, or all five; `None` for words that are shorter.
 fn rarest(word: &[u8]) -> Option<usize> {
     let common = |w: &[u8]| w.iter().zip(w.iter().skip(1)).map(|(a, b)| commonness_of_two(*a, *b)).sum::<u32>();
-    word.windows(5).take(MAX_OFFSET).enumerate().min_by_key(|(_, w)| common(w)).map(|(at, _)| at)
+    if word.len() < 5 {
+        return None;
+    }
+    word.windows(word.len().min(6)).take(MAX_OFFSET).enumerate().min_by_key(|(_, w)| common(w)).map(|(at, _)| at)
 }
 
 /// By which two bytes a short word is known, after one byte of the text, and where it then begins: for words that begin at
