@@ -67,7 +67,11 @@ pub(crate) fn normalised(text: &str) -> String {
     let mut rest = text;
     while !rest.is_empty() {
         let ordinary = out.plain(rest.as_bytes());
-        rest = out.special(rest.get(ordinary..).unwrap_or_default());
+        rest = rest.get(ordinary..).unwrap_or_default();
+        rest = match out.letters(rest.as_bytes()) {
+            0 => out.special(rest),
+            letters => rest.get(letters..).unwrap_or_default(),
+        };
     }
     out.end_word();
     out.text.truncate(out.length);
@@ -213,6 +217,62 @@ impl Writer {
         taken + from
     }
 
+    /// Writes the words of other scripts at the start of `run`, and what of ordinary text stands between them; gives how many
+    /// bytes that are. Only letters of which each becomes one letter: all else is for [`Writer::special`].
+    fn letters(&mut self, run: &[u8]) -> usize {
+        // No letter becomes longer.
+        self.room(run.len());
+        let table = letters_of_two();
+        let mut rest = run;
+        loop {
+            rest = match rest {
+                [first @ 0xC2..=0xDF, second, after @ ..] => {
+                    let number = usize::from(first & 0x1F) << 6 | usize::from(second & 0x3F);
+                    match table.get(number).copied().unwrap_or(Letter::NONE) {
+                        Letter::NONE => break,
+                        Letter { bytes: [ascii, 0], .. } => {
+                            self.latin |= self.word.is_some();
+                            self.byte(ascii);
+                        }
+                        letter => {
+                            self.begin_word();
+                            self.alike |= letter.alike;
+                            letter.bytes.into_iter().for_each(|b| self.byte(b));
+                        }
+                    }
+                    after
+                }
+                // Ideographs have one form (UAX #15: the unified ones do not decompose) and no case.
+                [first @ 0xE4..=0xE9, second, third, after @ ..] if *first != 0xE4 || *second >= 0xB8 => {
+                    self.begin_word();
+                    [*first, *second, *third].into_iter().for_each(|b| self.byte(b));
+                    after
+                }
+                [ascii, after @ ..] => match PLAIN.get(usize::from(*ascii)).copied().unwrap_or(SPECIAL) {
+                    SPECIAL => break,
+                    plain if plain.is_ascii_alphanumeric() => {
+                        // Words without other letters are for those who take many at once.
+                        if self.word.is_none() {
+                            break;
+                        }
+                        self.latin = true;
+                        self.byte(plain);
+                        after
+                    }
+                    plain => {
+                        self.end_word();
+                        if plain != b' ' || self.last() != b' ' {
+                            self.byte(plain);
+                        }
+                        after
+                    }
+                },
+                [] => break,
+            };
+        }
+        run.len() - rest.len()
+    }
+
     /// Makes room for so many more bytes.
     fn room(&mut self, more: usize) {
         if self.text.len() < self.length + more {
@@ -241,13 +301,6 @@ impl Writer {
     fn push(&mut self, c: char) {
         if c.is_ascii() {
             return self.single(c);
-        }
-        // Ideographs have one form (UAX #15: the unified ones do not decompose) and no case.
-        if ('\u{4E00}'..='\u{9FFF}').contains(&c) {
-            return self.letter(c);
-        }
-        if let Some(simple) = letter_of_two(c) {
-            return self.letter(simple);
         }
         if invisible(c) {
             return;
@@ -281,43 +334,75 @@ impl Writer {
 
     /// A letter of another script.
     fn letter(&mut self, c: char) {
+        self.begin_word();
+        self.alike |= alike(c).is_some();
+        self.character(c);
+    }
+
+    /// Begins a word with letters of another script, unless one has begun: with the letters that stand before it.
+    #[inline]
+    fn begin_word(&mut self) {
         if self.word.is_none() {
             let written = self.text.get(..self.length).unwrap_or_default();
             let ascii = written.iter().rev().take_while(|b| b.is_ascii_alphanumeric()).count();
             self.word = Some(self.length - ascii);
             self.latin = ascii > 0;
         }
-        self.alike |= alike(c).is_some();
-        self.character(c);
     }
 
     /// A word of Latin letters with look-alikes among them is the Latin word.
+    #[inline]
     fn end_word(&mut self) {
         let Some(start) = self.word.take() else { return };
         if self.latin && self.alike {
-            let word = String::from_utf8_lossy(self.text.get(start..self.length).unwrap_or_default()).into_owned();
-            self.length = start;
-            word.chars().for_each(|c| self.character(alike(c).unwrap_or(c)));
+            self.latin_word(start);
         }
         (self.latin, self.alike) = (false, false);
     }
+
+    #[inline(never)]
+    fn latin_word(&mut self, start: usize) {
+        let word = String::from_utf8_lossy(self.text.get(start..self.length).unwrap_or_default()).into_owned();
+        self.length = start;
+        word.chars().for_each(|c| self.character(alike(c).unwrap_or(c)));
+    }
 }
 
-/// For most letters of two bytes (Greek, Cyrillic, Hebrew, Arabic …): what becomes of them, where that is one letter.
-fn letter_of_two(c: char) -> Option<char> {
-    static LETTERS: OnceLock<Vec<Option<char>>> = OnceLock::new();
-    let table = LETTERS.get_or_init(|| {
-        let simple = |c: char| {
-            let mut all = Vec::new();
-            decompose_compatible(c, |d| all.extend(d.to_lowercase().filter(|_| !('\u{300}'..='\u{36F}').contains(&d))));
-            match all.as_slice() {
-                [one] if !one.is_ascii() && one.is_alphanumeric() && !invisible(c) => Some(*one),
-                _ => None,
-            }
-        };
-        ('\0'..'\u{800}').map(simple).collect()
-    });
-    table.get(u32::from(c) as usize).copied().flatten()
+/// What becomes of a letter of two bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Letter {
+    /// One letter of two bytes, or one of ASCII and zero.
+    bytes: [u8; 2],
+    /// It looks like a Latin one.
+    alike: bool,
+}
+
+impl Letter {
+    /// It needs more than a look into a table.
+    const NONE: Self = Self { bytes: [0; 2], alike: false };
+
+    fn of(c: char) -> Self {
+        let mut all = String::new();
+        decompose_compatible(c, |d| all.extend(d.to_lowercase().filter(|_| !('\u{300}'..='\u{36F}').contains(&d))));
+        let mut letters = all.chars();
+        let (Some(one), None) = (letters.next(), letters.next()) else { return Self::NONE };
+        match all.as_bytes() {
+            _ if !one.is_alphanumeric() || invisible(c) => Self::NONE,
+            [ascii] => Self { bytes: [*ascii, 0], alike: false },
+            [first, second] => Self { bytes: [*first, *second], alike: alike(one).is_some() },
+            _ => Self::NONE,
+        }
+    }
+}
+
+/// For the letters of two bytes (Latin ones with accents, Greek, Cyrillic, Hebrew, Arabic …), by their number.
+fn letters_of_two() -> &'static [Letter; 0x800] {
+    static LETTERS: OnceLock<Box<[Letter; 0x800]>> = OnceLock::new();
+    LETTERS.get_or_init(|| {
+        let mut all = Box::new([Letter::NONE; 0x800]);
+        ('\0'..'\u{800}').zip(all.iter_mut()).for_each(|(c, letter)| *letter = Letter::of(c));
+        all
+    })
 }
 
 /// Characters without a shape of their own (Default_Ignorable_Code_Point, UAX #44, and the byte-order mark).
@@ -438,6 +523,20 @@ mod tests {
     }
 
     #[test]
+    fn letters_of_two_bytes_are_as_special_ones() {
+        for c in '\u{80}'..'\u{800}' {
+            let text = format!("{c}x {c}{c}");
+            let (mut out, mut rest) = (Writer::with_room(0), text.as_str());
+            while !rest.is_empty() {
+                rest = out.special(rest);
+            }
+            out.end_word();
+            out.text.truncate(out.length);
+            assert_eq!(normalised(&text).into_bytes(), out.text, "{c:?}");
+        }
+    }
+
+    #[test]
     fn places_are_those_of_the_text() {
         for (raw, normal, want) in [
             ("a  b\tsend it", "send it", "send it"),
@@ -490,6 +589,21 @@ mod tests {
             let one_by_one = s.as_bytes().chunks(1).take_while(|one| apart.plain(one) == 1).count();
             proptest::prop_assert_eq!(taken, one_by_one);
             proptest::prop_assert_eq!(together.text.get(..together.length), apart.text.get(..apart.length));
+        }
+
+        #[test]
+        fn words_of_other_scripts_are_as_one_by_one(s in "[a-cA-C а-яА-ЯёЙіο中国語éÉßﬀאبı\u{301}\u{AD}\n.,&\\\u{1b}\u{7f}ｅ]{0,60}") {
+            let mut apart = Writer::with_room(0);
+            let mut rest = s.as_str();
+            while !rest.is_empty() {
+                rest = match apart.plain(rest.as_bytes().get(..1).unwrap_or_default()) {
+                    0 => apart.special(rest),
+                    _ => &rest[1..],
+                };
+            }
+            apart.end_word();
+            apart.text.truncate(apart.length);
+            proptest::prop_assert_eq!(normalised(&s).into_bytes(), apart.text);
         }
 
         #[test]
