@@ -37,9 +37,9 @@ struct Word {
     exact: bool,
     /// Where it begins, from the place of the text that is looked at.
     start: isize,
-    /// The place of a byte of it, from the same place, and that byte, folded: of those by which it is not known already the
-    /// one that ordinary text has least. Most places that pass a table are told by it.
-    telling: (isize, u8),
+    /// The places of two bytes of it, from the same place, and those bytes, folded: of those by which it is not known already the
+    /// ones that ordinary text has least. Most places that pass a table are told by them.
+    telling: [(isize, u8); 2],
 }
 
 /// Words that are looked for together.
@@ -231,12 +231,14 @@ pub(crate) fn fast_edges(regex: &str) -> String {
 }
 
 impl Word {
-    /// Whether the byte that tells stands where it must for this place.
+    /// Whether the bytes that tell stand where they must for this place.
     #[inline]
     fn tells(&self, text: &[u8], at: isize) -> bool {
-        let (place, byte) = self.telling;
-        // A place before the text is one far behind it.
-        text.get((at + place) as usize).is_some_and(|b| b | FOLDED as u8 == byte)
+        let stands = |(place, byte): &(isize, u8)| {
+            // A place before the text is one far behind it.
+            text.get((at + place) as usize).is_some_and(|b| b | FOLDED as u8 == *byte)
+        };
+        self.telling.iter().all(stands)
     }
 
     /// Visits the word if it stands where it must for this place.
@@ -252,12 +254,12 @@ impl Word {
 }
 
 /// See [`Word::telling`]: of a word that begins at `start`, where the bytes at `known` are.
-fn telling(word: &[u8], start: isize, known: std::ops::Range<isize>) -> (isize, u8) {
-    let bytes = || (start..).zip(word).map(|(at, b)| (at, *b));
-    let rare = |(_, b): &(isize, u8)| commonness(b.to_ascii_lowercase());
-    let other = bytes().filter(|(at, _)| !known.contains(at)).min_by_key(rare);
-    let (at, byte) = other.or_else(|| bytes().next()).unwrap_or_default();
-    (at, byte | FOLDED as u8)
+fn telling(word: &[u8], start: isize, known: std::ops::Range<isize>) -> [(isize, u8); 2] {
+    let mut bytes: Vec<(isize, u8)> = (start..).zip(word).map(|(at, b)| (at, *b)).collect();
+    bytes.sort_by_key(|(at, b)| (known.contains(at), commonness(b.to_ascii_lowercase())));
+    [0, 1]
+        .map(|number| bytes.get(number).or(bytes.first()).copied().unwrap_or_default())
+        .map(|(at, b)| (at, b | FOLDED as u8))
 }
 
 /// The second and the third of four bytes.
