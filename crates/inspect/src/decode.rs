@@ -313,13 +313,26 @@ fn tags(text: &[u8], out: &mut Vec<u8>) {
 }
 
 fn nibble(b: u8) -> Option<u8> {
-    match b {
-        b'0'..=b'9' => Some(b - b'0'),
-        b'a'..=b'f' => Some(b - b'a' + 10),
-        b'A'..=b'F' => Some(b - b'A' + 10),
-        _ => None,
-    }
+    HEX.get(usize::from(b)).copied().filter(|value| *value < NONE)
 }
+
+/// What characters of an alphabet stand for; [`NONE`] for all others.
+const fn values(alphabets: &[&[u8]]) -> [u8; 256] {
+    let mut table = [NONE; 256];
+    let mut number = 0;
+    while number < alphabets.len() {
+        let mut value = 0;
+        while value < alphabets[number].len() {
+            table[alphabets[number][value] as usize] = value as u8;
+            value += 1;
+        }
+        number += 1;
+    }
+    table
+}
+
+const NONE: u8 = 0xFF;
+const HEX: [u8; 256] = values(&[b"0123456789abcdef", b"0123456789ABCDEF"]);
 
 #[cfg(test)]
 mod tests;

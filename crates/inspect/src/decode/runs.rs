@@ -1,6 +1,6 @@
 //! Stretches of encoded characters inside a text: hex, base64, base32, and characters with gaps between them.
 
-use super::{Budget, Encoding, MIN_RUN, OnPart, nibble};
+use super::{Budget, Encoding, MIN_RUN, NONE, OnPart, nibble, values};
 
 /// Lines of wrapped base64 are at least this long (RFC 2045 and PEM use 76 and 64).
 const MIN_WRAPPED: usize = 32;
@@ -221,20 +221,15 @@ pub(super) fn unpack(run: &[u8], width: u32, value: fn(u8) -> Option<u32>, out: 
 
 /// Of both alphabets (RFC 4648 sections 4 and 5).
 pub(super) fn base64_value(b: u8) -> Option<u32> {
-    Some(u32::from(match b {
-        b'A'..=b'Z' => b - b'A',
-        b'a'..=b'z' => b - b'a' + 26,
-        b'0'..=b'9' => b - b'0' + 52,
-        b'+' | b'-' => 62,
-        b'/' | b'_' => 63,
-        _ => return None,
-    }))
+    BASE64.get(usize::from(b)).copied().filter(|value| *value < NONE).map(u32::from)
 }
 
 pub(super) fn base32_value(b: u8) -> Option<u32> {
-    Some(u32::from(match b.to_ascii_uppercase() {
-        b @ b'A'..=b'Z' => b - b'A',
-        b @ b'2'..=b'7' => b - b'2' + 26,
-        _ => return None,
-    }))
+    BASE32.get(usize::from(b)).copied().filter(|value| *value < NONE).map(u32::from)
 }
+
+const BASE64: [u8; 256] = values(&[
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+]);
+const BASE32: [u8; 256] = values(&[b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"abcdefghijklmnopqrstuvwxyz234567"]);

@@ -20,13 +20,11 @@ pub(crate) fn whole_base32(run: &[u8], out: &mut Vec<u8>) -> bool {
 /// Decodes a run that is pairs of hex digits as a whole.
 pub(crate) fn whole_hex(run: &[u8], out: &mut Vec<u8>) -> bool {
     let run = run.strip_prefix(b"0x").unwrap_or(run);
+    out.reserve(run.len() / 2);
     for pair in run.chunks(2) {
-        match pair {
-            [h, l] if nibble(*h).is_some() && nibble(*l).is_some() => {
-                out.push(nibble(*h).unwrap_or_default() << 4 | nibble(*l).unwrap_or_default());
-            }
-            _ => return false,
-        }
+        let [h, l] = pair else { return false };
+        let (Some(h), Some(l)) = (nibble(*h), nibble(*l)) else { return false };
+        out.push(h << 4 | l);
     }
     true
 }
