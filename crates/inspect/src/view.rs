@@ -4,9 +4,12 @@
 //! letters inside words (UTS #39 confusables of the Latin letters), HTML entities, JSON escapes and terminal sequences.
 //! One pass, no backtracking; the output is at most a small multiple of the input.
 
-use std::sync::OnceLock;
+mod letters;
 
 use unicode_normalization::char::decompose_compatible;
+
+use letters::{Letter, letters_of_two};
+pub(crate) use letters::{alike, invisible};
 
 /// Longest HTML entity that is looked at, between `&` and `;`.
 const MAX_ENTITY: usize = 10;
@@ -34,10 +37,11 @@ const PLAIN: [u8; 256] = {
 /// Bytes that are looked at together where nothing among them needs more.
 const TOGETHER: usize = 16;
 
-/// What [`PLAIN`] makes of the bytes of a run from `at` on, if none of them is special and no blank stands behind another.
-/// `before` is what was written last. Every byte is looked at in the same way, which a compiler does for many at once.
+/// What [`PLAIN`] makes of the bytes of a run from `at` on, and how many of them stay as many: those before the first that is
+/// special or a blank behind another. `None` where fewer are left. `before` is what was written last. Every byte is looked at in
+/// the same way, which a compiler does for many at once.
 #[inline]
-fn lowered(run: &[u8], at: usize, before: u8) -> Option<[u8; TOGETHER]> {
+fn lowered(run: &[u8], at: usize, before: u8) -> Option<([u8; TOGETHER], usize)> {
     let part: &[u8; TOGETHER] = run.get(at..)?.first_chunk()?;
     // Nothing was written yet: no blank.
     let mut previous = [if before == 0 { b'-' } else { before }; TOGETHER];
@@ -47,18 +51,15 @@ fn lowered(run: &[u8], at: usize, before: u8) -> Option<[u8; TOGETHER]> {
     }
     let blank = |b: u8| (b <= b' ') | (b == 0x7F);
     let special = |b: u8| (b >= 0x80) | (b == b'&') | (b == b'\\') | (b == 0x1B);
-    let mut no = 0;
-    for (b, before) in part.iter().zip(&previous) {
-        no |= u8::from(special(*b) | blank(*b) & blank(*before));
-    }
-    if no != 0 {
-        return None;
+    let mut no = [0u8; TOGETHER];
+    for (no, (b, before)) in no.iter_mut().zip(part.iter().zip(&previous)) {
+        *no = u8::from(special(*b) | blank(*b) & blank(*before));
     }
     let mut out = *part;
     for b in &mut out {
         *b = if blank(*b) { b' ' } else { *b | u8::from(b.wrapping_sub(b'A') < 26) << 5 };
     }
-    Some(out)
+    Some((out, (u128::from_le_bytes(no).trailing_zeros() / 8) as usize))
 }
 
 /// The normalised form: lower case, single spaces.
@@ -85,13 +86,16 @@ pub(crate) fn plain<'r>(text: &str, room: &'r mut [u8]) -> Option<&'r str> {
     let (text, out) = (text.as_bytes(), room.get_mut(..text.len())?);
     let mut before = 0;
     for (at, slots) in (0..).step_by(TOGETHER).zip(out.chunks_mut(TOGETHER)) {
-        let all = if slots.len() == TOGETHER {
+        let (all, good) = if slots.len() == TOGETHER {
             lowered(text, at, before)?
         } else {
             let mut last = [b'-'; TOGETHER];
             last.iter_mut().zip(text.get(at..)?).for_each(|(slot, b)| *slot = *b);
             lowered(&last, 0, before)?
         };
+        if good < TOGETHER {
+            return None;
+        }
         slots.iter_mut().zip(all).for_each(|(slot, b)| *slot = b);
         before = slots.last().copied().unwrap_or_default();
     }
@@ -163,8 +167,8 @@ impl Writer {
         rest.get(length..).unwrap_or_default()
     }
 
-    /// Writes the ordinary bytes at the start of `run`; gives how many there are. Many at once where all of them stay as
-    /// many; else every byte is written and then kept or not, because blanks come too irregularly for a processor to guess.
+    /// Writes the ordinary bytes at the start of `run`; gives how many there are. Many at once, of which those count that
+    /// stay as many; blanks in a row are left out together.
     fn plain(&mut self, run: &[u8]) -> usize {
         let mut taken = 0;
         if self.word.is_some() {
@@ -185,32 +189,32 @@ impl Writer {
         let mut at = self.length;
         let mut from = 0;
         while from < run.len() {
-            let all = lowered(run, from, before);
-            if let (Some(all), Some(slots)) = (all, self.text.get_mut(at..at + TOGETHER)) {
+            if let (Some((all, good)), Some(slots)) = (lowered(run, from, before), self.text.get_mut(at..at + TOGETHER))
+            {
                 slots.copy_from_slice(&all);
-                (at, from) = (at + TOGETHER, from + TOGETHER);
-                before = all.last().copied().unwrap_or_default();
-                continue;
+                (at, from) = (at + good, from + good);
+                before = good.checked_sub(1).and_then(|last| all.get(last)).copied().unwrap_or(before);
+                if good == TOGETHER {
+                    continue;
+                }
+            } else {
+                // The last ones, one by one.
+                let plain = run.get(from).and_then(|b| PLAIN.get(usize::from(*b))).copied().unwrap_or(SPECIAL);
+                if plain != SPECIAL && !(plain == b' ' && before == b' ') {
+                    if let Some(slot) = self.text.get_mut(at) {
+                        *slot = plain;
+                    }
+                    (at, from, before) = (at + 1, from + 1, plain);
+                    continue;
+                }
             }
-            let mut left_out = false;
-            for b in run.get(from..).unwrap_or_default().iter().take(TOGETHER) {
-                let plain = PLAIN.get(usize::from(*b)).copied().unwrap_or(SPECIAL);
-                // Behind a special byte somebody else goes on, and behind blanks in a row again many at once.
-                if plain == SPECIAL {
-                    self.length = at;
-                    return taken + from;
-                }
-                if left_out && plain != b' ' {
-                    break;
-                }
-                if let Some(slot) = self.text.get_mut(at) {
-                    *slot = plain;
-                }
-                let again = plain == b' ' && before == b' ';
-                at += usize::from(!again);
-                left_out |= again;
-                before = plain;
-                from += 1;
+            // Behind a special byte somebody else goes on.
+            let rest = run.get(from..).unwrap_or_default();
+            if rest.first().is_some_and(|b| PLAIN.get(usize::from(*b)) == Some(&SPECIAL)) {
+                break;
+            }
+            if before == b' ' {
+                from += rest.iter().take_while(|b| PLAIN.get(usize::from(**b)) == Some(&b' ')).count();
             }
         }
         self.length = at;
@@ -368,82 +372,6 @@ impl Writer {
     }
 }
 
-/// What becomes of a letter of two bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Letter {
-    /// One letter of two bytes, or one of ASCII and zero.
-    bytes: [u8; 2],
-    /// It looks like a Latin one.
-    alike: bool,
-}
-
-impl Letter {
-    /// It needs more than a look into a table.
-    const NONE: Self = Self { bytes: [0; 2], alike: false };
-
-    fn of(c: char) -> Self {
-        let mut all = String::new();
-        decompose_compatible(c, |d| all.extend(d.to_lowercase().filter(|_| !('\u{300}'..='\u{36F}').contains(&d))));
-        let mut letters = all.chars();
-        let (Some(one), None) = (letters.next(), letters.next()) else { return Self::NONE };
-        match all.as_bytes() {
-            _ if !one.is_alphanumeric() || invisible(c) => Self::NONE,
-            [ascii] => Self { bytes: [*ascii, 0], alike: false },
-            [first, second] => Self { bytes: [*first, *second], alike: alike(one).is_some() },
-            _ => Self::NONE,
-        }
-    }
-}
-
-/// For the letters of two bytes (Latin ones with accents, Greek, Cyrillic, Hebrew, Arabic …), by their number.
-fn letters_of_two() -> &'static [Letter; 0x800] {
-    static LETTERS: OnceLock<Box<[Letter; 0x800]>> = OnceLock::new();
-    LETTERS.get_or_init(|| {
-        let mut all = Box::new([Letter::NONE; 0x800]);
-        ('\0'..'\u{800}').zip(all.iter_mut()).for_each(|(c, letter)| *letter = Letter::of(c));
-        all
-    })
-}
-
-/// Characters without a shape of their own (Default_Ignorable_Code_Point, UAX #44, and the byte-order mark).
-pub(crate) fn invisible(c: char) -> bool {
-    matches!(u32::from(c),
-        0xAD | 0x034F | 0x061C | 0x115F..=0x1160 | 0x17B4..=0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
-        | 0x202A..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xE0000..=0xE0FFF)
-}
-
-/// The Latin letter that a Cyrillic, Greek or Armenian one looks like (a selection of UTS #39 `confusables.txt`).
-pub(crate) fn alike(c: char) -> Option<char> {
-    Some(match c {
-        'а' | 'α' => 'a',
-        'в' | 'β' => 'b',
-        'с' | 'ϲ' => 'c',
-        'ԁ' => 'd',
-        'е' | 'ҽ' | 'ε' => 'e',
-        'ɡ' | 'ց' => 'g',
-        'һ' | 'н' => 'h',
-        'і' | 'ι' | 'ı' => 'i',
-        'ј' => 'j',
-        'к' | 'κ' => 'k',
-        'ӏ' | 'ⅼ' => 'l',
-        'м' => 'm',
-        'ո' | 'η' => 'n',
-        'о' | 'ο' | 'օ' | 'σ' => 'o',
-        'р' | 'ρ' => 'p',
-        'ԛ' => 'q',
-        'г' => 'r',
-        'ѕ' => 's',
-        'т' | 'τ' => 't',
-        'υ' | 'ս' => 'u',
-        'ѵ' | 'ν' => 'v',
-        'ԝ' | 'ω' => 'w',
-        'х' | 'χ' => 'x',
-        'у' | 'γ' => 'y',
-        'ᴢ' => 'z',
-        _ => return None,
-    })
-}
-
 /// The character of an HTML entity at the start of `text`, and its length (HTML Living Standard 13.5, a selection).
 pub(crate) fn entity(text: &str) -> Option<(char, usize)> {
     let body = text.get(1..)?;
@@ -499,125 +427,4 @@ pub(crate) fn sequence(text: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spellings_of_one_text() {
-        for raw in [
-            "Please send it",
-            "ＰＬＥＡＳＥ   send\n\tit",
-            "Рlеаsе sеnd it",
-            "Ple\u{200b}ase s\u{ad}end it",
-            "Ple\u{1b}[31mase send it",
-            "&#80;lease&nbsp;send &#x69;t",
-            "Please\\nsend \\u0069t",
-            "P\u{301}lea\u{308}se send it",
-            "𝐏𝐥𝐞𝐚𝐬𝐞 send it",
-            "\u{202a}Please send it\u{202c}",
-        ] {
-            assert_eq!(normalised(raw), "please send it", "{raw:?}");
-        }
-        assert_eq!(normalised("Русский текст"), "русскии текст");
-        assert_eq!(normalised("a & b &unknown; \\q \u{1b}"), "a & b &unknown; \\q ");
-    }
-
-    #[test]
-    fn letters_of_two_bytes_are_as_special_ones() {
-        for c in '\u{80}'..'\u{800}' {
-            let text = format!("{c}x {c}{c}");
-            let (mut out, mut rest) = (Writer::with_room(0), text.as_str());
-            while !rest.is_empty() {
-                rest = out.special(rest);
-            }
-            out.end_word();
-            out.text.truncate(out.length);
-            assert_eq!(normalised(&text).into_bytes(), out.text, "{c:?}");
-        }
-    }
-
-    #[test]
-    fn places_are_those_of_the_text() {
-        for (raw, normal, want) in [
-            ("a  b\tsend it", "send it", "send it"),
-            ("x \u{200b}s\u{200b}end it.", "send it", "s\u{200b}end it"),
-            ("Ple\u{1b}[31mase s&#101;nd\\nit", "send it", "s&#101;nd\\nit"),
-            ("é ﬀ ＳＥＮＤ it", "send it", "ＳＥＮＤ it"),
-            ("no", "no", "no"),
-        ] {
-            let form = normalised(raw);
-            let at = form.find(normal).unwrap();
-            let (start, end) = place(raw, (at, at + normal.len()));
-            assert_eq!(&raw[start..end], want, "{raw:?}");
-        }
-        assert_eq!(place("", (0, 5)), (0, 0));
-    }
-
-    #[test]
-    fn in_place() {
-        let mut room = [0; 40];
-        for (text, want) in [
-            ("An ordinary Sentence, 12 words.", Some("an ordinary sentence, 12 words.")),
-            (" a", Some(" a")),
-            ("", Some("")),
-            ("line\nline", Some("line line")),
-            ("line\n\nline", None),
-            ("two  blanks", None),
-            ("line \u{1b}[1m", None),
-            ("caf\u{e9}", None),
-            ("&lt;", None),
-            ("longer than there is room for in all of it", None),
-        ] {
-            assert_eq!(plain(text, &mut room), want, "{text}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn places_are_inside(s in "\\PC*|[&#;x0-9\\\\u\\[\\]m\u{1b}аb \u{e0041}ﷺ]*", from in 0usize..80, length in 0usize..80) {
-            let (start, end) = place(&s, (from, from + length));
-            proptest::prop_assert!(s.get(start..end).is_some());
-        }
-
-        #[test]
-        fn many_at_once_are_as_one_by_one(s in "[ -~\n\t\u{7f}]{0,80}|[a-zA-Z &\\\\é\u{1b}\n]{0,80}", before in "[ a]?") {
-            let (mut together, mut apart) = (Writer::with_room(0), Writer::with_room(0));
-            for out in [&mut together, &mut apart] {
-                out.plain(before.as_bytes());
-            }
-            let taken = together.plain(s.as_bytes());
-            let one_by_one = s.as_bytes().chunks(1).take_while(|one| apart.plain(one) == 1).count();
-            proptest::prop_assert_eq!(taken, one_by_one);
-            proptest::prop_assert_eq!(together.text.get(..together.length), apart.text.get(..apart.length));
-        }
-
-        #[test]
-        fn words_of_other_scripts_are_as_one_by_one(s in "[a-cA-C а-яА-ЯёЙіο中国語éÉßﬀאبı\u{301}\u{AD}\n.,&\\\u{1b}\u{7f}ｅ]{0,60}") {
-            let mut apart = Writer::with_room(0);
-            let mut rest = s.as_str();
-            while !rest.is_empty() {
-                rest = match apart.plain(rest.as_bytes().get(..1).unwrap_or_default()) {
-                    0 => apart.special(rest),
-                    _ => &rest[1..],
-                };
-            }
-            apart.end_word();
-            apart.text.truncate(apart.length);
-            proptest::prop_assert_eq!(normalised(&s).into_bytes(), apart.text);
-        }
-
-        #[test]
-        fn in_place_is_the_same(s in "[ -~]{0,60}|[a-zA-Z\\t\\n ]{0,40}|[a-zA-Z &\\\\é\n]{0,20}") {
-            let mut room = [0; 64];
-            if let Some(plain) = plain(&s, &mut room) {
-                proptest::prop_assert_eq!(plain, normalised(&s));
-            }
-        }
-
-        #[test]
-        fn bounded_and_total(s in "\\PC*|[&#;x0-9\\\\u\\[\\]m\u{1b}аb \u{e0041}ﷺ]*") {
-            // U+FDFA, the longest compatibility form, has 18 characters; each has at most four bytes.
-            proptest::prop_assert!(normalised(&s).len() <= s.len() * 24 + 4);
-        }
-    }
-}
+mod tests;

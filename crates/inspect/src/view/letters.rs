@@ -1,0 +1,81 @@
+//! What letters become in the normalised form, and what Latin letters they look like.
+
+use std::sync::OnceLock;
+
+use unicode_normalization::char::decompose_compatible;
+
+/// What becomes of a letter of two bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Letter {
+    /// One letter of two bytes, or one of ASCII and zero.
+    pub(super) bytes: [u8; 2],
+    /// It looks like a Latin one.
+    pub(super) alike: bool,
+}
+
+impl Letter {
+    /// It needs more than a look into a table.
+    pub(super) const NONE: Self = Self { bytes: [0; 2], alike: false };
+
+    fn of(c: char) -> Self {
+        let mut all = String::new();
+        decompose_compatible(c, |d| all.extend(d.to_lowercase().filter(|_| !('\u{300}'..='\u{36F}').contains(&d))));
+        let mut letters = all.chars();
+        let (Some(one), None) = (letters.next(), letters.next()) else { return Self::NONE };
+        match all.as_bytes() {
+            _ if !one.is_alphanumeric() || invisible(c) => Self::NONE,
+            [ascii] => Self { bytes: [*ascii, 0], alike: false },
+            [first, second] => Self { bytes: [*first, *second], alike: alike(one).is_some() },
+            _ => Self::NONE,
+        }
+    }
+}
+
+/// For the letters of two bytes (Latin ones with accents, Greek, Cyrillic, Hebrew, Arabic …), by their number.
+pub(super) fn letters_of_two() -> &'static [Letter; 0x800] {
+    static LETTERS: OnceLock<Box<[Letter; 0x800]>> = OnceLock::new();
+    LETTERS.get_or_init(|| {
+        let mut all = Box::new([Letter::NONE; 0x800]);
+        ('\0'..'\u{800}').zip(all.iter_mut()).for_each(|(c, letter)| *letter = Letter::of(c));
+        all
+    })
+}
+
+/// Characters without a shape of their own (Default_Ignorable_Code_Point, UAX #44, and the byte-order mark).
+pub(crate) fn invisible(c: char) -> bool {
+    matches!(u32::from(c),
+        0xAD | 0x034F | 0x061C | 0x115F..=0x1160 | 0x17B4..=0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
+        | 0x202A..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xE0000..=0xE0FFF)
+}
+
+/// The Latin letter that a Cyrillic, Greek or Armenian one looks like (a selection of UTS #39 `confusables.txt`).
+pub(crate) fn alike(c: char) -> Option<char> {
+    Some(match c {
+        'а' | 'α' => 'a',
+        'в' | 'β' => 'b',
+        'с' | 'ϲ' => 'c',
+        'ԁ' => 'd',
+        'е' | 'ҽ' | 'ε' => 'e',
+        'ɡ' | 'ց' => 'g',
+        'һ' | 'н' => 'h',
+        'і' | 'ι' | 'ı' => 'i',
+        'ј' => 'j',
+        'к' | 'κ' => 'k',
+        'ӏ' | 'ⅼ' => 'l',
+        'м' => 'm',
+        'ո' | 'η' => 'n',
+        'о' | 'ο' | 'օ' | 'σ' => 'o',
+        'р' | 'ρ' => 'p',
+        'ԛ' => 'q',
+        'г' => 'r',
+        'ѕ' => 's',
+        'т' | 'τ' => 't',
+        'υ' | 'ս' => 'u',
+        'ѵ' | 'ν' => 'v',
+        'ԝ' | 'ω' => 'w',
+        'х' | 'χ' => 'x',
+        'у' | 'γ' => 'y',
+        'ᴢ' => 'z',
+        _ => return None,
+    })
+}
