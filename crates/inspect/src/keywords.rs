@@ -163,11 +163,10 @@ impl Keywords {
             bits >> (eight & 15) | bits >> (16 | eight >> 24 & 15)
         };
         let mut one = |at: isize, eight: u64| {
-            let words = |bits: u32, words| if bits & 1 != 0 { words } else { [].as_slice() };
-            let long = words(by_long(eight), self.long.words(slot(eight as u32 | FOLDED)));
-            let short = words(by_short(eight), self.short.words(pair(eight as u32)));
-            let mut all = long.iter().chain(short);
-            all.all(|word| !word.tells(text, at) || word.visit(text, at, &mut visit))
+            let mut all =
+                |words: &[Word]| words.iter().all(|word| !word.tells(text, at) || word.visit(text, at, &mut visit));
+            let long = by_long(eight) & 1 == 0 || all(self.long.words(slot(eight as u32 | FOLDED)));
+            long && (by_short(eight) & 1 == 0 || all(self.short.words(pair(eight as u32))))
         };
         // The place before the first, for words of one and two bytes.
         if text.is_empty() || !one(-2, eight(text, 0) << 16) {
