@@ -10,7 +10,9 @@ mod disguise;
 mod encoded;
 pub(crate) mod layers;
 pub mod model;
+pub mod network;
 pub(crate) mod phrases;
+mod second;
 mod signs;
 
 use std::borrow::Cow;
@@ -23,7 +25,8 @@ use firedoor_model::{
 
 use crate::{Inspector, TableError, view};
 use layers::Concealment;
-use model::Model;
+use model::{Best, Model};
+use network::Judged;
 use phrases::{Phrase, Phrases, Place, Seen};
 
 /// Shortest string that can hold an instruction.
@@ -104,7 +107,7 @@ impl Injections {
         };
         let seen = if words { self.phrases.find(&normal, place) } else { Seen::default() };
         let (signs, private) = (seen.signs.of_plain(plain), seen.private);
-        let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), Concealment::None);
+        let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), Concealment::None, place);
         if let Some(sight) = &mut gravest {
             sight.span = view::place(text, sight.span);
         }
@@ -123,7 +126,7 @@ impl Injections {
             };
             let normal = view::normalised(&layer.text);
             let found = self.phrases.find(&normal, place).phrases;
-            let mut sight = self.weigh(&normal, &found, (bounds, visible), how);
+            let mut sight = self.weigh(&normal, &found, (bounds, visible), how, place);
             if how == Concealment::Covert && layers::speaks(&layer.text) {
                 // Characters that exist to be invisible, and spell out sentences: nobody writes that by accident.
                 let tags = layer.transform.starts_with("unicode-tags");
@@ -165,11 +168,16 @@ impl Injections {
         phrases: &[Phrase<'_>],
         (bounds, visible): (Bounds, Bounds),
         how: Concealment,
+        place: Place,
     ) -> Option<Sight> {
         if normal.len() < MIN_LEAF {
             return None;
         }
-        let best = self.model.best_from(normal, bounds.phrase - NEAR);
+        let (reach, plain) = (bounds.phrase - NEAR, how <= Concealment::Customary);
+        // Definitions are asked about as a whole: `second`.
+        let asked = plain && place == Place::Results;
+        let floor = if asked { reach.min(self.phrases.network.floor(normal, place, reach)) } else { reach };
+        let best = self.model.best_from(normal, floor);
         let (mut score, mut span, mut says) = (best.score, best.span, None);
         // The strongest first: weak ones before an order must not keep it from being judged.
         let mut sums: Vec<(f32, &Phrase<'_>)> =
@@ -188,15 +196,22 @@ impl Injections {
         let window =
             normal.get(normal.floor_char_boundary(span.0)..normal.floor_char_boundary(span.1)).unwrap_or_default();
         let threshold = if says.is_none() { bounds.alone } else { bounds.phrase };
-        let (alone, plain) = (says.is_none() && score >= threshold, how <= Concealment::Customary);
+        let alone = says.is_none() && score >= threshold;
         // What the model has learnt of hidden attacks is English. Other languages have to be as plain as in plain sight.
         let strange = alone && matches!(how, Concealment::Markup | Concealment::Encoded) && signs::foreign(window);
         let threshold = if strange { threshold.max(visible.alone) } else { threshold };
-        let security = plain && score >= threshold && self.phrases.about_security(normal);
-        let needed = if security { threshold + self.phrases.thresholds.security } else { threshold };
+        let security = || plain && self.phrases.about_security(normal);
+        let needed =
+            if score >= threshold && security() { threshold + self.phrases.thresholds.security } else { threshold };
         // Too short, or digits and digests, whatever attacks they remind of.
         let mute = alone && (plain && normal.len() < MIN_ALONE || signs::digits(window));
-        let likely = score >= needed && !mute;
+        let mut likely = score >= needed && !mute;
+        if !likely
+            && asked
+            && let Some(judged) = self.opinion(normal, place, best, reach)
+        {
+            (likely, span, score) = (true, judged.span, score.max(threshold));
+        }
         if !likely && score < threshold - NEAR {
             return None;
         }
@@ -209,6 +224,32 @@ impl Injections {
             excerpt: excerpt(normal, span),
             span,
             score,
+        })
+    }
+
+    /// What the network takes for an instruction in a normalised text in plain sight, where it may be asked: what is long enough to
+    /// say something, says it in words, and does not quote attacks.
+    fn opinion(&self, normal: &str, place: Place, best: Best, near: f32) -> Option<Judged> {
+        let judged = self.phrases.network.judge(normal, place, best, near)?;
+        let window = normal.get(judged.span.0..judged.span.1).unwrap_or_default();
+        let counts = normal.len() >= MIN_ALONE && !signs::digits(window) && !self.phrases.about_security(normal);
+        counts.then_some(judged)
+    }
+
+    /// The network's opinion on what a definition says, where nothing else was found in it.
+    fn second(&self, text: &str) -> Option<Sight> {
+        let (place, normal) = (Place::Definitions, view::normalised(text));
+        let floor = self.phrases.network.floor(&normal, place, 0.0);
+        let judged = self.opinion(&normal, place, self.model.best_from(&normal, floor), floor)?;
+        Some(Sight {
+            confidence: Confidence::Likely,
+            severity: Severity::High,
+            how: Concealment::None,
+            transform: None,
+            says: None,
+            excerpt: excerpt(&normal, judged.span),
+            span: view::place(text, judged.span),
+            score: judged.score,
         })
     }
 }
@@ -299,17 +340,6 @@ impl Inspector {
     /// Judges one definition: an element of a list, or the whole result of a handshake. What is found says nothing yet
     /// about its being new.
     pub fn definition(&self, raw: &str) -> Vec<Finding> {
-        let mut text = String::new();
-        // Where each string begins, in the text and in `raw`.
-        let mut starts: Vec<(usize, usize)> = Vec::new();
-        for leaf in Leaves::of(raw).filter(|l| !l.key || l.text.len() >= MIN_KEY) {
-            if text.len() + leaf.text.len() > MAX_DEFINITION {
-                break;
-            }
-            starts.push((text.len(), leaf.span.0));
-            text.push_str(&leaf.text);
-            text.push_str("\n ");
-        }
         let object = Object::parse(raw);
         let name = object.as_ref().and_then(|o| o.get("name")).and_then(firedoor_model::wire::unescape);
         let at = || Evidence {
@@ -322,22 +352,26 @@ impl Inspector {
             transform: None,
             age_ms: None,
         };
+        let (text, starts) = joined(raw, 0);
         let mut budget = text.len().saturating_mul(4).saturating_add(64 * 1024);
-        let mut out: Vec<Finding> = self
-            .injections
-            .look(&text, Place::Definitions, true, &mut budget)
-            .0
-            .into_iter()
-            .map(|mut sight| {
-                let next = starts.partition_point(|(start, _)| *start <= sight.span.0);
-                let (start, offset) = next.checked_sub(1).and_then(|n| starts.get(n)).copied().unwrap_or_default();
-                // The end of the text around a phrase may stand in the next string.
-                let end = starts.get(next).map_or(text.len(), |(start, _)| *start).saturating_sub(2);
-                sight.span = (sight.span.0 - start, sight.span.1.clamp(sight.span.0.min(end), end) - start);
-                let pointer = pointer(raw, offset).as_str().into();
-                sight.finding(Place::Definitions, Evidence { pointer, ..at() })
-            })
-            .collect();
+        let sight = self.injections.look(&text, Place::Definitions, true, &mut budget).0;
+        let placed = |mut sight: Sight, text: &str, starts: &[(usize, usize)]| {
+            let next = starts.partition_point(|(start, _)| *start <= sight.span.0);
+            let (start, offset) = next.checked_sub(1).and_then(|n| starts.get(n)).copied().unwrap_or_default();
+            // The end of the text around a phrase may stand in the next string.
+            let end = starts.get(next).map_or(text.len(), |(start, _)| *start).saturating_sub(2);
+            sight.span = (sight.span.0 - start, sight.span.1.clamp(sight.span.0.min(end), end) - start);
+            let pointer = pointer(raw, offset).as_str().into();
+            sight.finding(Place::Definitions, Evidence { pointer, ..at() })
+        };
+        let mut out = Vec::new();
+        let likely = sight.as_ref().is_some_and(Sight::certain_enough);
+        // The network has learnt from strings that say something, without names and types between them.
+        let (said, said_starts) = if likely { Default::default() } else { joined(raw, MIN_LEAF) };
+        match self.injections.second(&said).filter(|_| !likely) {
+            Some(second) => out.push(placed(second, &said, &said_starts)),
+            None => out.extend(sight.map(|sight| placed(sight, &text, &starts))),
+        }
         if hides(&text) {
             out.push(Finding {
                 detector: "definition/hidden-text".into(),
@@ -350,6 +384,20 @@ impl Inspector {
         out.extend(self.capabilities.judge(raw));
         out
     }
+}
+
+/// The strings of a definition that have so many bytes, as one text, and where each begins, in it and in `raw`.
+fn joined(raw: &str, least: usize) -> (String, Vec<(usize, usize)>) {
+    let (mut text, mut starts) = (String::new(), Vec::new());
+    for leaf in Leaves::of(raw).filter(|l| l.text.len() >= if l.key { MIN_KEY } else { least }) {
+        if text.len() + leaf.text.len() > MAX_DEFINITION {
+            break;
+        }
+        starts.push((text.len(), leaf.span.0));
+        text.push_str(&leaf.text);
+        text.push_str("\n ");
+    }
+    (text, starts)
 }
 
 /// Whether a definition holds terminal sequences, bidirectional overrides, or many invisible characters inside words.

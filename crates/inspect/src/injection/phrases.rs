@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::OnceLock};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use super::signs::{SIGNS, Signs};
+use super::{
+    second::Bounds,
+    signs::{SIGNS, Signs},
+};
 use crate::{
     TableError,
     keywords::{Keywords, fast_edges},
@@ -39,6 +42,7 @@ pub(crate) enum Place {
 #[serde(deny_unknown_fields)]
 struct File {
     thresholds: Thresholds,
+    network: Bounds,
     security: Security,
     /// What stands in a regex for `(?&name)`. One may have those in it that stand before it by name.
     fragments: BTreeMap<String, String>,
@@ -163,6 +167,7 @@ struct Compiled {
 #[derive(Debug)]
 pub(crate) struct Phrases {
     pub(crate) thresholds: Thresholds,
+    pub(super) network: Bounds,
     rows: Vec<(Row, OnceLock<Option<Compiled>>)>,
     keywords: Keywords,
     /// What `keywords` looks for.
@@ -206,6 +211,7 @@ impl Phrases {
         owners.extend(private.iter().map(|_| Owner::Private));
         Ok(Self {
             thresholds: file.thresholds,
+            network: file.network,
             keywords: Keywords::new(&keywords),
             words: keywords,
             security: Keywords::new(file.security.words),
