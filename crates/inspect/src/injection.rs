@@ -12,7 +12,7 @@ pub(crate) mod layers;
 pub mod model;
 pub mod network;
 pub(crate) mod phrases;
-mod second;
+pub(crate) mod second;
 mod signs;
 
 use std::borrow::Cow;
@@ -28,6 +28,7 @@ use layers::Concealment;
 use model::{Best, Model};
 use network::Judged;
 use phrases::{Phrase, Phrases, Place, Seen};
+use second::Room;
 
 /// Shortest string that can hold an instruction.
 const MIN_LEAF: usize = 12;
@@ -92,22 +93,30 @@ impl Injections {
     }
 
     /// The gravest instruction in a text, and whether the text says that it is private. `words` says whether one of
-    /// [`Injections::words`] may stand in it as it is. `budget` bounds what is decoded for the whole message.
-    pub(crate) fn look(&self, text: &str, place: Place, words: bool, budget: &mut usize) -> (Option<Sight>, bool) {
+    /// [`Injections::words`] may stand in it as it is. `budget` bounds what is decoded for the whole message, `room` what the
+    /// network reads of it.
+    pub(crate) fn look(
+        &self,
+        text: &str,
+        place: Place,
+        words: bool,
+        budget: &mut usize,
+        room: &mut Room,
+    ) -> (Option<Sight>, bool) {
         let thresholds = self.phrases.thresholds;
         let visible = match place {
             Place::Results => Bounds { phrase: thresholds.result, alone: thresholds.result },
             Place::Definitions => Bounds { phrase: thresholds.definition, alone: thresholds.definition_alone },
         };
-        let mut room = [0; SHORT];
-        let (normal, plain, words) = match view::plain(text, &mut room) {
+        let mut short = [0; SHORT];
+        let (normal, plain, words) = match view::plain(text, &mut short) {
             Some(normal) => (Cow::Borrowed(normal), true, words),
             // Words may stand there that were written in another way.
             None => (Cow::Owned(view::normalised(text)), false, true),
         };
         let seen = if words { self.phrases.find(&normal, place) } else { Seen::default() };
         let (signs, private) = (seen.signs.of_plain(plain), seen.private);
-        let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), Concealment::None, place);
+        let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), Concealment::None, room);
         if let Some(sight) = &mut gravest {
             sight.span = view::place(text, sight.span);
         }
@@ -126,7 +135,7 @@ impl Injections {
             };
             let normal = view::normalised(&layer.text);
             let found = self.phrases.find(&normal, place).phrases;
-            let mut sight = self.weigh(&normal, &found, (bounds, visible), how, place);
+            let mut sight = self.weigh(&normal, &found, (bounds, visible), how, room);
             if how == Concealment::Covert && layers::speaks(&layer.text) {
                 // Characters that exist to be invisible, and spell out sentences: nobody writes that by accident.
                 let tags = layer.transform.starts_with("unicode-tags");
@@ -168,15 +177,14 @@ impl Injections {
         phrases: &[Phrase<'_>],
         (bounds, visible): (Bounds, Bounds),
         how: Concealment,
-        place: Place,
+        room: &mut Room,
     ) -> Option<Sight> {
         if normal.len() < MIN_LEAF {
             return None;
         }
         let (reach, plain) = (bounds.phrase - NEAR, how <= Concealment::Customary);
-        // Definitions are asked about as a whole: `second`.
-        let asked = plain && place == Place::Results;
-        let floor = if asked { reach.min(self.phrases.network.floor(normal, place, reach)) } else { reach };
+        let asked = if plain { self.phrases.network.floor(Place::Results, *room, reach) } else { f32::INFINITY };
+        let floor = reach.min(asked);
         let best = self.model.best_from(normal, floor);
         let (mut score, mut span, mut says) = (best.score, best.span, None);
         // The strongest first: weak ones before an order must not keep it from being judged.
@@ -207,8 +215,8 @@ impl Injections {
         let mute = alone && (plain && normal.len() < MIN_ALONE || signs::digits(window));
         let mut likely = score >= needed && !mute;
         if !likely
-            && asked
-            && let Some(judged) = self.opinion(normal, place, best, reach)
+            && best.score >= asked
+            && let Some(judged) = self.opinion(normal, Place::Results, best, room)
         {
             (likely, span, score) = (true, judged.span, score.max(threshold));
         }
@@ -229,18 +237,22 @@ impl Injections {
 
     /// What the network takes for an instruction in a normalised text in plain sight, where it may be asked: what is long enough to
     /// say something, says it in words, and does not quote attacks.
-    fn opinion(&self, normal: &str, place: Place, best: Best, near: f32) -> Option<Judged> {
-        let judged = self.phrases.network.judge(normal, place, best, near)?;
+    fn opinion(&self, normal: &str, place: Place, best: Best, room: &mut Room) -> Option<Judged> {
+        if normal.len() < MIN_ALONE || self.phrases.about_security(normal) {
+            return None;
+        }
+        let judged = self.phrases.network.judge(normal, place, best, room)?;
         let window = normal.get(judged.span.0..judged.span.1).unwrap_or_default();
-        let counts = normal.len() >= MIN_ALONE && !signs::digits(window) && !self.phrases.about_security(normal);
-        counts.then_some(judged)
+        (!signs::digits(window)).then_some(judged)
     }
 
     /// The network's opinion on what a definition says, where nothing else was found in it.
     fn second(&self, text: &str) -> Option<Sight> {
         let (place, normal) = (Place::Definitions, view::normalised(text));
-        let floor = self.phrases.network.floor(&normal, place, 0.0);
-        let judged = self.opinion(&normal, place, self.model.best_from(&normal, floor), floor)?;
+        let mut room = Room::DEFINITION;
+        let floor = self.phrases.network.floor(place, room, 0.0);
+        let best = self.model.best_from(&normal, floor);
+        let judged = if best.score < floor { None } else { self.opinion(&normal, place, best, &mut room) }?;
         Some(Sight {
             confidence: Confidence::Likely,
             severity: Severity::High,
@@ -354,7 +366,8 @@ impl Inspector {
         };
         let (text, starts) = joined(raw, 0);
         let mut budget = text.len().saturating_mul(4).saturating_add(64 * 1024);
-        let sight = self.injections.look(&text, Place::Definitions, true, &mut budget).0;
+        let mut none = Room::NONE;
+        let sight = self.injections.look(&text, Place::Definitions, true, &mut budget, &mut none).0;
         let placed = |mut sight: Sight, text: &str, starts: &[(usize, usize)]| {
             let next = starts.partition_point(|(start, _)| *start <= sight.span.0);
             let (start, offset) = next.checked_sub(1).and_then(|n| starts.get(n)).copied().unwrap_or_default();

@@ -8,11 +8,40 @@ use super::{
     phrases::Place,
 };
 
-/// Longest text, in bytes, that is read as a whole. Of a longer one what the linear model finds most likely is, with some text
-/// around it, and only where that comes near the threshold: large results must not wait for the network.
-const WHOLE: usize = 8 * 1024;
+/// Longest message, in bytes, of which every text is read that the linear model comes near to. Of a longer one only the
+/// likeliest window of a text is, with some text around it, and only where the linear model nearly decides: large results must
+/// not wait for the network.
+const SMALL: usize = 8 * 1024;
+/// Bytes that are read of one message: of a small one with what is decoded of it, of a larger one.
+const OF_SMALL: usize = 2 * SMALL;
+const OF_LARGE: usize = 4 * 1024;
 /// Text around the likeliest window of a long text.
 const AROUND: usize = 300;
+
+/// What the network may still read of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    small: bool,
+    bytes: usize,
+}
+
+impl Room {
+    /// For a message of so many bytes.
+    pub(crate) fn of(message: usize) -> Self {
+        let small = message <= SMALL;
+        Self { small, bytes: if small { OF_SMALL } else { OF_LARGE } }
+    }
+
+    /// For a definition, which is read as a whole.
+    pub(super) const DEFINITION: Self = Self { small: true, bytes: usize::MAX };
+    /// Nothing.
+    pub(super) const NONE: Self = Self { small: false, bytes: 0 };
+
+    fn take(&mut self, bytes: usize) -> Option<()> {
+        self.bytes = self.bytes.checked_sub(bytes)?;
+        Some(())
+    }
+}
 
 /// What of the linear model's log-odds counts for a definition: one of them alone decides nothing.
 const COUNTED: (f32, f32) = (-5.0, 2.0);
@@ -32,28 +61,26 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The linear model's log-odds from which the network is asked about a text. `near` is where a text begins to be looked at
-    /// without it.
-    pub(super) fn floor(&self, text: &str, place: Place, near: f32) -> f32 {
+    /// The linear model's log-odds from which the network is asked. `near` is where a text begins to be looked at without it.
+    pub(super) fn floor(&self, place: Place, room: Room, near: f32) -> f32 {
         match place {
-            _ if text.len() > WHOLE && place == Place::Results => near,
+            _ if room.bytes == 0 => f32::INFINITY,
+            Place::Results if !room.small => near,
             Place::Results => self.result_from,
             Place::Definitions => self.definition_from,
         }
     }
 
     /// The window of a normalised text that the network takes for an instruction. `best` is what the linear model found in it.
-    pub(super) fn judge(&self, text: &str, place: Place, best: Best, near: f32) -> Option<Judged> {
-        if best.score < self.floor(text, place, near) {
-            return None;
-        }
-        let (from, to) = if text.len() > WHOLE && place == Place::Results {
-            (best.span.0.saturating_sub(AROUND), text.len().min(best.span.1.saturating_add(AROUND)))
-        } else {
+    pub(super) fn judge(&self, text: &str, place: Place, best: Best, room: &mut Room) -> Option<Judged> {
+        let (from, to) = if room.small {
             (0, text.len())
+        } else {
+            (best.span.0.saturating_sub(AROUND), text.len().min(best.span.1.saturating_add(AROUND)))
         };
         let from = text.floor_char_boundary(from);
         let part = text.get(from..text.floor_char_boundary(to))?;
+        room.take(part.len())?;
         let (answer, bound) = match place {
             Place::Results => (Answer::Result, self.result),
             Place::Definitions => {
