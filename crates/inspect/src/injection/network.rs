@@ -99,14 +99,15 @@ impl Network {
     /// The window of a normalised text that talks to the agent most. Of a long text its start is read.
     pub fn best(&self, text: &str, answer: Answer) -> Option<Judged> {
         let pieces = self.pieces.cut(text, MOST);
+        let rows = self.rows(&pieces);
         let mut best: Option<Judged> = None;
         let mut from = 0;
         while let Some(rest) = pieces.get(from..).filter(|rest| !rest.is_empty()) {
-            let window = rest.get(..WINDOW).unwrap_or(rest);
-            let score = self.window(window, answer);
+            let to = pieces.len().min(from + WINDOW);
+            let score = self.window(rows.get(from..to).unwrap_or_default(), answer);
             if best.is_none_or(|best| score > best.score) {
                 let end = rest.get(WINDOW).map_or(text.len(), |(_, at)| *at);
-                best = Some(Judged { score, span: (window.first().map_or(0, |(_, at)| *at), end) });
+                best = Some(Judged { score, span: (rest.first().map_or(0, |(_, at)| *at), end) });
             }
             if rest.len() <= WINDOW {
                 break;
@@ -116,7 +117,8 @@ impl Network {
         best
     }
 
-    fn window(&self, pieces: &[(u16, usize)], answer: Answer) -> f32 {
+    /// What the layers make of all pieces of a text.
+    fn rows(&self, pieces: &[(u16, usize)]) -> Vec<Row> {
         let mut before = 0;
         let mut rows: Vec<Row> = Vec::with_capacity(pieces.len());
         for (piece, _) in pieces {
@@ -129,8 +131,13 @@ impl Network {
         for layer in &self.layers {
             rows = (0..rows.len()).map(|at| layer.at(&rows, at)).collect();
         }
+        rows
+    }
+
+    /// The log-odds of a window.
+    fn window(&self, rows: &[Row], answer: Answer) -> f32 {
         let (mut mean, mut highest) = ([0.0; WIDTH], [f32::MIN; WIDTH]);
-        for row in &rows {
+        for row in rows {
             mean.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
             highest.iter_mut().zip(row).for_each(|(most, x)| *most = x.max(*most));
         }
@@ -194,7 +201,7 @@ fn total(row: &Row, of: impl Fn(f32) -> f32) -> f32 {
 fn pair(before: u16, piece: u16, many: usize) -> usize {
     let key = u32::from(before).wrapping_mul(0x9E37_79B1) ^ u32::from(piece).wrapping_mul(0x85EB_CA77);
     let key = (key ^ key >> 15).wrapping_mul(0x2C1B_3C6D);
-    (u64::from(key) * many as u64 >> 32) as usize
+    ((u64::from(key) * many as u64) >> 32) as usize
 }
 
 #[cfg(test)]
