@@ -183,7 +183,9 @@ impl Injections {
             return None;
         }
         let (reach, plain) = (bounds.phrase - NEAR, how <= Concealment::Customary);
-        let asked = if plain { self.phrases.network.floor(Place::Results, *room, reach) } else { f32::INFINITY };
+        // What is encoded is seldom what the network has learnt from.
+        let open = how == Concealment::None;
+        let asked = if open { self.phrases.network.floor(Place::Results, *room, reach) } else { f32::INFINITY };
         let floor = reach.min(asked);
         let best = self.model.best_from(normal, floor);
         let (mut score, mut span, mut says) = (best.score, best.span, None);
@@ -238,7 +240,9 @@ impl Injections {
     /// What the network takes for an instruction in a normalised text in plain sight, where it may be asked: what is long enough to
     /// say something, says it in words, and does not quote attacks.
     fn opinion(&self, normal: &str, place: Place, best: Best, room: &mut Room) -> Option<Judged> {
-        if normal.len() < MIN_ALONE || self.phrases.about_security(normal) {
+        // Addresses and encodings have no words to judge.
+        let words = !normal.is_ascii() || normal.matches(' ').count() * 24 >= normal.len();
+        if normal.len() < MIN_ALONE || !words || self.phrases.about_security(normal) {
             return None;
         }
         let judged = self.phrases.network.judge(normal, place, best, room)?;
