@@ -253,7 +253,7 @@ impl Injections {
     /// The network's opinion on what a definition says, where nothing else was found in it.
     fn second(&self, text: &str) -> Option<Sight> {
         let (place, normal) = (Place::Definitions, view::normalised(text));
-        let mut room = Room::DEFINITION;
+        let mut room = Room::of_definition(normal.len());
         let floor = self.phrases.network.floor(place, room, 0.0);
         let best = self.model.best_from(&normal, floor);
         let judged = if best.score < floor { None } else { self.opinion(&normal, place, best, &mut room) }?;

@@ -32,8 +32,12 @@ impl Room {
         Self { small, bytes: if small { OF_SMALL } else { OF_LARGE } }
     }
 
-    /// For a definition, which is read as a whole.
-    pub(super) const DEFINITION: Self = Self { small: true, bytes: usize::MAX };
+    /// For a definition of so many bytes: honest ones are read as a whole.
+    pub(super) fn of_definition(bytes: usize) -> Self {
+        let small = bytes <= OF_SMALL;
+        Self { small, bytes: if small { OF_SMALL } else { OF_LARGE } }
+    }
+
     /// Nothing.
     pub(super) const NONE: Self = Self { small: false, bytes: 0 };
 
