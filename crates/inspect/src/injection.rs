@@ -12,7 +12,7 @@ pub(crate) mod layers;
 pub mod model;
 pub mod network;
 pub(crate) mod phrases;
-pub(crate) mod second;
+mod second;
 mod signs;
 
 use std::borrow::Cow;
@@ -25,10 +25,8 @@ use firedoor_model::{
 
 use crate::{Inspector, TableError, view};
 use layers::Concealment;
-use model::{Best, Model};
-use network::Judged;
+use model::Model;
 use phrases::{Phrase, Phrases, Place, Seen};
-use second::Room;
 
 /// Shortest string that can hold an instruction.
 const MIN_LEAF: usize = 12;
@@ -93,30 +91,22 @@ impl Injections {
     }
 
     /// The gravest instruction in a text, and whether the text says that it is private. `words` says whether one of
-    /// [`Injections::words`] may stand in it as it is. `budget` bounds what is decoded for the whole message, `room` what the
-    /// network reads of it.
-    pub(crate) fn look(
-        &self,
-        text: &str,
-        place: Place,
-        words: bool,
-        budget: &mut usize,
-        room: &mut Room,
-    ) -> (Option<Sight>, bool) {
+    /// [`Injections::words`] may stand in it as it is. `budget` bounds what is decoded for the whole message.
+    pub(crate) fn look(&self, text: &str, place: Place, words: bool, budget: &mut usize) -> (Option<Sight>, bool) {
         let thresholds = self.phrases.thresholds;
         let visible = match place {
             Place::Results => Bounds { phrase: thresholds.result, alone: thresholds.result },
             Place::Definitions => Bounds { phrase: thresholds.definition, alone: thresholds.definition_alone },
         };
-        let mut short = [0; SHORT];
-        let (normal, plain, words) = match view::plain(text, &mut short) {
+        let mut room = [0; SHORT];
+        let (normal, plain, words) = match view::plain(text, &mut room) {
             Some(normal) => (Cow::Borrowed(normal), true, words),
             // Words may stand there that were written in another way.
             None => (Cow::Owned(view::normalised(text)), false, true),
         };
         let seen = if words { self.phrases.find(&normal, place) } else { Seen::default() };
         let (signs, private) = (seen.signs.of_plain(plain), seen.private);
-        let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), Concealment::None, room);
+        let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), Concealment::None);
         if let Some(sight) = &mut gravest {
             sight.span = view::place(text, sight.span);
         }
@@ -135,7 +125,7 @@ impl Injections {
             };
             let normal = view::normalised(&layer.text);
             let found = self.phrases.find(&normal, place).phrases;
-            let mut sight = self.weigh(&normal, &found, (bounds, visible), how, room);
+            let mut sight = self.weigh(&normal, &found, (bounds, visible), how);
             if how == Concealment::Covert && layers::speaks(&layer.text) {
                 // Characters that exist to be invisible, and spell out sentences: nobody writes that by accident.
                 let tags = layer.transform.starts_with("unicode-tags");
@@ -177,17 +167,11 @@ impl Injections {
         phrases: &[Phrase<'_>],
         (bounds, visible): (Bounds, Bounds),
         how: Concealment,
-        room: &mut Room,
     ) -> Option<Sight> {
         if normal.len() < MIN_LEAF {
             return None;
         }
-        let (reach, plain) = (bounds.phrase - NEAR, how <= Concealment::Customary);
-        // What is encoded is seldom what the network has learnt from.
-        let open = how == Concealment::None;
-        let asked = if open { self.phrases.network.floor(Place::Results, *room, reach) } else { f32::INFINITY };
-        let floor = reach.min(asked);
-        let best = self.model.best_from(normal, floor);
+        let best = self.model.best_from(normal, bounds.phrase - NEAR);
         let (mut score, mut span, mut says) = (best.score, best.span, None);
         // The strongest first: weak ones before an order must not keep it from being judged.
         let mut sums: Vec<(f32, &Phrase<'_>)> =
@@ -206,22 +190,15 @@ impl Injections {
         let window =
             normal.get(normal.floor_char_boundary(span.0)..normal.floor_char_boundary(span.1)).unwrap_or_default();
         let threshold = if says.is_none() { bounds.alone } else { bounds.phrase };
-        let alone = says.is_none() && score >= threshold;
+        let (alone, plain) = (says.is_none() && score >= threshold, how <= Concealment::Customary);
         // What the model has learnt of hidden attacks is English. Other languages have to be as plain as in plain sight.
         let strange = alone && matches!(how, Concealment::Markup | Concealment::Encoded) && signs::foreign(window);
         let threshold = if strange { threshold.max(visible.alone) } else { threshold };
-        let security = || plain && self.phrases.about_security(normal);
-        let needed =
-            if score >= threshold && security() { threshold + self.phrases.thresholds.security } else { threshold };
+        let security = plain && score >= threshold && self.phrases.about_security(normal);
+        let needed = if security { threshold + self.phrases.thresholds.security } else { threshold };
         // Too short, or digits and digests, whatever attacks they remind of.
         let mute = alone && (plain && normal.len() < MIN_ALONE || signs::digits(window));
-        let mut likely = score >= needed && !mute;
-        if !likely
-            && best.score >= asked
-            && let Some(judged) = self.opinion(normal, Place::Results, best, room)
-        {
-            (likely, span, score) = (true, judged.span, score.max(threshold));
-        }
+        let likely = score >= needed && !mute;
         if !likely && score < threshold - NEAR {
             return None;
         }
@@ -237,27 +214,20 @@ impl Injections {
         })
     }
 
-    /// What the network takes for an instruction in a normalised text in plain sight, where it may be asked: what is long enough to
+    /// The network's opinion on what a definition says, where nothing else was found in it. It is asked about what is long enough to
     /// say something, says it in words, and does not quote attacks.
-    fn opinion(&self, normal: &str, place: Place, best: Best, room: &mut Room) -> Option<Judged> {
+    fn second(&self, text: &str) -> Option<Sight> {
+        let normal = view::normalised(text);
+        let floor = self.phrases.network.definition_from;
+        let best = self.model.best_from(&normal, floor);
         // Addresses and encodings have no words to judge.
         let words = !normal.is_ascii() || normal.matches(' ').count() * 24 >= normal.len();
-        if normal.len() < MIN_ALONE || !words || self.phrases.about_security(normal) {
+        if best.score < floor || normal.len() < MIN_ALONE || !words || self.phrases.about_security(&normal) {
             return None;
         }
-        let judged = self.phrases.network.judge(normal, place, best, room)?;
+        let judged = self.phrases.network.judge(&normal, best)?;
         let window = normal.get(judged.span.0..judged.span.1).unwrap_or_default();
-        (!signs::digits(window)).then_some(judged)
-    }
-
-    /// The network's opinion on what a definition says, where nothing else was found in it.
-    fn second(&self, text: &str) -> Option<Sight> {
-        let (place, normal) = (Place::Definitions, view::normalised(text));
-        let mut room = Room::of_definition(normal.len());
-        let floor = self.phrases.network.floor(place, room, 0.0);
-        let best = self.model.best_from(&normal, floor);
-        let judged = if best.score < floor { None } else { self.opinion(&normal, place, best, &mut room) }?;
-        Some(Sight {
+        (!signs::digits(window)).then(|| Sight {
             confidence: Confidence::Likely,
             severity: Severity::High,
             how: Concealment::None,
@@ -370,8 +340,7 @@ impl Inspector {
         };
         let (text, starts) = joined(raw, 0);
         let mut budget = text.len().saturating_mul(4).saturating_add(64 * 1024);
-        let mut none = Room::NONE;
-        let sight = self.injections.look(&text, Place::Definitions, true, &mut budget, &mut none).0;
+        let sight = self.injections.look(&text, Place::Definitions, true, &mut budget).0;
         let placed = |mut sight: Sight, text: &str, starts: &[(usize, usize)]| {
             let next = starts.partition_point(|(start, _)| *start <= sight.span.0);
             let (start, offset) = next.checked_sub(1).and_then(|n| starts.get(n)).copied().unwrap_or_default();

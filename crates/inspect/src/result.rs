@@ -6,7 +6,7 @@ use firedoor_model::{Evidence, Finding, Severity, finding::Role, wire::Leaves};
 
 use crate::{
     DefinitionKind, Inspector, MAX_FINDINGS, Source, evidence, fold, in_leaf,
-    injection::{self, phrases::Place, second::Room},
+    injection::{self, phrases::Place},
     memory::{Label, Memory, Origin},
     placeholder,
 };
@@ -54,11 +54,10 @@ impl Inspector {
         };
         let (mut told, mut folded): (Vec<Finding>, Vec<u8>) = (Vec::new(), Vec::new());
         let mut budget = result.len().saturating_mul(4).saturating_add(64 * 1024);
-        let mut room = Room::of(result.len());
         self.each_string(result, &mut |leaf, text, hits, words, leaves| {
             // Definitions are judged one by one, where they can be taken out: `Inspector::definition`.
             let (sight, private) = if !defines && injection::readable(leaf) {
-                self.injections.look(&leaf.text, Place::Results, words.phrases, &mut budget, &mut room)
+                self.injections.look(&leaf.text, Place::Results, words.phrases, &mut budget)
             } else {
                 (None, false)
             };

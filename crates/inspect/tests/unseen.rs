@@ -5,7 +5,7 @@ use firedoor_inspect::{Inspector, record::inspect_record};
 use firedoor_model::{Confidence, Severity};
 
 /// Of 100 attacks and 120 honest texts. What it is measured at is in `docs/evaluation.md`; what falls below this is a fault.
-const CAUGHT: usize = 87;
+const CAUGHT: usize = 85;
 const WRONG: usize = 6;
 
 #[test]

@@ -44,6 +44,8 @@ const RATE: f32 = 0.12;
 const DECAY: f32 = 2e-7;
 /// Attacks of one source together weigh at most so many records.
 const SOURCE_WEIGHT: f32 = 350.0;
+/// What one attack weighs at most.
+const MOST: f32 = 6.0;
 /// Most windows of an attack that the first round learns from.
 const MAX_FIRST: f32 = 26.0;
 /// Bytes of one ordinary text that are used.
@@ -85,7 +87,13 @@ fn main() {
         bags.extend(text.lines().filter_map(bag));
         bags.extend(text.lines().filter_map(carrier));
     }
-    bags.extend(include_str!("written.jsonl").lines().filter_map(bag));
+    for written in [
+        include_str!("written.jsonl"),
+        include_str!("written-results.jsonl"),
+        include_str!("written-definitions.jsonl"),
+    ] {
+        bags.extend(written.lines().filter_map(bag));
+    }
     bags.extend(drawn(&bags));
     let mut count: BTreeMap<(String, bool), f32> = BTreeMap::new();
     bags.iter().for_each(|b| *count.entry((b.source.clone(), b.malicious)).or_default() += 1.0);
@@ -96,11 +104,11 @@ fn main() {
             // Kinds are what is known of sources that nobody has seen yet.
             let most = match b.source.as_str() {
                 "bipia" => SOURCE_WEIGHT / 4.0,
-                "kinds/attack" => SOURCE_WEIGHT * 4.0,
+                "kinds/attack" | "written_results" | "written_definitions" => SOURCE_WEIGHT * 4.0,
                 "kinds/poison" | "written" => SOURCE_WEIGHT * 2.0,
                 _ => SOURCE_WEIGHT,
             };
-            b.weight = (most / n).min(3.0);
+            b.weight = (most / n).min(MOST);
         }
         // Honest texts with the words that attacks use, or with the surroundings that attacks stand in.
         if !b.malicious {
@@ -110,7 +118,7 @@ fn main() {
                 | "agentdojo_benign"
                 | "agentdojo_honest"
                 | "agent_threat_bench" => 8.0,
-                "written" => 4.0,
+                "written" | "written_results" | "written_definitions" => 4.0,
                 "piguard_valid" | "ipi_coding_agent" | "agentdojo_tools" => 6.0,
                 "bipia_benign" | "benign_results_hard_security_docs" => 2.0,
                 "carrier" => 0.5,
