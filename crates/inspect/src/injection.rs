@@ -8,6 +8,7 @@
 mod classes;
 mod disguise;
 mod encoded;
+mod languages;
 pub(crate) mod layers;
 pub mod model;
 pub mod network;
@@ -80,9 +81,9 @@ pub(crate) struct Sight {
 }
 
 impl Injections {
-    pub(crate) fn load(table: &str, weights: &[u8], private: &[String]) -> Result<Self, TableError> {
+    pub(crate) fn load(table: &str, languages: &str, weights: &[u8], private: &[String]) -> Result<Self, TableError> {
         let model = Model::read(weights).map_err(|e| TableError::new("injection.weights", &e))?;
-        Ok(Self { model, phrases: Phrases::load(table, private)? })
+        Ok(Self { model, phrases: Phrases::load(table, languages, private)? })
     }
 
     /// The words without which no phrase stands in a text.
@@ -182,6 +183,8 @@ impl Injections {
             let from = normal.floor_char_boundary(from);
             let to = normal.floor_char_boundary(normal.len().min(to));
             let local = self.model.best(normal.get(from..to).unwrap_or_default()).score;
+            // What the model has learnt of other languages is that texts in them are honest.
+            let local = if phrase.foreign { local.max(self.phrases.thresholds.foreign) } else { local };
             if local + added > score || says.is_none() && local + added >= bounds.phrase {
                 (score, span) = (score.max(local + added), phrase.span);
                 says = Some(format!("The text {} ({}).", phrase.says, phrase.id));

@@ -161,6 +161,7 @@ impl Inspector {
         let credentials = credentials::Credentials::load(include_str!("../../../profiles/detect/credentials.toml"))?;
         let injections = injection::Injections::load(
             include_str!("../../../profiles/detect/injection.toml"),
+            include_str!("../../../profiles/detect/languages.toml"),
             weights,
             &sensitive::private_words(include_str!("../../../profiles/detect/private-words.toml"))?,
         )?;
