@@ -1,0 +1,109 @@
+//! Where in a text phrases are looked for.
+
+use crate::keywords::Met;
+
+/// Bytes before and after a keyword that its regex looks at.
+const BEFORE: usize = 160;
+const AFTER: usize = 400;
+/// Most bytes of one text that one rule's regex looks at. Each is looked at once, however many keywords stand near it: a text
+/// that is to use a rule up before its orders come has to be that long.
+const MAX_SEARCHED: usize = 64 << 10;
+/// Bytes of letters beyond ASCII in a part of a text from which words are looked for in it that have some: an order has more.
+const STRANGE: u8 = 8;
+const PART: usize = 255;
+/// Bytes beside a part that are looked at with it, because a word may stand at its end.
+const BESIDE: usize = 64;
+
+/// Where one rule's regex is to look in one text: stretches around its keywords that do not touch.
+#[derive(Default)]
+pub(super) struct Near {
+    pub(super) stretches: Vec<(usize, usize)>,
+    bytes: usize,
+}
+
+impl Near {
+    /// Adds what is around a keyword, while there is room.
+    fn add(&mut self, from: usize, to: usize) {
+        if self.bytes >= MAX_SEARCHED {
+            return;
+        }
+        // Keywords come in order, but for those that lie in each other.
+        match self.stretches.last_mut() {
+            Some(last) if from <= last.1 => {
+                let wider = (last.0.min(from), last.1.max(to));
+                self.bytes += wider.1 - wider.0 - (last.1 - last.0);
+                *last = wider;
+            }
+            _ => {
+                self.bytes += to - from;
+                self.stretches.push((from, to));
+            }
+        }
+    }
+}
+
+/// The same for all lines. Most texts have words of a few.
+pub(super) struct Nearby {
+    lines: usize,
+    /// Bytes of the text.
+    text: usize,
+    /// By line: one more than where it stands in `near`, or zero.
+    places: Vec<u16>,
+    near: Vec<(usize, Near)>,
+}
+
+impl Nearby {
+    pub(super) fn new(lines: usize, text: usize) -> Self {
+        Self { lines, text, places: Vec::new(), near: Vec::new() }
+    }
+
+    /// Adds what is around a keyword of some lines.
+    pub(super) fn add(&mut self, lines: &[usize], met: Met) {
+        if self.places.is_empty() {
+            self.places.resize(self.lines, 0);
+        }
+        let (from, to) = (met.start.saturating_sub(BEFORE), self.text.min(met.end + AFTER));
+        for line in lines {
+            let Some(place) = self.places.get_mut(*line) else { continue };
+            if *place == 0 {
+                self.near.push((*line, Near::default()));
+                *place = self.near.len() as u16;
+            }
+            if let Some((_, near)) = self.near.get_mut(usize::from(*place) - 1) {
+                near.add(from, to);
+            }
+        }
+    }
+
+    /// Keywords come from the beginning of the text again: what was found before stays as it is.
+    pub(super) fn anew(&mut self) {
+        self.places.clear();
+    }
+
+    pub(super) fn by_line(mut self) -> Vec<(usize, Near)> {
+        self.near.sort_unstable_by_key(|(line, _)| *line);
+        self.near
+    }
+}
+
+/// The parts of a text with letters beyond ASCII, and not only signs: dashes, quotes and arrows begin with the two bytes left out.
+pub(super) fn strange_parts(text: &[u8]) -> impl Iterator<Item = (usize, usize)> {
+    // At most as many as a byte counts, so that a compiler counts many at once.
+    let letters = |bytes: &[u8]| bytes.iter().fold(0u8, |n, b| n.wrapping_add(u8::from((*b >= 0xC3) & (*b != 0xE2))));
+    text.chunks(PART)
+        .enumerate()
+        .filter(move |(_, bytes)| !bytes.is_ascii() && letters(bytes) >= STRANGE)
+        .map(|(part, bytes)| ((part * PART).saturating_sub(BESIDE), text.len().min(part * PART + bytes.len() + BESIDE)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_searched_is_bounded() {
+        let mut near = Near::default();
+        (0..10_000).for_each(|i| near.add(i * 1_000, i * 1_000 + 560));
+        assert!(near.bytes <= MAX_SEARCHED + 560 && near.stretches.len() * 560 == near.bytes);
+    }
+}

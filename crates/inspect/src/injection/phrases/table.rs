@@ -1,0 +1,83 @@
+//! `profiles/detect/injection.toml` as it is written.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::super::second::Bounds;
+
+/// Where a text comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Place {
+    Results,
+    Definitions,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) thresholds: Thresholds,
+    pub(super) network: Bounds,
+    pub(super) security: Security,
+    /// What stands in a regex for `(?&name)`. One may have those in it that stand before it by name.
+    pub(super) fragments: BTreeMap<String, String>,
+    /// Keywords that several rules look for.
+    pub(super) words: BTreeMap<String, Vec<String>>,
+    pub(super) rule: Vec<Row>,
+}
+
+/// Log-odds from which a text is taken for an attack.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Thresholds {
+    pub(crate) result: f32,
+    pub(crate) definition: f32,
+    /// Of a definition without a phrase.
+    pub(crate) definition_alone: f32,
+    pub(crate) markup: f32,
+    pub(crate) encoded: f32,
+    /// Least log-odds of the text around a phrase in its own language.
+    pub(crate) foreign: f32,
+    /// Added where a text is about security.
+    pub(crate) security: f32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Security {
+    pub(super) words: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Row {
+    pub(super) id: String,
+    pub(super) says: String,
+    pub(super) keywords: Words,
+    pub(super) regex: String,
+    /// What must not stand right before it, if anything.
+    #[serde(default)]
+    pub(super) unless: Option<String>,
+    pub(super) weight: f32,
+    #[serde(default = "everywhere", rename = "in")]
+    pub(super) places: Vec<Place>,
+}
+
+/// A rule's own keywords, or the name of some that it shares.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Words {
+    Own(Vec<String>),
+    Shared(String),
+}
+
+pub(in crate::injection) fn everywhere() -> Vec<Place> {
+    vec![Place::Results, Place::Definitions]
+}
+
+/// A regex with its fragments filled in.
+pub(super) fn filled(regex: &str, fragments: &BTreeMap<String, String>) -> String {
+    // The last by name first: it may have others in it.
+    fragments.iter().rev().fold(regex.to_owned(), |regex, (name, with)| regex.replace(&format!("(?&{name})"), with))
+}
