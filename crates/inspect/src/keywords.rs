@@ -7,6 +7,10 @@
 //! costs a fraction of what a step of an automaton does, and the time is linear: the words behind one place of a table are
 //! few and short.
 
+mod common;
+
+use common::{COMMON_FOUR, commonness, commonness_of_two};
+
 /// log2 of the places for four bytes: with the other table most of a processor's first cache.
 const BITS: u32 = 15;
 /// log2 of the entries that say what stands beside those.
@@ -106,7 +110,7 @@ impl Keywords {
 
     /// Words, and whether capitals count. Empty words are never met.
     pub(crate) fn with_case<W: AsRef<str>>(words: impl IntoIterator<Item = (W, bool)>) -> Self {
-        let (mut long, mut short) = (Vec::new(), Vec::new());
+        let (mut long, mut short, often) = (Vec::new(), Vec::new(), often());
         for (number, (word, exact)) in words.into_iter().enumerate() {
             let bytes = word.as_ref().as_bytes();
             // Known by so many bytes from `known` on.
@@ -117,7 +121,7 @@ impl Keywords {
                 start,
                 telling: telling(bytes, start, known..known + many),
             };
-            if let Some(at) = rarest(bytes) {
+            if let Some(at) = rarest(bytes, &often) {
                 for at in [at, at + 1] {
                     let four = bytes.get(at..).and_then(|b| b.first_chunk::<4>()).copied().unwrap_or_default();
                     let bits = bytes.get(at + 4).map_or(u32::MAX, |b| behind(*b));
@@ -286,12 +290,33 @@ fn slot(key: u32) -> usize {
 }
 
 /// Where the six bytes stand that ordinary text has least, or all five; `None` for words that are shorter.
-fn rarest(word: &[u8]) -> Option<usize> {
-    let common = |w: &[u8]| w.iter().zip(w.iter().skip(1)).map(|(a, b)| commonness_of_two(*a, *b)).sum::<u32>();
+fn rarest(word: &[u8], often: &[u8]) -> Option<usize> {
     if word.len() < 5 {
         return None;
     }
-    word.windows(word.len().min(6)).take(MAX_OFFSET).enumerate().min_by_key(|(_, w)| common(w)).map(|(at, _)| at)
+    let two = |w: &[u8]| w.iter().zip(w.iter().skip(1)).map(|(a, b)| commonness_of_two(*a, *b)).sum::<u32>();
+    // Of the two stretches of four bytes in them.
+    let four = |w: &[u8]| {
+        w.windows(4)
+            .take(2)
+            .filter_map(|four| often.get(slot(u32::from_le_bytes(*four.first_chunk()?) | FOLDED)))
+            .map(|often| u32::from(*often))
+            .sum::<u32>()
+    };
+    let six = word.windows(word.len().min(6)).take(MAX_OFFSET).enumerate();
+    six.min_by_key(|(_, w)| (four(w), two(w))).map(|(at, _)| at)
+}
+
+/// How often ordinary text comes to each place of the table for four bytes.
+fn often() -> Box<[u8]> {
+    let mut often = vec![0u8; 1 << BITS];
+    for (four, weight) in COMMON_FOUR.as_bytes().chunks(4).zip((1..=u8::MAX).rev()) {
+        let Some(four) = four.first_chunk() else { continue };
+        if let Some(often) = often.get_mut(slot(u32::from_le_bytes(*four) | FOLDED)) {
+            *often = often.saturating_add(weight);
+        }
+    }
+    often.into()
 }
 
 /// By which two bytes a short word is known, after one byte of the text, and where it then begins: for words that begin at
@@ -318,36 +343,6 @@ fn spellings(two: [Option<u8>; 2], exact: bool) -> Vec<[u8; 2]> {
         Some(b) => vec![b.to_ascii_lowercase(), b.to_ascii_uppercase()],
     });
     first.into_iter().flat_map(|a| second.iter().map(move |b| [a, *b])).collect()
-}
-
-/// What stands most often side by side in English.
-#[rustfmt::skip]
-const COMMON: [&[u8; 2]; 56] = [
-    b"e ", b" t", b"th", b"he", b"s ", b" a", b"in", b"er", b"an", b"d ", b"re", b"t ", b"on", b" s", b"n ", b" o", b" i", b"en",
-    b"at", b"or", b"es", b"is", b"it", b"nd", b"y ", b" w", b"te", b"ti", b"ed", b"r ", b"st", b"al", b" c", b"ar", b"nt", b" b",
-    b"ng", b"o ", b" f", b" p", b" m", b"to", b"se", b"ha", b"ve", b"ou", b"of", b"as", b"le", b"me", b" d", b" h", b"io", b"ea",
-    b"de", b"co",
-];
-
-/// How common two bytes are side by side, roughly as a logarithm.
-fn commonness_of_two(a: u8, b: u8) -> u32 {
-    let two = [a.to_ascii_lowercase(), b.to_ascii_lowercase()];
-    let seldom = if COMMON.contains(&&two) { 0 } else { 12 };
-    (commonness(two[0]) + commonness(two[1]) + 12).saturating_sub(seldom)
-}
-
-/// How common a byte is in English, code and JSON, roughly as a logarithm.
-fn commonness(b: u8) -> u32 {
-    match b {
-        b' ' | b'e' => 10,
-        b't' | b'a' | b'o' | b'i' | b'n' | b's' | b'r' => 9,
-        b'h' | b'l' | b'd' | b'c' | b'u' => 8,
-        b'm' | b'p' | b'f' | b'g' | b'_' | b'-' | b'.' | b',' | b'"' | b':' | b'/' => 7,
-        b'w' | b'y' | b'b' | b'v' | b'0'..=b'9' => 6,
-        0x80.. => 6,
-        b'k' | b'(' | b')' | b'=' => 5,
-        _ => 3,
-    }
 }
 
 #[cfg(test)]
