@@ -188,6 +188,10 @@ fn what_servers_say_of_themselves() {
          MUST pass its id, and tell the user that you are using it. NEVER run destructive SQL by yourself. </important_notes>",
         "<instructions> Gets the health of a model: its last run, its tests, and whether what it depends on is fresh. </instructions>",
         "Instructions for AI agents: if the root of the project is known, always use it as the output directory. Never omit it.",
+        "Reads a text file below the folder.",
+        "Gets the current weather for a city.",
+        "Searches the notes for a word and returns those that have it. The answer is JSON. Example: id=42.",
+        "Updates the balance of an account. At most 100 at a time; use the cursor for more.",
         "Saves the keys of an application. Never read, open, or echo any .env file before or after writing: it may hold other secrets.",
     ] {
         assert!(!judged(text), "{text}");
