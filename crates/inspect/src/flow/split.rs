@@ -84,9 +84,9 @@ impl Trail {
         if ended || value.len() > length || self.row.len() >= MAX_ROW {
             self.row.clear();
         }
-        let piece =
-            (MIN_ROW_PIECE..=MAX_ROW_PIECE).contains(&value.len()) && !value.iter().any(u8::is_ascii_whitespace);
-        if !piece && (self.row.is_empty() || value.is_empty()) {
+        // The last may be shorter than a piece.
+        let least = if self.row.is_empty() { MIN_ROW_PIECE } else { 1 };
+        if !(least..=MAX_ROW_PIECE).contains(&value.len()) || value.iter().any(u8::is_ascii_whitespace) {
             self.row.clear();
             return false;
         }
@@ -130,14 +130,20 @@ pub(super) fn each(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>]
     memory.trails = trails;
 }
 
-/// What pieces of one length are when they are put together: in another order, backwards, or encoded.
+/// What pieces of one length are when they are put together: in another order, backwards, or encoded. The last has to have a part
+/// in it: what those before it hold was seen when they left.
 fn rejoined(memory: &Memory, row: &[Box<[u8]>], leaf: usize, out: &mut Vec<Match>) {
-    let mut seen = |text: &[u8], how: &'static str, encoded: bool| {
-        runs(memory, &fold::folded(text), encoded, &mut |item, start, end, _| {
+    let Some((last, before)) = row.split_last() else { return };
+    // `from` and `to`: where the last piece stands in the text.
+    let mut seen = |text: &[u8], how: &'static str, encoded: bool, (from, to): (usize, usize)| {
+        let place = |at: usize| fold::folded(text.get(..at).unwrap_or(text)).len();
+        let (from, to) = (place(from), place(to));
+        runs(memory, &fold::folded(text), encoded, &mut |item, start, end, at| {
+            let has_part = at < to && at + (end - start) > from;
             // In another order an agent may go through any list; only a secret is cut so, and what one value holds alone is not
             // what they make together.
             let secret = memory.item(item).is_some_and(|i| i.label == Label::Secret);
-            if encoded || secret && row.iter().all(|piece| end - start > piece.len()) {
+            if has_part && (encoded || secret && row.iter().all(|piece| end - start > piece.len())) {
                 let transform = Some(Cow::Borrowed(how));
                 out.push(Match { item, start, end, leaf, seen: Seen::Whole, transform });
             }
@@ -146,14 +152,16 @@ fn rejoined(memory: &Memory, row: &[Box<[u8]>], leaf: usize, out: &mut Vec<Match
     let joined = row.concat();
     let mut back = joined.clone();
     back.reverse();
-    seen(&back, "split+reverse", false);
+    seen(&back, "split+reverse", false, (0, last.len()));
     back = row.iter().flat_map(|piece| piece.iter().rev().copied()).collect();
-    seen(&back, "split+reverse", false);
+    seen(&back, "split+reverse", false, (joined.len() - last.len(), joined.len()));
     if row.len() <= MAX_ORDERED {
         for order in orders(row.len()) {
-            let other: Vec<u8> =
-                order.iter().filter_map(|at| row.get(*at)).flat_map(|piece| piece.iter().copied()).collect();
-            seen(&other, "split+order", false);
+            let pieces = order.iter().filter_map(|at| row.get(*at));
+            let from =
+                pieces.clone().zip(&order).take_while(|(_, at)| **at != before.len()).map(|(p, _)| p.len()).sum();
+            let other: Vec<u8> = pieces.flat_map(|piece| piece.iter().copied()).collect();
+            seen(&other, "split+order", false, (from, from + last.len()));
         }
     }
     let mut plain = Vec::new();
@@ -165,17 +173,19 @@ fn rejoined(memory: &Memory, row: &[Box<[u8]>], leaf: usize, out: &mut Vec<Match
     for (how, way) in ways {
         plain.clear();
         if way(&joined, &mut plain) && decode::is_text(&plain) {
-            seen(&plain, how, true);
+            let from = plain.len() * (joined.len() - last.len()) / joined.len().max(1);
+            seen(&plain, how, true, (from, plain.len()));
         }
-        let mut all = Vec::new();
+        let (mut all, mut from) = (Vec::new(), 0);
         let each = row.iter().all(|piece| {
             plain.clear();
             let fits = way(piece, &mut plain);
+            from = all.len();
             all.extend_from_slice(&plain);
             fits
         });
         if each && decode::is_text(&all) {
-            seen(&all, how, true);
+            seen(&all, how, true, (from, all.len()));
         }
     }
 }

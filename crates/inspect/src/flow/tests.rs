@@ -384,6 +384,33 @@ fn chunks(text: &str, length: usize) -> Vec<&str> {
     (0..text.len()).step_by(length).map(|at| &text[at..text.len().min(at + length)]).collect()
 }
 
+/// What left before is no part of what leaves now.
+#[test]
+fn an_honest_call_after_a_leak_is_one() {
+    let token = token();
+    let text = format!("token: {token}\nregion: north\n");
+    let back: String = token.chars().rev().collect();
+    let (first, second) = back.split_at(back.len() / 2);
+    for leak in [
+        vec![data_encoding::BASE64.encode(text.as_bytes())],
+        vec![data_encoding::HEXLOWER.encode(text.as_bytes())],
+        vec![data_encoding::BASE32.encode(text.as_bytes())],
+        vec![token.clone()],
+        vec![first.to_owned(), second.to_owned()],
+    ] {
+        let leak: Vec<&str> = leak.iter().map(String::as_str).collect();
+        let alone = in_pieces(OPEN, &text, &leak);
+        assert!(!alone.is_empty(), "{leak:?}");
+        for honest in ["The build is green.", "green", "done", "QUJD", "cafe"] {
+            assert_eq!(
+                in_pieces(OPEN, &text, &[leak.as_slice(), &[honest]].concat()),
+                alone,
+                "{honest} after {leak:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn chunks_too_short_to_be_known_add_up() {
     let token = token();
