@@ -206,6 +206,10 @@ async fn launch(
     // Asked of the database together: each wait for its thread delays the server.
     let (routes, user) = tokio::join!(broker::routes(engine, &request.entry), user_grants(engine, &request.entry));
     let routes = routes.map_err(|e| refused(&e))?;
+    if secrets::wants(&request) {
+        // Whoever waits there with a shell must be known for a client's by then.
+        let _ = agent.deref();
+    }
     let Filled { brokered, secrets } =
         secrets::fill_in(engine, &mut request, &routes).await.map_err(|e| refused(&e))?;
     let who = async { agent.deref() };

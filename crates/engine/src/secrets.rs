@@ -127,10 +127,15 @@ pub struct Filled {
     pub secrets: Vec<(SecretRef, String)>,
 }
 
+/// Whether a start waits for the keychain, which may wait for a person.
+pub fn wants<S: Start>(request: &S) -> bool {
+    !request.references().is_empty()
+}
+
 /// Puts the secrets of an entry in the place of the references that its client passed on, and placeholders in the place of
 /// those that these routes are for.
 pub async fn fill_in<S: Start>(engine: &Rc<Engine>, request: &mut S, routes: &[Route]) -> Result<Filled, FillError> {
-    if request.references().is_empty() {
+    if !wants(request) {
         return Ok(Filled { brokered: Withheld::of(routes).all(request.of().0)?, ..Filled::default() });
     }
     let routes = routes.to_vec();

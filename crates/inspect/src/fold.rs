@@ -95,7 +95,12 @@ pub(crate) fn distinct(text: &[u8]) -> u32 {
 
 /// Whether two folded bytes are one, or a digit and the letter that it looks like.
 pub(crate) fn alike(a: u8, b: u8) -> bool {
-    let letter = |b: u8| match b {
+    a == b || letter(a) == letter(b)
+}
+
+/// The letter that a digit looks like.
+pub(crate) fn letter(b: u8) -> u8 {
+    match b {
         b'0' => b'o',
         b'1' => b'i',
         b'3' => b'e',
@@ -103,8 +108,7 @@ pub(crate) fn alike(a: u8, b: u8) -> bool {
         b'5' => b's',
         b'7' => b't',
         b => b,
-    };
-    a == b || letter(a) == letter(b)
+    }
 }
 
 /// Moves letters of folded text by 13 places.

@@ -34,15 +34,7 @@ pub(super) fn each(piece: &[u8], visit: &mut dyn FnMut(&[u8], Encoding)) {
         visit(&out, Encoding::Moved);
         out.clear();
         // Digits for the letters that they look like.
-        out.extend(folded.iter().map(|b| match b {
-            b'0' => b'o',
-            b'1' => b'i',
-            b'3' => b'e',
-            b'4' => b'a',
-            b'5' => b's',
-            b'7' => b't',
-            b => *b,
-        }));
+        out.extend(folded.iter().map(|b| fold::letter(*b)));
         if out != folded {
             visit(&out, Encoding::Leet);
         }
