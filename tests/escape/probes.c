@@ -265,6 +265,16 @@ static void race_tree_rename(void) { project(); mkdir("sub/rrr", 0755); strcpy(r
 static void *flip_outside(void *x) { while (!stop) { strcpy(racing_name, "/dev/null"); for (volatile int i = rand() % 300; i > 0; i--) {} strcpy(racing_name, ".git/hooks/raced"); for (volatile int i = rand() % 300; i > 0; i--) {} } return x; }
 static int open_outside(void) { return open(racing_name, O_CREAT | O_WRONLY, 0755); }
 static void race_tree_outside(void) { /* what the guardian leaves to the kernel means something else by then */ project(); strcpy(racing_name, "/dev/null"); raced_into(".git/hooks/raced", flip_outside, open_outside); }
+static void *flip_config(void *x) { while (!stop) { strcpy(racing_name, "/dev/null"); for (volatile int i = rand() % 300; i > 0; i--) {} strcpy(racing_name, ".git/config"); for (volatile int i = rand() % 300; i > 0; i--) {} } return x; }
+static void raced_empty(int (*act)(void)) { /* is what may only be read ever emptied? */
+    project(); strcpy(racing_name, "/dev/null"); pthread_t t; pthread_create(&t, 0, flip_config, 0); double began = now(); struct stat s; int i;
+    for (i = 0; (i < tries() || now() < began + 1) && now() < began + 40; i++) { int r = act(); if (r > 0) close(r); if (!stat(".git/config", &s) && !s.st_size) { stop = 1; open_("emptied"); } }
+    raced(i);
+}
+static int empty_by_open(void) { return open(racing_name, O_RDONLY | O_TRUNC); }
+static void race_tree_empty_open(void) { raced_empty(empty_by_open); }
+static int empty_by_path(void) { return truncate(racing_name, 0); }
+static void race_tree_empty_path(void) { raced_empty(empty_by_path); }
 static void *flip_way(void *x) { while (!stop) for (int k = 0; k < 2; k++) { unlink("sub/way.new"); symlink(k ? "../.git/hooks" : "rrr", "sub/way.new"); rename("sub/way.new", "sub/way"); } return x; }
 static int open_way(void) { unlink("sub/rrr/raced"); return open("sub/way/raced", O_CREAT | O_WRONLY, 0755); }
 static void race_tree_link(void) { project(); mkdir("sub/rrr", 0755); raced_into(".git/hooks/raced", flip_way, open_way); }
@@ -368,7 +378,7 @@ static struct { const char *name; void (*run)(void); } probes[] = {
     P(unix_stream), P(unix_relative), P(unix_linked), P(unix_datagram), P(unix_pair_datagram), P(unix_pair_raw), P(unix_abstract), P(unix_bind_abstract),
     P(race_port), P(race_unix_path), P(race_unix_family), P(race_unix_link), P(race_own_socket), P(race_message_name), P(race_messages_name), P(race_message_blocks), P(race_message_control), P(race_descriptor), P(race_address),
     P(tree_hook), P(tree_config), P(tree_config_truncated), P(tree_config_linked), P(tree_config_mode), P(tree_config_replaced), P(tree_deep), P(tree_upper_case), P(tree_startup_file), P(tree_through_link), P(tree_dangling_link), P(tree_directory_moved), P(tree_git_file), P(tree_git_link), P(tree_by_home), P(tree_git_moved_away), P(tree_exchanged), P(tree_bare_repository), P(tree_common_directory), P(tree_nameless), P(tree_nameless_empty), P(tree_reopened), P(tree_reopened_path), P(tree_by_directory), P(tree_openat2), P(tree_node), P(tree_socket), P(tree_device), P(tree_config_removed), P(tree_ordinary),
-    P(race_tree_path), P(race_tree_rename), P(race_tree_outside), P(race_tree_link), P(race_tree_last), P(race_tree_holder), P(race_tree_directory),
+    P(race_tree_path), P(race_tree_rename), P(race_tree_outside), P(race_tree_empty_open), P(race_tree_empty_path), P(race_tree_link), P(race_tree_last), P(race_tree_holder), P(race_tree_directory),
     P(trace), P(trace_guardian), P(process_environment), P(process_arguments), P(process_maps), P(group_limit), P(group_processes), P(group_use), P(other_groups_processes), P(other_groups_use), P(other_groups_names), P(process_memory), P(guardian_memory), P(read_memory), P(take_descriptor), P(signal_process), P(signal_by_pidfd), P(signal_owner), P(stop_guardian), P(signal_guardian), P(signal_caller), P(signal_guardians_group), P(trace_caller), P(read_guardian), P(limit_guardian), P(guardian_descriptor), P(own_memory_file), P(limit_process), P(renice_user),
     P(user_namespace), P(cloned_namespace), P(clone_three), P(own_table), P(ring), P(key_planted), P(key_found), P(shared_memory), P(fault_handler), P(bpf_map), P(personality_bits), P(queue), P(handle_of_file), P(x32_call), P(x32_socket), P(call_32_bit), P(terminal_input), P(privileged_program),
     P(environment_secret), P(inherited_descriptor), P(exhaust_guardian), P(exhaust_descriptors), P(exhaust_connects), P(exhaust_mixed), P(huge_blocks), P(survivor),

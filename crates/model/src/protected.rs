@@ -78,8 +78,11 @@ impl Pattern {
     /// Tells how many names there are up to each end of this pattern; whether the last of them fit a part of it.
     fn find(&self, names: &[String], ends: &mut impl FnMut(usize)) -> bool {
         let mut begins = false;
-        for start in 0..names.len() {
-            begins |= run(&self.0, names, start, start, ends);
+        for (start, name) in names.iter().enumerate() {
+            // `**` is never first. Nearly always it ends here.
+            if matches!(self.0.first(), Some(Part::Name(first)) if first == name) {
+                begins |= run(&self.0, names, start, start, ends);
+            }
         }
         begins
     }

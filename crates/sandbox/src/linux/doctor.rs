@@ -166,7 +166,7 @@ mod tests {
             (Ok(7), Probe::Works, Level::Full, 0),
             (Ok(7), Probe::NoDescriptors(e), Level::Offline, 1),
             (Ok(7), Probe::NoNotification(Errno::EBUSY), Level::Offline, 1),
-            (Ok(2), Probe::Works, Level::Partial, 3),
+            (Ok(2), Probe::Works, Level::Partial, 2),
             (Ok(7), Probe::NoFilter(e), Level::Refused, 1),
             (Ok(7), Probe::Unknown(Errno::EAGAIN), Level::Refused, 1),
             (Err(Errno::ENOSYS), Probe::Works, Level::Refused, 1),

@@ -8,13 +8,20 @@
 
 mod start;
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::{
+    os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
+    time::Duration,
+};
 
 use firedoor_model::{limits::Limits, network::Attempt};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::{signal::Signal, signalfd::SignalFd},
+    sys::{
+        epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
+        signal::Signal,
+        signalfd::SignalFd,
+    },
     unistd::Pid,
 };
 
@@ -108,6 +115,8 @@ struct Guardian<'a> {
     skipped: Vec<u32>,
     signals: SignalFd,
     channels: Channels<'a>,
+    /// What is watched while nothing but calls is going on, once that is.
+    quiet: Option<Epoll>,
     /// What the caller said about connections, until the supervisor has dealt with what it watched.
     about_connections: Vec<Order>,
 }
@@ -145,6 +154,7 @@ impl<'a> Guardian<'a> {
             skipped: Vec::new(),
             signals,
             channels,
+            quiet: None,
             about_connections: Vec::new(),
         }
     }
@@ -216,7 +226,51 @@ impl<'a> Guardian<'a> {
         if ready.signals { self.hear_signals() } else { Ok(Next::GoOn) }
     }
 
-    fn wait(&self) -> nix::Result<Ready> {
+    /// Waits as long as nothing but calls is going on, which is nearly always: one at a time, without telling the kernel anew what
+    /// is watched, which takes longer than many a call. `None` when something else is going on, too.
+    fn wait_quietly(&mut self) -> nix::Result<Option<Ready>> {
+        const OTHER: u64 = 0;
+        const CALL: u64 = 1;
+        let (None, Some(supervisor)) = (&self.progress, &self.supervisor) else { return Ok(None) };
+        if !supervisor.is_quiet() {
+            return Ok(None);
+        }
+        let quiet = match &self.quiet {
+            Some(quiet) => quiet,
+            None => {
+                let quiet = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+                let add = |fd: BorrowedFd<'_>, flags, what| quiet.add(fd, EpollEvent::new(flags, what));
+                add(supervisor.listener(), EpollFlags::EPOLLIN, CALL)?;
+                let own = [self.channels.control.as_fd(), self.signals.as_fd()];
+                for fd in own.into_iter().chain(supervisor.watched_always()) {
+                    add(fd, EpollFlags::EPOLLIN, OTHER)?;
+                }
+                for fd in self.keeper.watched() {
+                    add(fd, EpollFlags::EPOLLPRI, OTHER)?;
+                }
+                self.quiet.insert(quiet)
+            }
+        };
+        let timeout = match millis(self.keeper.patience()) {
+            None => EpollTimeout::NONE,
+            Some(millis) => EpollTimeout::try_from(millis).unwrap_or(EpollTimeout::MAX),
+        };
+        let mut events = [EpollEvent::empty(); 2];
+        match quiet.wait(&mut events, timeout) {
+            Ok(0) | Err(Errno::EINTR) => Ok(Some(Ready::default())),
+            Ok(1) if events[0].data() == CALL && events[0].events() == EpollFlags::EPOLLIN => {
+                Ok(Some(Ready { network: vec![PollFlags::POLLIN], ..Ready::default() }))
+            }
+            // Seldom, and `poll` says what it is.
+            Ok(_) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn wait(&mut self) -> nix::Result<Ready> {
+        if let Some(ready) = self.wait_quietly()? {
+            return Ok(ready);
+        }
         let mut fds = vec![input(self.channels.control.as_fd()), input(self.signals.as_fd())];
         let progress = self.progress.as_ref().map(|p| {
             fds.push(input(p.as_fd()));
@@ -230,11 +284,8 @@ impl<'a> Guardian<'a> {
             s.patience()
         });
         let patience = [patience, self.keeper.patience()].into_iter().flatten().min();
-        let timeout = patience.map_or(PollTimeout::NONE, |p| {
-            // Whole milliseconds, and never too early.
-            let millis = if p.is_zero() { 0 } else { p.as_millis() + 1 };
-            PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
-        });
+        let timeout = millis(patience)
+            .map_or(PollTimeout::NONE, |millis| PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX));
         match poll(&mut fds, timeout) {
             Ok(_) => {}
             Err(Errno::EINTR) => return Ok(Ready::default()),
@@ -281,7 +332,7 @@ impl<'a> Guardian<'a> {
             // Its last message, if any, was sent before it ended; without one it was killed on the way.
             let lost = Failure { at: Place::Lost, errno: Errno::ECHILD as i32 };
             while let Some(progress) = &self.progress {
-                match reap::readable(progress, std::time::Duration::ZERO) {
+                match reap::readable(progress, Duration::ZERO) {
                     Ok(true) => match self.hear_progress() {
                         Next::GoOn => {}
                         end @ Next::End(_) => return Ok(end),
@@ -344,6 +395,11 @@ impl<'a> Guardian<'a> {
         }
         Next::GoOn
     }
+}
+
+/// Whole milliseconds, and never too early.
+fn millis(patience: Option<Duration>) -> Option<u128> {
+    patience.map(|p| if p.is_zero() { 0 } else { p.as_millis() + 1 })
 }
 
 fn lost() -> Next {

@@ -6,8 +6,6 @@ use crate::level::Level;
 pub(crate) const ABI_SCOPE: u32 = 6;
 /// Landlock's first ABI with TCP rules (Linux 6.7).
 pub(crate) const ABI_TCP: u32 = 4;
-/// Landlock's first ABI that governs truncation (Linux 6.2).
-pub(crate) const ABI_TRUNCATE: u32 = 3;
 /// Landlock's first ABI that allows renames across directories (Linux 5.19).
 pub(crate) const ABI_REFER: u32 = 2;
 
@@ -28,13 +26,6 @@ pub(crate) fn missing_from(abi: u32, judged: bool) -> Vec<String> {
     let mut out = Vec::new();
     if abi < ABI_REFER {
         out.push("Landlock 2 (Linux 5.19): renames across directories fail, which breaks npm".to_owned());
-    }
-    if abi < ABI_TRUNCATE {
-        out.push(if judged {
-            "Landlock 3 (Linux 6.2): truncation by path is judged by the guardian alone".to_owned()
-        } else {
-            "Landlock 3 (Linux 6.2): no file can be truncated by path, granted or not".to_owned()
-        });
     }
     if abi < ABI_TCP {
         out.push("Landlock 4 (Linux 6.7): TCP is denied by the seccomp filter alone".to_owned());
@@ -66,7 +57,7 @@ mod tests {
             assert_eq!(Level::of(abi, filter, judged), want, "{abi} {filter} {judged}");
         }
         assert!(Level::Refused < Level::Partial && Level::Offline < Level::Full);
-        assert_eq!((missing_from(1, true).len(), missing_from(6, false).len()), (4, 0));
+        assert_eq!((missing_from(1, true).len(), missing_from(6, false).len()), (3, 0));
         for (judged, want) in [(true, "judged by the guardian alone"), (false, "can send signals")] {
             assert!(missing_from(5, judged)[0].contains(want), "{judged}");
         }

@@ -1,5 +1,5 @@
-//! Modes and times of files, which Landlock does not govern, and lengths of files by path, which it governs from Linux 6.2
-//! on: changed by the guardian, below writable grants only.
+//! Modes and times of files, which Landlock does not govern, and lengths of files by path, which it is not asked about
+//! (`filesystem.rs`): changed by the guardian, below writable grants only.
 //!
 //! The path is resolved once, as the caller would resolve it; what is judged and what is changed is the same open file.
 

@@ -5,11 +5,11 @@
 //! way.
 
 use std::{
-    ffi::{CString, OsString},
+    ffi::{CString, OsStr, OsString},
     fs,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-        unix::ffi::OsStringExt,
+        unix::ffi::{OsStrExt, OsStringExt},
     },
     path::{Path, PathBuf},
 };
@@ -112,10 +112,34 @@ pub(crate) fn resolve_from(start: Option<BorrowedFd<'_>>, path: &[u8], follow: b
     if path.is_empty() {
         return Err(Errno::ENOENT);
     }
+    if start.is_none() && is_plain(path) {
+        match sys::open_without_links(Path::new(OsStr::from_bytes(path))) {
+            Ok(fd) => {
+                let end = path.iter().rposition(|b| *b != b'/').map_or(0, |at| at + 1);
+                let path = OsStr::from_bytes(path.get(..end).unwrap_or_default()).into();
+                return Ok(Resolved { fd, path });
+            }
+            // There is a link on the way.
+            Err(Errno::ELOOP) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
     let name = CString::new(path).map_err(|_| Errno::EINVAL)?;
     let fd = sys::open_resolved(start, &name, follow)?;
     let path = path_of(fd.as_fd())?;
     Ok(Resolved { fd, path })
+}
+
+/// Whether an absolute path is canonical as it is written, if no link is on the way: that saves asking the kernel where the open
+/// file lies. Not for names that some file system takes for others: other alphabets (case folding of ext4), short names (`~`)
+/// and streams (`:`) of FAT and NTFS, which drop dots and spaces at the end, too.
+fn is_plain(path: &[u8]) -> bool {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_.+=@,-".contains(b);
+    let name = |name: &[u8]| !name.is_empty() && !name.ends_with(b".") && name.iter().all(plain);
+    match path {
+        [b'/', rest @ .., b'/'] | [b'/', rest @ ..] => rest.split(|b| *b == b'/').all(name),
+        _ => false,
+    }
 }
 
 /// Where an open file lies now. For what has no place, such as a pipe, this is no absolute path.
@@ -177,6 +201,46 @@ mod tests {
             ("proc/self/fd/7", None),
         ] {
             assert_eq!(own_descriptor(path.as_bytes(), |pid| pid == "12"), want, "{path}");
+        }
+    }
+
+    /// What is canonical as it is written is what the kernel says of the open file.
+    #[test]
+    fn plain_paths() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        fs::create_dir_all(root.join("a.b/c")).unwrap();
+        fs::write(root.join("a.b/c/f-1"), "").unwrap();
+        std::os::unix::fs::symlink("a.b", root.join("link")).unwrap();
+        for (path, plain, want) in [
+            ("/a.b/c/f-1", true, Ok("/a.b/c/f-1")),
+            ("/a.b/c/", true, Ok("/a.b/c")),
+            ("/a.b/c/f-1/", true, Err(Errno::ENOTDIR)),
+            ("/a.b/none", true, Err(Errno::ENOENT)),
+            ("/link/c", true, Ok("/a.b/c")),
+            ("/link", true, Ok("/a.b")),
+            ("/link/none", true, Err(Errno::ENOENT)),
+            ("/a.b/./c", false, Ok("/a.b/c")),
+            ("/a.b/../a.b", false, Ok("/a.b")),
+            ("/a.b//c", false, Ok("/a.b/c")),
+            ("/a.b/c//", false, Ok("/a.b/c")),
+            ("/a~1", false, Err(Errno::ENOENT)),
+            ("/a b", false, Err(Errno::ENOENT)),
+            ("/.v\u{17f}code", false, Err(Errno::ENOENT)),
+            ("/a.b.", false, Err(Errno::ENOENT)),
+        ] {
+            assert_eq!(is_plain(path.as_bytes()), plain, "{path}");
+            let whole = format!("{}{path}", root.display());
+            let found = resolve_from(None, whole.as_bytes(), true).map(|r| {
+                assert_eq!(path_of(r.fd.as_fd()).unwrap(), r.path, "{path}");
+                r.path
+            });
+            assert_eq!(found, want.map(|w| root.join(&w[1..])), "{path}");
+        }
+        let link = format!("{}/link", root.display());
+        assert_eq!(resolve_from(None, link.as_bytes(), false).unwrap().path, root.join("link"));
+        for path in ["a", "", "/", "//"] {
+            assert!(!is_plain(path.as_bytes()), "{path}");
         }
     }
 }

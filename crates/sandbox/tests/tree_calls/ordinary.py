@@ -32,6 +32,7 @@ def opened(path, flags, mode=0o666):
         os.close(fd)
 
 
+attempt("mode before anybody calls umask", lambda: (opened("first", os.O_WRONLY | os.O_CREAT), oct(os.stat("first").st_mode)))
 os.umask(0o027)
 W, C, X, T = os.O_WRONLY, os.O_CREAT, os.O_EXCL, os.O_TRUNC
 for name, path, flags in [

@@ -59,11 +59,10 @@ impl Kind {
 }
 
 impl<'a> Caller<'a> {
+    /// Whoever looks something up by the thread's number asks [`Self::still_waits`] afterwards.
     pub fn of(listener: BorrowedFd<'a>, call: &libc::seccomp_notif) -> nix::Result<Self> {
         let thread = Pid::from_raw(i32::try_from(call.pid).map_err(|_| Errno::ESRCH)?);
-        let caller = Self { listener, id: call.id, thread, pidfd: OnceCell::new() };
-        caller.still_waits()?;
-        Ok(caller)
+        Ok(Self { listener, id: call.id, thread, pidfd: OnceCell::new() })
     }
 
     fn pidfd(&self) -> nix::Result<&OwnedFd> {

@@ -154,6 +154,21 @@ impl Supervisor {
         fds.extend(self.asking().into_iter().flat_map(Asking::watched).map(|(fd, flags)| PollFd::new(fd, flags)));
     }
 
+    /// Whether only [`Self::listener`] and [`Self::watched_always`] have anything to say, and no time has to pass for anything.
+    pub fn is_quiet(&self) -> bool {
+        self.patience().is_none() && self.asking().is_none_or(|asking| asking.watched().next().is_none())
+    }
+
+    /// Readable when there is a call.
+    pub fn listener(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    /// What is watched besides for as long as it exists, while [`Self::is_quiet`].
+    pub fn watched_always(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.judge.watched()
+    }
+
     fn asking(&self) -> Option<&Asking> {
         self.judge.listed.as_ref().and_then(|listed| listed.asking.as_ref())
     }
@@ -248,8 +263,8 @@ impl Supervisor {
         let int = |n: u64| ((n & 0xffff_ffff) as u32).cast_signed();
         let number = i64::from(call.data.nr);
         let args = call.data.args;
-        let written = self.files.change(&self.trees, &caller, number, args);
-        if let Some(answer) = written.or_else(|| self.trees.act(&caller, number, args)) {
+        let changed = self.files.change(&self.trees, &caller, number, args);
+        if let Some(answer) = changed.or_else(|| self.trees.act(&caller, number, args)) {
             return match answer? {
                 Answer::Done => Ok(Outcome::Done(0)),
                 Answer::File { file, close_on_exec } => Ok(Outcome::File { file, close_on_exec }),
@@ -259,6 +274,8 @@ impl Supervisor {
                 }
             };
         }
+        // From here on its number means it.
+        caller.still_waits()?;
         if let Some(sent) = signals::send(&caller, number, call.data.args) {
             return sent.map(|sent| match sent {
                 Sent::Here => Outcome::Done(0),

@@ -185,6 +185,7 @@ mod tests {
             renameat2 = SYS_renameat2,
             symlinkat = SYS_symlinkat,
             truncate = SYS_truncate,
+            umask = SYS_umask,
             unlinkat = SYS_unlinkat,
             delete_module = SYS_delete_module,
             fanotify_init = SYS_fanotify_init,

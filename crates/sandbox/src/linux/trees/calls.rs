@@ -65,6 +65,18 @@ pub(super) fn decode(caller: &Caller<'_>, number: i64, [a, b, c, d, e, _]: [u64;
     call().transpose()
 }
 
+/// Whether a call would truncate a file that it does not open to write (O_TRUNC in open(2)), as its registers say.
+pub(super) fn only_truncates(number: i64, [_, b, c, ..]: [u64; 6]) -> bool {
+    let flags = match number {
+        libc::SYS_openat => c,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => b,
+        _ => return false,
+    };
+    let flags = ((flags & 0xffff_ffff) as u32).cast_signed();
+    flags & libc::O_TRUNC != 0 && !matches!(flags & libc::O_ACCMODE, libc::O_WRONLY | libc::O_RDWR)
+}
+
 fn link(caller: &Caller<'_>, (base, path): (i32, u64), to: Named, flags: i32) -> nix::Result<Call> {
     if flags & !(libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH) != 0 {
         return Err(Errno::EINVAL);

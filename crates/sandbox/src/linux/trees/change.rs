@@ -21,7 +21,7 @@ pub(super) fn make_directory(
     trees: &Trees,
     at: &Named,
     mode: u32,
-    mask: impl Fn() -> nix::Result<Mode>,
+    mask: impl Fn() -> nix::Result<Option<Mode>>,
 ) -> nix::Result<Answer> {
     let Ok(spot) = Spot::of(at) else { return Ok(Answer::Kernel) };
     match trees.judge_name(&spot.path, Kind::Directory) {
@@ -39,7 +39,7 @@ pub(super) fn make_node(
     trees: &Trees,
     at: &Named,
     mode: u32,
-    mask: impl Fn() -> nix::Result<Mode>,
+    mask: impl Fn() -> nix::Result<Option<Mode>>,
 ) -> nix::Result<Answer> {
     let kind = match mode & libc::S_IFMT {
         0 | libc::S_IFREG => SFlag::S_IFREG,

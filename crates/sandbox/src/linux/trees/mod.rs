@@ -9,6 +9,9 @@
 //! by then. So the guardian is the only way in, and letting a call go on is no verdict. For the same reason whatever this
 //! module cannot make sense of (a bad pointer, a missing directory, `..` as a last name) is left to the kernel, too, whose
 //! errors are then the right ones.
+//!
+//! Architecture invariant: a call that would truncate a file without opening it to write never goes on. Landlock does not keep
+//! the server from that (`filesystem.rs`).
 
 mod calls;
 mod change;
@@ -24,6 +27,7 @@ use std::{
 use firedoor_model::protected::ProtectedNames;
 use nix::{
     errno::Errno,
+    libc,
     sys::stat::{Mode, umask},
 };
 
@@ -35,6 +39,8 @@ use calls::Call;
 pub(crate) struct Trees {
     roots: Vec<PathBuf>,
     names: ProtectedNames,
+    /// Whether somebody has called umask(2). Until then everybody has the mask that the guardian has inherited, too.
+    mask_changed: bool,
 }
 
 /// What becomes of a call.
@@ -74,7 +80,7 @@ pub(crate) enum Verdict {
 impl Trees {
     /// Grants of directories or files. One that does not exist yet is meant by the name it would have.
     pub fn new(grants: &[PathBuf], names: ProtectedNames) -> Self {
-        Self { roots: grants.iter().map(|g| real(g)).collect(), names }
+        Self { roots: grants.iter().map(|g| real(g)).collect(), names, mask_changed: false }
     }
 
     /// Judges something that exists at a canonical path.
@@ -110,16 +116,33 @@ impl Trees {
     }
 
     /// Performs a call that writes; `None` for other calls.
-    pub fn act(&self, caller: &Caller<'_>, number: i64, args: [u64; 6]) -> Option<nix::Result<Answer>> {
-        // What cannot be read is for the kernel to complain about.
-        let call = match calls::decode(caller, number, args)? {
-            Ok(call) => call,
-            Err(_) => return Some(Ok(Answer::Kernel)),
+    pub fn act(&mut self, caller: &Caller<'_>, number: i64, args: [u64; 6]) -> Option<nix::Result<Answer>> {
+        if number == libc::SYS_umask {
+            self.mask_changed = true;
+            return Some(Ok(Answer::Kernel));
+        }
+        let answer = match calls::decode(caller, number, args)? {
+            Ok(call) => self.perform(call, || self.file_mode_mask(caller)),
+            // What cannot be read is for the kernel to complain about.
+            Err(_) => Ok(Answer::Kernel),
         };
-        Some(self.perform(call, || file_mode_mask(caller)))
+        Some(match answer {
+            Ok(Answer::Kernel) if calls::only_truncates(number, args) => Err(Errno::EACCES),
+            answer => answer,
+        })
     }
 
-    fn perform(&self, call: Call, mask: impl Fn() -> nix::Result<Mode>) -> nix::Result<Answer> {
+    /// The caller's file mode creation mask (umask(2)), where it may not be the guardian's own.
+    fn file_mode_mask(&self, caller: &Caller<'_>) -> nix::Result<Option<Mode>> {
+        if !self.mask_changed {
+            return Ok(None);
+        }
+        let text = procfs::status_field(caller.thread, "Umask").ok_or(Errno::EACCES)?;
+        caller.still_waits()?;
+        u32::from_str_radix(text.trim(), 8).map(|bits| Some(Mode::from_bits_truncate(bits))).map_err(|_| Errno::EACCES)
+    }
+
+    fn perform(&self, call: Call, mask: impl Fn() -> nix::Result<Option<Mode>>) -> nix::Result<Answer> {
         match call {
             Call::Open { file, flags, mode } => open::open(self, file, flags, mode, mask),
             Call::MakeDirectory { at, mode } => change::make_directory(self, &at, mode, mask),
@@ -147,14 +170,9 @@ pub(crate) fn kind(file: &OwnedFd) -> nix::Result<Kind> {
     spot::kind(file).map(|(kind, _)| kind)
 }
 
-/// The caller's file mode creation mask (umask(2)).
-fn file_mode_mask(caller: &Caller<'_>) -> nix::Result<Mode> {
-    let text = procfs::status_field(caller.thread, "Umask").ok_or(Errno::EACCES)?;
-    u32::from_str_radix(text.trim(), 8).map(Mode::from_bits_truncate).map_err(|_| Errno::EACCES)
-}
-
 /// Makes something with a mask that is the caller's. Ours belongs to the whole process, of which one thread makes files.
-fn masked<T>(mask: Mode, make: impl FnOnce() -> nix::Result<T>) -> nix::Result<T> {
+fn masked<T>(mask: Option<Mode>, make: impl FnOnce() -> nix::Result<T>) -> nix::Result<T> {
+    let Some(mask) = mask else { return make() };
     let before = umask(mask);
     let made = make();
     umask(before);

@@ -23,7 +23,7 @@ pub(super) fn open(
     mut file: Named,
     flags: i32,
     mode: u32,
-    mask: impl Fn() -> nix::Result<Mode>,
+    mask: impl Fn() -> nix::Result<Option<Mode>>,
 ) -> nix::Result<Answer> {
     // What every shell opens. It lies in no tree, and a tree in its place is no reason to ask: Landlock decides.
     if file.path == b"/dev/null" {
@@ -117,7 +117,7 @@ fn existing(trees: &Trees, found: &Resolved, wanted: Wanted) -> nix::Result<Answ
 }
 
 /// Makes a file where there was none.
-fn create(spot: &Spot, wanted: Wanted, mask: Mode) -> nix::Result<OwnedFd> {
+fn create(spot: &Spot, wanted: Wanted, mask: Option<Mode>) -> nix::Result<OwnedFd> {
     // Nobody else has it yet, so opening it does not wait.
     let flags = wanted.flags | OFlag::O_CLOEXEC | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
     masked(mask, || openat(&spot.parent, spot.last.as_os_str(), flags, wanted.mode))
@@ -128,7 +128,7 @@ fn nameless(
     trees: &Trees,
     directory: &Named,
     wanted: Wanted,
-    mask: impl Fn() -> nix::Result<Mode>,
+    mask: impl Fn() -> nix::Result<Option<Mode>>,
 ) -> nix::Result<Answer> {
     let Ok(found) = directory.resolve(!wanted.flags.contains(OFlag::O_NOFOLLOW)) else { return Ok(Answer::Kernel) };
     match trees.judge(&found.path, Kind::Directory) {

@@ -56,7 +56,7 @@ impl Tree {
     }
 
     fn perform(&self, call: Call) -> String {
-        match self.trees.perform(call, || Ok(Mode::from_bits_truncate(0o027))) {
+        match self.trees.perform(call, || Ok(Some(Mode::from_bits_truncate(0o027)))) {
             Ok(Answer::Kernel) => "kernel".into(),
             Ok(Answer::Done) => "done".into(),
             Ok(Answer::File { file, .. }) => {
