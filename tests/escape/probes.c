@@ -267,7 +267,8 @@ static int open_outside(void) { return open(racing_name, O_CREAT | O_WRONLY, 075
 static void race_tree_outside(void) { /* what the guardian leaves to the kernel means something else by then */ project(); strcpy(racing_name, "/dev/null"); raced_into(".git/hooks/raced", flip_outside, open_outside); }
 static void *flip_config(void *x) { while (!stop) { strcpy(racing_name, "/dev/null"); for (volatile int i = rand() % 300; i > 0; i--) {} strcpy(racing_name, ".git/config"); for (volatile int i = rand() % 300; i > 0; i--) {} } return x; }
 static void raced_empty(int (*act)(void)) { /* is what may only be read ever emptied? */
-    project(); strcpy(racing_name, "/dev/null"); pthread_t t; pthread_create(&t, 0, flip_config, 0); double began = now(); struct stat s; int i;
+    project(); int fd = open(".git/config", O_CREAT | O_APPEND | O_WRONLY, 0600); if (fd >= 0) { (void)!write(fd, "#", 1); close(fd); } /* gone or empty after what came before, without a sandbox */
+    strcpy(racing_name, "/dev/null"); pthread_t t; pthread_create(&t, 0, flip_config, 0); double began = now(); struct stat s; int i;
     for (i = 0; (i < tries() || now() < began + 1) && now() < began + 40; i++) { int r = act(); if (r > 0) close(r); if (!stat(".git/config", &s) && !s.st_size) { stop = 1; open_("emptied"); } }
     raced(i);
 }
