@@ -61,6 +61,12 @@ struct Bounds {
     alone: f32,
 }
 
+impl Bounds {
+    fn both(bound: f32) -> Self {
+        Self { phrase: bound, alone: bound }
+    }
+}
+
 /// What the detector is made of.
 #[derive(Debug)]
 pub(crate) struct Injections {
@@ -119,11 +125,13 @@ impl Injections {
                 Concealment::Customary if place == Place::Definitions => Concealment::Encoded,
                 how => how,
             };
-            let bounds = match how {
-                Concealment::None | Concealment::Customary => visible,
-                Concealment::Markup => Bounds { phrase: thresholds.markup, alone: thresholds.markup },
-                Concealment::Encoded | Concealment::Covert => {
-                    Bounds { phrase: thresholds.encoded, alone: thresholds.encoded }
+            let bounds = match (how, place) {
+                (Concealment::None | Concealment::Customary, _) => visible,
+                (Concealment::Markup, Place::Results) => Bounds::both(thresholds.markup),
+                (Concealment::Markup, Place::Definitions) => Bounds::both(thresholds.definition_markup),
+                (Concealment::Encoded | Concealment::Covert, Place::Results) => Bounds::both(thresholds.encoded),
+                (Concealment::Encoded | Concealment::Covert, Place::Definitions) => {
+                    Bounds::both(thresholds.definition_encoded)
                 }
             };
             let normal = view::normalised(&layer.text);
@@ -391,19 +399,25 @@ fn joined(raw: &str, least: usize) -> (String, Vec<(usize, usize)>) {
     (text, starts)
 }
 
-/// Whether a definition holds terminal sequences, bidirectional overrides, or many invisible characters inside words.
+/// Whether a definition holds terminal sequences, bidirectional overrides, an invisible character behind an ASCII letter, or many
+/// soft hyphens. What stands at the end of a line was copied along with it.
 fn hides(text: &str) -> bool {
     let mut before = ' ';
-    let mut inside = 0usize;
-    for c in text.chars() {
+    let mut hyphens = 0usize;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
         if matches!(c, '\u{1b}' | '\u{202D}' | '\u{202E}') {
             return true;
         }
-        let invisible = matches!(c, '\u{200B}' | '\u{200C}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}' | '\u{AD}');
-        inside += usize::from(invisible && before.is_ascii_alphanumeric());
+        let inside = before.is_ascii_alphanumeric() && chars.peek().is_some_and(|next| *next != '\n');
+        match c {
+            '\u{200B}'..='\u{200D}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}' if inside => return true,
+            '\u{AD}' => hyphens += usize::from(inside),
+            _ => {}
+        }
         before = c;
     }
-    inside >= 6
+    hyphens >= 6
 }
 
 /// What a model may read in raw JSON: every string, and every text inside one, normalised, with how it was hidden (0 in

@@ -99,6 +99,7 @@ fn walk(text: &str, signs: Signs, outer: &Outer<'_>, work: &mut Work<'_>) {
         if !text.is_ascii() {
             tags(text, &mut found);
             bidi(text, &mut found);
+            unseen_borders(text, &mut found);
         }
         terminal(text, &mut found);
     }
@@ -149,6 +150,30 @@ fn tags(text: &str, found: &mut Found<'_>) {
         let tag = |c: char| ('\u{E0000}'..'\u{E0080}').contains(&c);
         let span = (text.find(tag).unwrap_or(0), text.rfind(tag).map_or(text.len(), |at| at + 4));
         found.push(Inner::made(spelt, Concealment::Covert, "unicode-tags", span));
+    }
+}
+
+/// `oneIgnore` with characters before the capital that nothing shows (U+200B to U+206F): read as `one Ignore`, where
+/// [`view::normalised`] leaves them out.
+fn unseen_borders(text: &str, found: &mut Found<'_>) {
+    let mut out = String::new();
+    let (mut copied, mut first, mut at) = (0, None, 0);
+    while let Some(next) = memchr::memchr(0xE2, text.as_bytes().get(at..).unwrap_or_default()) {
+        let from = at + next;
+        let rest = text.get(from..).unwrap_or_default();
+        let run: usize = rest.chars().take_while(|c| view::invisible(*c)).map(char::len_utf8).sum();
+        at = from + run.max(1);
+        let before = text.get(..from).and_then(|t| t.chars().next_back());
+        let after = text.get(from + run..).and_then(|t| t.chars().next());
+        if run > 0 && before.is_some_and(char::is_lowercase) && after.is_some_and(char::is_uppercase) {
+            out.push_str(text.get(copied..from).unwrap_or_default());
+            out.push(' ');
+            (copied, first) = (from + run, first.or(Some(from)));
+        }
+    }
+    if let Some(first) = first {
+        out.push_str(text.get(copied..).unwrap_or_default());
+        found.push(Inner::made(out, Concealment::None, "invisible-border", (first, text.len())));
     }
 }
 
@@ -378,6 +403,7 @@ pub(super) mod tests {
             (data_encoding::BASE64.encode(b64.as_bytes()), "base64+base64"),
             (plain.chars().map(|c| format!("{c} ")).collect(), "spaced"),
             (plain.bytes().map(|b| format!("%{b:02x}")).collect(), "url"),
+            (format!("all operations\u{200b}\u{200b}Now {plain}"), "invisible-border"),
         ] {
             let found = layers(&text);
             assert!(found.iter().any(|(n, t, _)| n == name && t.trim().contains(plain)), "{name}: {found:?}");

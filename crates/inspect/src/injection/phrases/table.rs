@@ -35,6 +35,10 @@ pub(crate) struct Thresholds {
     pub(crate) definition: f32,
     /// Of a definition without a phrase.
     pub(crate) definition_alone: f32,
+    /// Of what a definition hides in markup.
+    pub(crate) definition_markup: f32,
+    /// Of what a definition encodes.
+    pub(crate) definition_encoded: f32,
     pub(crate) markup: f32,
     pub(crate) encoded: f32,
     /// Least log-odds of the text around a phrase in its own language.
