@@ -222,7 +222,8 @@ fn failures_say_what_failed() {
 
         let mut cwd = base();
         cwd.step.cwd = cwd.dir().join("none");
-        assert!(error(&cwd).contains("none: cannot enter the working directory: No such file"));
+        let told = error(&cwd);
+        assert!(told.contains("none: cannot enter the working directory: No such file"), "{told}");
 
         let mut looped = base();
         std::os::unix::fs::symlink("loop", looped.dir().join("loop")).unwrap();

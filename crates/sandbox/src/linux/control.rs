@@ -50,14 +50,14 @@ pub(crate) enum News {
 /// Server-to-be → guardian.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Progress {
+    /// Try to take this descriptor, as the listener would be taken, and answer with one message: whether that worked.
+    Trial(i32),
     /// The ruleset is built.
     Granted {
         /// Indices of grants that were skipped.
         skipped: Vec<u32>,
         /// Whether this process is in the control group that was made for it.
         in_group: bool,
-        /// Try to take this descriptor, as the listener would be taken, and answer with one message: whether that worked.
-        trial: Option<i32>,
     },
     /// The filter is installed; take its listener, then answer with one message: whether that worked.
     Listener(i32),
@@ -119,21 +119,23 @@ pub(crate) fn receive<T: DeserializeOwned>(fd: impl AsFd) -> io::Result<Option<T
     let receive = |bytes: &mut [u8], flags| {
         loop {
             match socket::recv(fd.as_fd().as_raw_fd(), bytes, flags) {
-                Err(Errno::EINTR) => {}
+                // The peer is gone and has not read all that we said, which is told once, before what it said last (`unix_release_sock`,
+                // net/unix/af_unix.c).
+                Err(Errno::EINTR | Errno::ECONNRESET) => {}
                 other => return other,
             }
         }
     };
     // Its length first: most are short, and each page of a buffer that a freshly forked process touches is a fault.
     let length = match receive(&mut [], MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC) {
-        Ok(0) | Err(Errno::ECONNRESET) => return Ok(None),
+        Ok(0) => return Ok(None),
         Ok(n) if n > MAX_MESSAGE => return Err(io::ErrorKind::FileTooLarge.into()),
         Ok(n) => n,
         Err(e) => return Err(e.into()),
     };
     let mut bytes = vec![0; length];
     match receive(&mut bytes, MsgFlags::empty()) {
-        Ok(0) | Err(Errno::ECONNRESET) => Ok(None),
+        Ok(0) => Ok(None),
         Ok(n) => Ok(Some(serde_json::from_slice(bytes.get(..n).unwrap_or_default())?)),
         Err(e) => Err(e.into()),
     }
@@ -159,5 +161,17 @@ mod tests {
         drop(a);
         assert_eq!(receive::<News>(&b).unwrap(), None);
         assert!(send(&b, &Order::Kill).is_err());
+    }
+
+    /// Whoever has not read everything is heard to the end all the same.
+    #[test]
+    fn last_words_are_heard() {
+        let (a, b) = pair().unwrap();
+        send(&b, &Order::Kill).unwrap();
+        let last = Progress::Listener(3);
+        send(&a, &last).unwrap();
+        drop(a);
+        assert_eq!(receive::<Progress>(&b).unwrap(), Some(last));
+        assert_eq!(receive::<Progress>(&b).unwrap(), None);
     }
 }

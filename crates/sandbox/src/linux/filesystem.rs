@@ -5,9 +5,9 @@
 
 use std::{
     error::Error,
-    io,
+    fs, io,
     os::fd::{AsFd, OwnedFd},
-    path::Path,
+    path::{Component, Path, PathBuf},
 };
 
 use firedoor_model::launch::{Access, Grant};
@@ -20,6 +20,7 @@ use nix::{
     fcntl::{OFlag, open},
     libc,
     sys::stat::{Mode, fstat},
+    unistd::Pid,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,9 @@ use crate::linux::{
 /// The system's own directories. On a network file system they are there before anything else is, unlike a user's.
 const SYSTEM: &[&str] =
     &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/dev", "/proc", "/sys"];
+
+/// What `/proc` shows whoever looks of itself.
+const OWN: &str = "/proc/self";
 
 /// The Landlock of the running kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,18 +125,35 @@ impl Domain {
         Ok(Self { version, ruleset: sys::duplicate_above(ruleset.as_fd(), 3).map_err(failed)? })
     }
 
-    /// Opens what lies in the system's own directories without a link on the way. That is the same for every process, and its
-    /// file system answers, or nothing would run: so the caller, who has nothing to do until the server runs, opens it.
+    /// Opens what lies in the system's own directories, with no link on the way but to there. That is the same for every process, and
+    /// its file system answers, or nothing would run: so the caller, who has nothing to do until the server runs, opens it.
     pub fn open_shared(&self, grants: &[Grant]) -> Result<Opened, Failure> {
         let all = 0..u32::try_from(grants.len()).unwrap_or(u32::MAX);
         self.open(grants, all, |path| match SYSTEM.iter().any(|place| path.starts_with(place)) {
             true => match sys::open_without_links(path) {
+                Err(Errno::ELOOP) => Ok(linked(path)),
                 // What else is wrong is found again.
                 Err(e) if !matches!(e, Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
                 opened => opened.map(Some),
             },
             false => Ok(None),
         })
+    }
+
+    /// Opens, while our child `server` prepares itself, what it is to read of itself in `/proc`, and returns the indices of that. All
+    /// else is left to it.
+    pub fn open_for(&self, grants: &[Grant], server: Pid) -> Vec<u32> {
+        // Unless `/proc` numbers processes as we do, the number means another one there.
+        let own = fs::read_link(OWN).is_ok_and(|own| own == Path::new(&Pid::this().to_string()));
+        let theirs = Path::new("/proc").join(server.to_string());
+        let all = grants.iter().enumerate().filter(|_| own);
+        all.filter_map(|(index, grant)| {
+            let rest = grant.path.strip_prefix(OWN).ok().filter(|_| grant.path != Path::new(own::NAMED_BY))?;
+            let index = u32::try_from(index).ok()?;
+            let file = sys::open_without_links(&theirs.join(rest)).ok()?;
+            self.allow(&file, grant.access, Place::Grant(index)).ok().map(|()| index)
+        })
+        .collect()
     }
 
     /// Opens what was left. Runs in the server's own process, so that a grant on `/proc/self` means that process. Returns the
@@ -201,6 +222,21 @@ fn empty(version: Version) -> Result<RulesetCreated, RulesetError> {
     ruleset.create()
 }
 
+/// What a link of the root or of `/etc` leads to, where that is the same for every process: in the system's own directories, but
+/// for `/proc`, without another link. It is looked up by its name: what lies elsewhere may not answer.
+fn linked(path: &Path) -> Option<OwnedFd> {
+    let parent = path.parent().filter(|p| *p == Path::new("/") || *p == Path::new("/etc"))?;
+    let mut target = PathBuf::new();
+    for part in parent.join(fs::read_link(path).ok()?).components() {
+        match part {
+            Component::ParentDir => drop(target.pop()),
+            part => target.push(part),
+        }
+    }
+    let ours = SYSTEM.iter().any(|place| target.starts_with(place)) && !target.starts_with("/proc");
+    if ours { sys::open_without_links(&target).ok() } else { None }
+}
+
 fn open_path(path: &Path) -> nix::Result<OwnedFd> {
     loop {
         match open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) {
@@ -262,10 +298,12 @@ mod tests {
         let paths = [
             ("/usr", None),
             ("/usr/no-such", Some(false)),
+            ("/bin", None),
             ("/proc/version", None),
             ("/proc/self/stat", Some(true)),
             ("/proc/mounts", Some(true)),
             ("/dev/fd", Some(true)),
+            ("/etc/mtab", fs::symlink_metadata("/etc/mtab").is_ok_and(|m| m.is_symlink()).then_some(true)),
             ("/dev/null", None),
             (dir.path().to_str().unwrap(), Some(true)),
             ("/home/no-such", Some(true)),
@@ -277,6 +315,23 @@ mod tests {
             let (left, skipped) = (opened.left.contains(&index), opened.skipped.contains(&index));
             assert_eq!((left || skipped).then_some(left), want, "{path}");
         }
+    }
+
+    #[test]
+    fn what_a_process_reads_of_itself_is_opened_for_it() {
+        let Ok(version) = Version::running() else { return };
+        let paths = [
+            "/proc/self/stat",
+            "/proc/self/cgroup",
+            "/proc/self/exe",
+            "/proc/self/none",
+            "/proc/version",
+            "/proc/self/fd",
+        ];
+        let grants = paths.map(|path| Grant { path: path.into(), access: Access::Read });
+        let domain = Domain::new(version).unwrap();
+        assert_eq!(domain.open_for(&grants, Pid::this()), [0, 5]);
+        assert_eq!(domain.open_for(&grants, Pid::from_raw(i32::MAX)), [0; 0]);
     }
 
     #[test]

@@ -348,13 +348,13 @@ impl<'a> Guardian<'a> {
     fn hear_progress(&mut self) -> Next {
         let Some(progress) = &self.progress else { return Next::GoOn };
         match control::receive::<Progress>(progress) {
-            Ok(Some(Progress::Granted { skipped, in_group, trial })) => {
-                self.skipped = skipped;
-                if let Some(fd) = trial
-                    && control::send(progress, &take(self.server, fd, self.machine).is_ok()).is_err()
-                {
+            Ok(Some(Progress::Trial(fd))) => {
+                if control::send(progress, &take(self.server, fd, self.machine).is_ok()).is_err() {
                     return lost();
                 }
+            }
+            Ok(Some(Progress::Granted { skipped, in_group })) => {
+                self.skipped = skipped;
                 if !in_group && self.keeper.quota() == Quota::Group {
                     // What was made is empty, and goes.
                     let made = std::mem::replace(&mut self.keeper, Keeper::new(self.limits, None));

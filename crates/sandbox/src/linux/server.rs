@@ -158,24 +158,36 @@ fn confine_and_execute(
         clear_close_on_exec(fd).map_err(stage(Stage::Descriptors))?;
     }
 
-    let opened = match control::receive::<Result<Opened, Failure>>(&opened) {
+    let mut opened = match control::receive::<Result<Opened, Failure>>(&opened) {
         Ok(Some(opened)) => opened?,
         // The caller is gone.
         Ok(None) | Err(_) => return Err(stage(Stage::Guardian)(Errno::EPIPE)),
     };
-    let skipped = domain.open_rest(plan.grants, opened)?;
-
-    sys::drop_capabilities().map_err(stage(Stage::Capabilities))?;
-    // After the last change of credentials, which would clear it (prctl(2), PR_SET_PDEATHSIG).
-    prctl::set_pdeathsig(Signal::SIGKILL).map_err(&process)?;
-    if unistd::getppid() != guardian {
-        return Err(process(Errno::ESRCH));
+    let give_up = || {
+        sys::drop_capabilities().map_err(stage(Stage::Capabilities))?;
+        // After the last change of credentials, which would clear it (prctl(2), PR_SET_PDEATHSIG).
+        prctl::set_pdeathsig(Signal::SIGKILL).map_err(&process)?;
+        if unistd::getppid() != guardian {
+            return Err(process(Errno::ESRCH));
+        }
+        // From here on this process is to the guardian what it will be: so it is told to try now, while we go on.
+        if plan.fallback.is_some() { say(progress, &Progress::Trial(progress.as_raw_fd())) } else { Ok(()) }
+    };
+    // Without its capabilities root may be kept from what another user granted.
+    let last = unistd::geteuid().is_root();
+    if !last {
+        give_up()?;
     }
-    // From here on this process is to the guardian what it will be: so it is told to try now, while we go on.
-    let trial = plan.fallback.is_some().then(|| progress.as_raw_fd());
-    say(progress, &Progress::Granted { skipped, in_group, trial })?;
+    match control::receive::<Vec<u32>>(progress) {
+        Ok(Some(done)) => opened.left.retain(|index| !done.contains(index)),
+        Ok(None) | Err(_) => return Err(stage(Stage::Guardian)(Errno::EPIPE)),
+    }
+    let skipped = domain.open_rest(plan.grants, opened)?;
+    if last {
+        give_up()?;
+    }
+    say(progress, &Progress::Granted { skipped, in_group })?;
     prctl::set_no_new_privs().map_err(stage(Stage::NoNewPrivileges))?;
-    domain.enter()?;
     let failed = stage(Stage::Filter);
     let supervised = || match plan.machine.notification {
         true => seccomp::install(&plan.filter, Listener::Wanted),
@@ -195,16 +207,16 @@ fn confine_and_execute(
         (Listener::Wanted, None) => supervised(),
         (Listener::None, _) => seccomp::install(&plan.filter, Listener::None),
     };
-    match listener.map_err(failed)? {
+    let listener = listener.map_err(failed)?;
+    match &listener {
         None if plan.listener == Listener::Wanted => say(progress, &Progress::Offline)?,
         None => {}
-        Some(listener) => {
-            say(progress, &Progress::Listener(listener.as_raw_fd()))?;
-            // The guardian answers that it has taken its duplicate; an end of file means that it could not.
-            if !matches!(control::receive::<bool>(progress), Ok(Some(true))) {
-                return Err(stage(Stage::Listener)(Errno::EPIPE));
-            }
-        }
+        Some(listener) => say(progress, &Progress::Listener(listener.as_raw_fd()))?,
+    }
+    domain.enter()?;
+    // The guardian answers that it has taken its duplicate; an end of file means that it could not.
+    if listener.is_some() && !matches!(control::receive::<bool>(progress), Ok(Some(true))) {
+        return Err(stage(Stage::Listener)(Errno::EPIPE));
     }
     say(progress, &Progress::Executing)?;
     let errno = sys::execute(&plan.program, &plan.args, &plan.env);

@@ -83,7 +83,11 @@ pub(super) fn start(plan: &Plan<'_>, newcomer: Newcomer) -> Result<Started, Fail
             become_server(plan, newcomer, guardian, theirs, entrance)
         }
         ForkResult::Parent { child } => {
-            drop((newcomer, theirs));
+            let Newcomer { domain, stdio, opened } = newcomer;
+            drop((stdio, opened, theirs));
+            // Should it have died meanwhile, that is found out soon.
+            let _ = control::send(&ours, &domain.open_for(plan.grants, child));
+            drop(domain);
             // Ours may be the client's, or have been closed above. Standard error stays for our own last words.
             occupy_stdio().map_err(failed(Stage::Guardian))?;
             limit_descriptors().map_err(failed(Stage::Guardian))?;
