@@ -203,7 +203,7 @@ fn entropy(value: &str) -> f64 {
     let mut counts = [0u32; 256];
     value.bytes().for_each(|b| counts[usize::from(b)] += 1);
     let n = value.len() as f64;
-    counts.iter().filter(|c| **c > 0).map(|c| f64::from(*c) / n).map(|p| -p * p.log2()).sum()
+    counts.iter().filter(|c| **c > 0).map(|c| f64::from(*c) / n).map(|p| -p * libm::log2(p)).sum()
 }
 
 #[cfg(test)]

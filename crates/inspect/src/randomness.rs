@@ -11,7 +11,7 @@ pub(crate) fn entropy(value: &[u8]) -> f64 {
         }
     }
     let n = value.len() as f64;
-    counts.iter().filter(|c| **c > 0).map(|c| f64::from(*c) / n).map(|p| -p * p.log2()).sum()
+    counts.iter().filter(|c| **c > 0).map(|c| f64::from(*c) / n).map(|p| -p * libm::log2(p)).sum()
 }
 
 /// Words that documentation puts where a secret would stand. In lower case.
