@@ -226,6 +226,7 @@ fn empty(version: Version) -> Result<RulesetCreated, RulesetError> {
 /// for `/proc`, without another link. It is looked up by its name: what lies elsewhere may not answer.
 fn linked(path: &Path) -> Option<OwnedFd> {
     let parent = path.parent().filter(|p| *p == Path::new("/") || *p == Path::new("/etc"))?;
+    sys::open_without_links(parent).ok()?;
     let mut target = PathBuf::new();
     for part in parent.join(fs::read_link(path).ok()?).components() {
         match part {

@@ -116,9 +116,17 @@ struct Guardian<'a> {
     signals: SignalFd,
     channels: Channels<'a>,
     /// What is watched while nothing but calls is going on, once that is.
-    quiet: Option<Epoll>,
+    quiet: Quiet,
     /// What the caller said about connections, until the supervisor has dealt with what it watched.
     about_connections: Vec<Order>,
+}
+
+/// What is watched while nothing but calls is going on.
+enum Quiet {
+    NotYet,
+    Watched(Epoll),
+    /// It cannot be had: then `poll` does.
+    Never,
 }
 
 /// Which descriptors have something for us.
@@ -154,7 +162,7 @@ impl<'a> Guardian<'a> {
             skipped: Vec::new(),
             signals,
             channels,
-            quiet: None,
+            quiet: Quiet::NotYet,
             about_connections: Vec::new(),
         }
     }
@@ -235,9 +243,8 @@ impl<'a> Guardian<'a> {
         if !supervisor.is_quiet() {
             return Ok(None);
         }
-        let quiet = match &self.quiet {
-            Some(quiet) => quiet,
-            None => {
+        if matches!(self.quiet, Quiet::NotYet) {
+            let watched = || {
                 let quiet = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
                 let add = |fd: BorrowedFd<'_>, flags, what| quiet.add(fd, EpollEvent::new(flags, what));
                 add(supervisor.listener(), EpollFlags::EPOLLIN, CALL)?;
@@ -248,9 +255,12 @@ impl<'a> Guardian<'a> {
                 for fd in self.keeper.watched() {
                     add(fd, EpollFlags::EPOLLPRI, OTHER)?;
                 }
-                self.quiet.insert(quiet)
-            }
-        };
+                nix::Result::Ok(quiet)
+            };
+            // What a user may watch so is limited, and others may have used it up (`fs.epoll.max_user_watches`).
+            self.quiet = watched().map_or(Quiet::Never, Quiet::Watched);
+        }
+        let Quiet::Watched(quiet) = &self.quiet else { return Ok(None) };
         let timeout = match millis(self.keeper.patience()) {
             None => EpollTimeout::NONE,
             Some(millis) => EpollTimeout::try_from(millis).unwrap_or(EpollTimeout::MAX),
@@ -262,8 +272,7 @@ impl<'a> Guardian<'a> {
                 Ok(Some(Ready { network: vec![PollFlags::POLLIN], ..Ready::default() }))
             }
             // Seldom, and `poll` says what it is.
-            Ok(_) => Ok(None),
-            Err(errno) => Err(errno),
+            Ok(_) | Err(_) => Ok(None),
         }
     }
 

@@ -63,7 +63,8 @@ impl Named {
         match resolve_from(self.start.as_ref().map(AsFd::as_fd), &self.path, follow) {
             // What our own /proc/self shows is another process's.
             Ok(found) if found.path.starts_with("/proc") => self.resolve_own(follow).ok_or(Errno::ELOOP),
-            Err(Errno::ELOOP) => self.resolve_own(follow).ok_or(Errno::ELOOP),
+            // Of our own descriptors there may be none with that number.
+            Err(errno @ (Errno::ELOOP | Errno::ENOENT)) => self.resolve_own(follow).ok_or(errno),
             other => other,
         }
     }

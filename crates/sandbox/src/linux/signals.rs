@@ -94,6 +94,8 @@ fn decode(number: i64, [a, b, c, d, ..]: [u64; 6]) -> Option<(nix::Result<Target
 
 fn perform(caller: &Caller<'_>, target: Target, signal: i32) -> nix::Result<Sent> {
     let own = process_of(caller.thread).ok_or(Errno::ESRCH)?;
+    // The number was the caller's while we looked.
+    caller.still_waits()?;
     match target {
         Target::Process(pid) | Target::Thread(_, Some(pid)) | Target::Detailed(pid) if pid == own => Ok(Sent::ByCaller),
         Target::Thread(tid, None) if process_of(tid) == Some(own) && tid == caller.thread => Ok(Sent::ByCaller),
@@ -137,6 +139,7 @@ fn to_process(held: &OwnedFd, pid: Pid, signal: i32) -> nix::Result<Sent> {
 /// member but the guardian and the tree. Its own group may have been joined, so that one is not signalled.
 fn to_group(caller: &Caller<'_>, group: Option<Pid>, signal: i32) -> nix::Result<Sent> {
     let own = getpgid(Some(caller.thread))?;
+    caller.still_waits()?;
     let group = group.unwrap_or(own);
     if group == getpgrp() || group.as_raw() <= 1 {
         return Err(Errno::EPERM);

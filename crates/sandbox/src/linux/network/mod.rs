@@ -274,8 +274,6 @@ impl Supervisor {
                 }
             };
         }
-        // From here on its number means it.
-        caller.still_waits()?;
         if let Some(sent) = signals::send(&caller, number, call.data.args) {
             return sent.map(|sent| match sent {
                 Sent::Here => Outcome::Done(0),

@@ -223,6 +223,10 @@ fn what_must_never_pass() {
         ("ioctl", [0, 0x5412, 0, 0, 0, 0], [perm, perm, perm]),
         ("ioctl", [0, 0xdead_0000_5412, 0, 0, 0, 0], [perm, perm, perm]),
         ("ioctl", [0, 0x5413, 0, 0, 0, 0], [allow, allow, allow]),
+        ("ioctl", [0, 0x5000_940e, 0, 0, 0, 0], [errno(libc::EOPNOTSUPP); 3]),
+        ("ioctl", [0, 0x4008_6602, 0, 0, 0, 0], [errno(libc::EOPNOTSUPP); 3]),
+        // FICLONE needs the right to write.
+        ("ioctl", [0, 0x4004_9409, 0, 0, 0, 0], [allow; 3]),
         ("ptrace", [0; 6], [perm, perm, perm]),
         ("prctl", [4, 1, 0, 0, 0, 0], [libc::SECCOMP_RET_ERRNO, libc::SECCOMP_RET_ERRNO, libc::SECCOMP_RET_ERRNO]),
     ];
