@@ -109,9 +109,11 @@ pub(crate) fn place(text: &str, span: (usize, usize)) -> (usize, usize) {
     let (mut start, mut rest) = (None, text);
     while !rest.is_empty() && out.length < span.1 {
         let at = text.len() - rest.len();
-        rest = match out.plain(rest.as_bytes().get(..1).unwrap_or_default()) {
+        // No byte becomes more than one here, so that this many do not reach beyond where the place begins.
+        let many = span.0.saturating_sub(out.length).max(1);
+        rest = match out.plain(rest.as_bytes().get(..many).unwrap_or(rest.as_bytes())) {
             0 => out.special(rest),
-            _ => rest.get(1..).unwrap_or_default(),
+            plain => rest.get(plain..).unwrap_or_default(),
         };
         if out.length > span.0 && start.is_none() {
             start = Some(at);

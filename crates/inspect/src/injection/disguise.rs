@@ -4,6 +4,8 @@
 const MAX_LEET: usize = 64 * 1024;
 /// Fewest words with digits inside that make a text one.
 const MIN_LEET: usize = 4;
+/// And of so many words one at least.
+const MIN_SHARE: usize = 4;
 /// Bytes that are looked at together.
 const TOGETHER: usize = 16;
 /// Shortest list of codes, in bytes. Every such list covers one of the places that are looked at.
@@ -61,14 +63,35 @@ fn may_be_leet(text: &[u8]) -> bool {
     count >= MIN_LEET
 }
 
+/// Whether so many words may have digits for letters that it is enough for [`leet`], counted as [`may_be_leet`] counts.
+fn often_leet(text: &[u8]) -> bool {
+    let stands = |b: u8| u8::from(b.is_ascii_digit() | (b == b'!') | (b == b'@') | (b == b'$') | (b == b'+'));
+    let letter = |b: u8| u8::from(b.is_ascii_alphabetic());
+    let (mut rest, mut leet, mut words) = (text, 0usize, 0usize);
+    while let Some(part) = rest.first_chunk::<{ TOGETHER + 4 }>() {
+        let (mut inside, mut ends) = (0, 0);
+        for [a, b, c, d, e] in part.array_windows().take(TOGETHER) {
+            inside += stands(*a) & letter(*b);
+            // Of shorter words some do not count.
+            let [a, b, c, d, e] = [a, b, c, d, e].map(|b| stands(*b) | letter(*b));
+            ends += a & b & c & d & (1 - e);
+        }
+        (leet, words) = (leet + usize::from(inside), words + usize::from(ends));
+        rest = rest.get(TOGETHER..).unwrap_or_default();
+    }
+    leet += rest.iter().zip(rest.iter().skip(1)).map(|(a, b)| usize::from(stands(*a) & letter(*b))).sum::<usize>();
+    leet * MIN_SHARE >= words
+}
+
 /// A text whose words have digits for letters, with the letters.
 pub(super) fn leet(text: &str) -> Option<String> {
     if text.len() > MAX_LEET || text.len() < MIN_TEXT {
         return None;
     }
-    if !may_be_leet(text.as_bytes()) {
-        return None;
-    }
+    (may_be_leet(text.as_bytes()) && often_leet(text.as_bytes())).then(|| read_leet(text))?
+}
+
+fn read_leet(text: &str) -> Option<String> {
     let ends = |b: &u8| !(b.is_ascii_alphanumeric() || matches!(b, b'@' | b'$' | b'!' | b'+'));
     let (mut words, mut leet) = (0usize, 0usize);
     let mut after = b' ';
@@ -88,7 +111,7 @@ pub(super) fn leet(text: &str) -> Option<String> {
         words += 1;
         leet += usize::from(mixed(word.strip_suffix(b"!").unwrap_or(word)));
     }
-    if leet < MIN_LEET || leet * 4 < words {
+    if leet < MIN_LEET || leet * MIN_SHARE < words {
         return None;
     }
     let bytes = text.bytes().map(|b| letter(b).unwrap_or(b)).collect();
@@ -260,6 +283,14 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn no_leet_is_missed(words in proptest::collection::vec("[a-z013 ]{1,9}|[A-F0-9=]{3}|[a-z@$!+]{2,6}|é", 4..40), end in "[ ,=]") {
+            let text = words.join(&end);
+            if text.len() >= MIN_TEXT {
+                proptest::prop_assert_eq!(leet(&text), read_leet(&text));
+            }
+        }
+
         #[test]
         fn total(s in "\\PC*|[01 x,./\\-\\\\a-f]*|[a-z0-9@$! ]*") {
             lists(&s, &mut |_, _, _| {});
