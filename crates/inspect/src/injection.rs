@@ -209,8 +209,8 @@ impl Injections {
         let threshold = if strange { threshold.max(visible.alone) } else { threshold };
         let security = plain && score >= threshold && self.phrases.about_security(normal);
         let needed = if security { threshold + self.phrases.thresholds.security } else { threshold };
-        // Too short, or digits and digests, whatever attacks they remind of.
-        let mute = alone && (plain && normal.len() < MIN_ALONE || signs::digits(window));
+        // Too short, digits and digests, or no sentence, whatever attacks they remind of.
+        let mute = alone && (plain && normal.len() < MIN_ALONE || signs::digits(window) || !signs::says(window));
         let likely = score >= needed && !mute;
         if !likely && score < threshold - NEAR {
             return None;

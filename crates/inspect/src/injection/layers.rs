@@ -107,7 +107,7 @@ fn walk(text: &str, signs: Signs, outer: &Outer<'_>, work: &mut Work<'_>) {
     if !signs.plain() {
         far(text, &mut found);
     }
-    turned(text, signs, &mut found);
+    turned(text, signs, outer.transform, &mut found);
     if let Some(plain) = disguise::leet(text) {
         found.push(Inner::made(plain, Concealment::Encoded, "leet", (0, text.len())));
     }
@@ -269,9 +269,10 @@ fn far<'a>(text: &'a str, found: &mut Found<'a>) {
     }
 }
 
-/// English backwards, or with its letters moved by 13: told by its commonest words, several of them.
-fn turned(text: &str, signs: Signs, found: &mut Found<'_>) {
-    if signs.turned(0) {
+/// English backwards, or with its letters moved by 13: told by its commonest words, several of them. Not once more of what was
+/// `made` so: that is what was there before.
+fn turned(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) {
+    if signs.turned(0) && !made.ends_with("rot13") {
         let moved = text.chars().map(|c| match c {
             'a'..='z' => ((c as u8 - b'a' + 13) % 26 + b'a') as char,
             'A'..='Z' => ((c as u8 - b'A' + 13) % 26 + b'A') as char,
@@ -279,7 +280,7 @@ fn turned(text: &str, signs: Signs, found: &mut Found<'_>) {
         });
         found.push(Inner::made(moved.collect(), Concealment::Encoded, "rot13", (0, text.len())));
     }
-    if signs.turned(1) {
+    if signs.turned(1) && !made.ends_with("reverse") {
         found.push(Inner::made(text.chars().rev().collect(), Concealment::Encoded, "reverse", (0, text.len())));
     }
 }
@@ -407,6 +408,22 @@ pub(super) mod tests {
         ] {
             let found = layers(&text);
             assert!(found.iter().any(|(n, t, _)| n == name && t.trim().contains(plain)), "{name}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_turned_is_not_turned_back() {
+        let turned = |text: &str| -> String {
+            let mut bytes = text.as_bytes().to_vec();
+            crate::fold::rot13(&mut bytes);
+            String::from_utf8(bytes).unwrap()
+        };
+        let both =
+            format!("take the other one and give it to me please. {}", turned("take the other one and give it to me"));
+        for text in [both.clone(), both.chars().rev().collect()] {
+            let names: Vec<String> = layers(&text).into_iter().map(|(name, ..)| name).collect();
+            assert!(names.iter().any(|n| n == "rot13") || names.iter().any(|n| n == "reverse"), "{names:?}");
+            assert!(!names.iter().any(|n| n.contains("rot13+rot13") || n.contains("reverse+reverse")), "{names:?}");
         }
     }
 
