@@ -75,6 +75,8 @@ class Client:
     rewritten = False
     # Directories below the home that Firedoor is told of.
     projects = ()
+    # Whether its servers stand in a file that may be somebody else's: Firedoor starts those only confined.
+    brought = False
     keeps_from_servers = ()
     env = {}
     # Name and state in a line of its list.
@@ -304,6 +306,7 @@ class McpInspector(Client):
 class McpInspectorBefore(McpInspector):
     """Its older command line takes a "--" among a server's arguments for its own. It has no catalog."""
 
+    brought = True
     package = "@modelcontextprotocol/inspector@0.15.0"
     file = "mcp.json"
     options = ("--config", "mcp.json")
@@ -390,6 +393,7 @@ class ClaudeCodePlugins(Plugins, ClaudeCode):
 class ClaudeCodePluginsHere(ClaudeCodePlugins):
     """Plugins of a marketplace that is a directory are run from there."""
 
+    brought = True
     install = (("plugin", "marketplace", "add", "{market}"), *ClaudeCodePlugins.install[1:])
     held = ("market/plugins/echo/.mcp.json", "market/plugins/files/.claude-plugin/plugin.json")
     # In a copy below ~/.claude a server's own code would need a grant.
@@ -405,6 +409,7 @@ class ClaudeCodeMarketplace(ClaudeCodePluginsHere):
 class ClaudeCodePluginDirectory(ClaudeCodePlugins):
     """Plugins that are named at each start."""
 
+    brought = True
     install = ()
     held, root = ClaudeCodePluginsHere.held, ClaudeCodePluginsHere.root
     projects = ("market/plugins/echo", "market/plugins/files")
@@ -442,6 +447,7 @@ class FactoryDroidPlugins(Plugins, FactoryDroid):
 class CopilotCliPlugins(Plugins, CopilotCli):
     """Plugins of a marketplace that is a directory are run from there."""
 
+    brought = True
     install = (
         ("plugin", "marketplace", "add", "{market}"),
         ("plugin", "install", "echo@market"),

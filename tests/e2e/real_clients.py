@@ -70,7 +70,8 @@ def check(client, program):
         done = scratch.firedoor("protect", client.id, "--yes", *told, timeout=300)
         expect(done.returncode == 0, f"protect: exit {done.returncode}: {done.stdout}{done.stderr}")
         # It has then listed the tools of each server itself, directly and through us.
-        expect(done.stdout.count("answers as before") == len(servers), f"protect: {done.stdout}")
+        answers = "answers through Firedoor" if client.brought else "answers as before"
+        expect(done.stdout.count(answers) == len(servers), f"protect: {done.stdout}")
         expect(states(scratch, client) == dict.fromkeys(servers, "protected"), f"protected: {states(scratch, client)}")
         protected = {file: file.read_bytes() for file in files}
         runs = len(started(scratch, client))

@@ -334,7 +334,7 @@ def pages(directory, content):
         server.shutdown()
 
 
-def run(entry, tools, port, times):
+def tried(entry, tools, port, times):
     """One server in a home of its own."""
     absent = [name for name in entry.get("needs", []) if not shutil.which(name)]
     if absent:
@@ -367,7 +367,7 @@ def main():
         tools = uv(place / "uv")
         with pages(place / "pages", content["pages"]) as port:
             for entry in entries:
-                line, good = run(entry, tools, port, chosen.time)
+                line, good = tried(entry, tools, port, chosen.time)
                 print(f"{entry['name']:<28} {line}", flush=True)
                 outcomes.append(good)
     compared = sum(good is not None for good in outcomes)
