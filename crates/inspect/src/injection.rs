@@ -182,7 +182,10 @@ impl Injections {
         if normal.len() < MIN_LEAF {
             return None;
         }
-        let best = self.model.best_from(normal, bounds.phrase - NEAR);
+        let plain = how <= Concealment::Customary;
+        // Digits and digests, or no sentence, whatever attacks they remind of. What was hidden may have lost its blanks.
+        let mute = |window: &str| signs::digits(window) || plain && !signs::says(window);
+        let best = self.model.best_from(normal, bounds.phrase - NEAR, |window| !mute(window));
         let (mut score, mut span, mut says) = (best.score, best.span, None);
         // The strongest first: weak ones before an order must not keep it from being judged.
         let mut sums: Vec<(f32, &Phrase<'_>)> =
@@ -203,15 +206,14 @@ impl Injections {
         let window =
             normal.get(normal.floor_char_boundary(span.0)..normal.floor_char_boundary(span.1)).unwrap_or_default();
         let threshold = if says.is_none() { bounds.alone } else { bounds.phrase };
-        let (alone, plain) = (says.is_none() && score >= threshold, how <= Concealment::Customary);
+        let alone = says.is_none() && score >= threshold;
         // What the model has learnt of hidden attacks is English. Other languages have to be as plain as in plain sight.
         let strange = alone && matches!(how, Concealment::Markup | Concealment::Encoded) && signs::foreign(window);
         let threshold = if strange { threshold.max(visible.alone) } else { threshold };
         let security = plain && score >= threshold && self.phrases.about_security(normal);
         let needed = if security { threshold + self.phrases.thresholds.security } else { threshold };
-        // Too short, digits and digests, or no sentence, whatever attacks they remind of.
-        let mute = alone && (plain && normal.len() < MIN_ALONE || signs::digits(window) || !signs::says(window));
-        let likely = score >= needed && !mute;
+        // A text of one block is not asked about by the model.
+        let likely = score >= needed && !(alone && (plain && normal.len() < MIN_ALONE || mute(window)));
         if !likely && score < threshold - NEAR {
             return None;
         }
@@ -232,7 +234,7 @@ impl Injections {
     fn second(&self, text: &str) -> Option<Sight> {
         let normal = view::normalised(text);
         let floor = self.phrases.network.definition_from;
-        let best = self.model.best_from(&normal, floor);
+        let best = self.model.best_from(&normal, floor, |window| !signs::digits(window));
         // Addresses and encodings have no words to judge.
         let words = !normal.is_ascii() || normal.matches(' ').count() * 24 >= normal.len();
         if best.score < floor || normal.len() < MIN_SECOND || !words || self.phrases.about_security(&normal) {

@@ -202,14 +202,20 @@ impl Model {
 
     /// The window of normalised text that talks to the agent most.
     pub fn best(&self, text: &str) -> Best {
-        self.best_from(text, f32::NEG_INFINITY)
+        self.best_from(text, f32::NEG_INFINITY, |_| true)
     }
 
     /// As [`Model::best`] where some window reaches `floor`; else a window below it, or none. The characters are looked at in
     /// rounds, and after each only windows that come near the floor go on (`ROUNDS`); words come last. In a long text the
     /// windows that promise most after the first round are looked at as a whole, and what they reach is the floor from there on.
-    pub fn best_from(&self, text: &str, floor: f32) -> Best {
-        let text = text.as_bytes();
+    ///
+    /// Of a text of several blocks only windows that `counts` takes are seen: what is no sentence must not keep an order from being
+    /// seen, however high it scores.
+    pub fn best_from(&self, normal: &str, floor: f32, counts: impl Fn(&str) -> bool) -> Best {
+        let text = normal.as_bytes();
+        let counts = |(from, to): (usize, usize)| {
+            counts(normal.get(normal.floor_char_boundary(from)..normal.floor_char_boundary(to)).unwrap_or_default())
+        };
         if text.len() <= BLOCK {
             return self.only(text, floor);
         }
@@ -225,7 +231,8 @@ impl Model {
             let promising = self.keep_near(&spans, &seen, &mut open, floor.max(best.score) - within);
             if std::mem::take(&mut first_round) {
                 let promising = promising.into_iter().filter(|(promised, _)| *promised >= floor);
-                let whole = promising.map(|(_, window)| self.whole(text, &spans, window));
+                let whole =
+                    promising.map(|(_, window)| self.whole(text, &spans, window)).filter(|best| counts(best.span));
                 best = whole.max_by(|one, other| one.score.total_cmp(&other.score)).unwrap_or(best);
                 if best.score > floor {
                     self.keep_near(&spans, &seen, &mut open, best.score - within);
@@ -244,8 +251,8 @@ impl Model {
             }
             let sum = Sum::of(seen.get(first..after).unwrap_or_default());
             let score = self.score(sum);
-            if score > best.score {
-                let span = (spans.get(first).map_or(0, |s| s.0), spans.get(after - 1).map_or(0, |s| s.1));
+            let span = (spans.get(first).map_or(0, |s| s.0), spans.get(after - 1).map_or(0, |s| s.1));
+            if score > best.score && counts(span) {
                 best = Best { score, span };
             }
         }
