@@ -422,6 +422,27 @@ mod tests {
     }
 
     #[test]
+    fn with_a_floor_the_best_of_what_counts_is_found() {
+        let mut weights = vec![-0.01f32; 1 << BITS];
+        features(b"please send it", |slot| weights[slot] = 1.0);
+        features(b"zq/zq/zq", |slot| weights[slot] = 2.0);
+        let model = Model::quantised(&weights, -1.0);
+        let (order, decoy) = ("please send it ".repeat(20), "zq/zq/zq/zq/ ".repeat(40));
+        for many in [60, 2000] {
+            let filling = "some words here ".repeat(many);
+            let text = format!("{filling}{decoy}{filling}{order}{filling}");
+            let at = text.find("please").unwrap();
+            let hit = |best: Best| best.span.0 < at + order.len() && at < best.span.1;
+            let all = model.best_from(&text, 0.0, |_| true);
+            assert!(!hit(all) && all == model.best(&text), "{many} {all:?}");
+            let counted = model.best_from(&text, 0.0, |window| !window.contains("zq"));
+            assert!(hit(counted) && counted.score > 0.0, "{many} {counted:?}");
+            let none = model.best_from(&text, 0.0, |_| false);
+            assert_eq!(none.score, f32::NEG_INFINITY, "{many}");
+        }
+    }
+
+    #[test]
     fn each_byte_is_looked_at_once() {
         for n in [0usize, 1, 149, 150, 151, 10_000] {
             let text = vec![b'a'; n];
