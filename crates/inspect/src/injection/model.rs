@@ -16,7 +16,8 @@ pub const WINDOWS: [usize; 2] = [2, 4];
 
 /// Characters are looked at in so many rounds, each at every fourth place.
 const PLACES: usize = 4;
-/// The rounds: the place that each begins at, and how far below the floor a window may be by all that was seen so far. Of the
+/// The rounds: the place that each begins at, and how far below the floor a window may be by all that was seen so far. In long texts the
+/// floor is what the best window looked at reaches; the figures are without that. Of the
 /// 28 716 windows of the development corpora that reach the floor, 160 are lower by a quarter of their places and 145 by half
 /// of them; of the others 7 % and 4 % come so near. Of 4,547 texts with such a window, the first two rounds lose 41 and all
 /// four 58.
@@ -322,7 +323,8 @@ impl Model {
     }
 
     /// Leaves those blocks open that belong to a window that comes to `floor` by what was seen of it. Windows with a block
-    /// that was given up are given up. The window that promises most, as its first block and the one after its last.
+    /// that was given up are given up. The windows that promise most, one of each stretch of blocks and width at most: what, and the
+    /// first block and the one after the last. None without a floor.
     #[inline(never)]
     fn keep_near(
         &self,

@@ -42,11 +42,12 @@ pub(super) fn digits(text: &str) -> bool {
 }
 
 /// Whether somewhere in a text words follow each other as in a sentence: three of them, of which two have two letters and more. An
-/// order has that, whatever its language; lists, markup and most lines of programs have not. Scripts without blanks are sentences.
+/// order has that, whatever its language; lists, markup and most lines of programs have not. Eight letters of scripts from
+/// Devanagari on (U+0900) are taken for a sentence: many have no blanks, or signs within words.
 pub(super) fn says(normal: &str) -> bool {
     const ROW: usize = 3;
     const LONG: usize = 2;
-    if normal.chars().filter(|c| *c >= '\u{900}').take(8).count() == 8 {
+    if normal.chars().filter(|c| *c >= '\u{900}' && c.is_alphabetic()).take(8).count() == 8 {
         return true;
     }
     let (mut row, mut long) = (0, 0);
@@ -132,6 +133,7 @@ mod tests {
             "9==3: pass 116ab extend 116ac",
             "check(\".example.com\", null) check(\".net\", null)",
             "true: true|",
+            "• 1 • 2 • 3 — — — — — —",
             "",
         ] {
             assert!(!says(text), "{text}");
