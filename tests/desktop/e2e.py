@@ -106,17 +106,26 @@ class Test:
         armed = lambda: self.browser.attribute("#allow", "aria-disabled") == "false"  # noqa: E731
         self.wait(armed, "the buttons stayed inert", 5)
 
-    def settled(self):
-        """Waits until the evidence is there and the window as tall as that: a button that moves is missed."""
-        place = """const [block, evidence] = ["#block", ".evidence"].map((css) => document.querySelector(css));
-            return evidence && [block.getBoundingClientRect().y, innerHeight, document.body.scrollHeight];"""
+    def settled(self, css=".evidence"):
+        """Waits until a part is there and the window as tall as that: a button that moves is missed."""
+        place = """const [block, part] = ["#block", arguments[0]].map((css) => document.querySelector(css));
+            const y = (one) => one.getBoundingClientRect().y;
+            return part && [y(block), y(part), innerHeight, document.body.scrollHeight];"""
         before = []
 
         def same():
-            before.append(self.browser.script(place))
+            before.append(self.browser.script(place, css))
             return len(before) > 2 and before[-1] and before[-1] == before[-2] == before[-3]
 
         self.wait(same, "the window does not come to rest", 5)
+
+    def choose(self, value):
+        """Chooses what an answer is to hold for."""
+        css = f"input[value={value}]"
+        self.settled(css)
+        self.browser.click(css)
+        chosen = lambda: self.browser.script("return document.querySelector(arguments[0]).checked", css)  # noqa: E731
+        self.wait(chosen, f"{value} was not chosen")
 
     def asked(self):
         """Whether a question is on the screen: its window is kept ready for the next one."""
@@ -315,10 +324,9 @@ class Test:
                 tag, _at = self.flagged(agent, body)
                 self.prompt()
                 self.arm()
-                self.browser.click(f"input[value={duration}]")
+                self.choose(duration)
                 # What it holds for is asked once it is to hold for longer.
-                self.wait(lambda: self.browser.find(f"input[value={scope}]"), "what it is to hold for was not asked")  # noqa: B023
-                self.browser.click(f"input[value={scope}]")
+                self.choose(scope)
                 self.picture(f"prompt-{duration}-{scope}", "Firedoor question")
                 self.browser.click("#allow")
                 expect(not agent.answer(tag)[1], f"the call did not pass, {duration}, {scope}")
@@ -422,7 +430,7 @@ class Test:
                 # A click of the real mouse, on nothing: a window that somebody has used may come up in front of all others next.
                 self.desktop.click_at("Firedoor question", 0.5, 0.02)
                 self.arm()
-                self.browser.click("input[value=session]")
+                self.choose("session")
                 self.browser.click(".line2 button")
                 self.settled()
                 self.browser.click("#block")

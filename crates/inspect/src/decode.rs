@@ -184,19 +184,21 @@ pub(crate) fn percent(text: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     let mut any = false;
     let mut rest = text;
-    while let Some((&b, tail)) = rest.split_first() {
-        if b == b'%'
-            && let [h, l, tail @ ..] = tail
+    while let Some(at) = memchr::memchr(b'%', rest) {
+        let (before, escape) = rest.split_at(at);
+        out.extend_from_slice(before);
+        if let [_, h, l, tail @ ..] = escape
             && let (Some(h), Some(l)) = (nibble(*h), nibble(*l))
         {
             out.push(h << 4 | l);
             any = true;
             rest = tail;
-            continue;
+        } else {
+            out.push(b'%');
+            rest = escape.get(1..).unwrap_or_default();
         }
-        out.push(b);
-        rest = tail;
     }
+    out.extend_from_slice(rest);
     any
 }
 
@@ -204,8 +206,8 @@ pub(crate) fn percent(text: &[u8], out: &mut Vec<u8>) -> bool {
 /// does that.
 pub(crate) fn needless(text: &[u8]) -> bool {
     let (mut all, mut plain) = (0usize, 0usize);
-    for w in text.windows(3) {
-        if let [b'%', h, l] = w
+    for at in memchr::memchr_iter(b'%', text) {
+        if let Some([h, l]) = text.get(at + 1..at + 3)
             && let (Some(h), Some(l)) = (nibble(*h), nibble(*l))
         {
             all += 1;

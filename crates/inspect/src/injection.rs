@@ -10,11 +10,14 @@ mod disguise;
 mod encoded;
 mod languages;
 pub(crate) mod layers;
+mod markup;
 pub mod model;
 pub mod network;
 pub(crate) mod phrases;
 mod second;
 mod signs;
+mod spaced;
+mod stretches;
 
 use std::borrow::Cow;
 

@@ -3,7 +3,10 @@
 //! Honest programs encode documents: mail, what services answer, addresses. Such a one counts as in plain sight
 //! ([`Concealment::Customary`]); a sentence that somebody took the trouble to encode does not.
 
-use super::layers::{Concealment, Found, Inner, MAX_LAYERS, MIN_TEXT};
+use super::{
+    layers::{Concealment, Found, Inner, MAX_LAYERS, MIN_TEXT},
+    stretches,
+};
 use crate::{
     decode,
     inflate::{self, inflated},
@@ -27,8 +30,8 @@ const HEAD: usize = 128;
 /// Hands on what is encoded in a text.
 pub(super) fn find(text: &str, found: &mut Found<'_>) {
     runs(text.as_bytes(), found);
-    percent(text.as_bytes(), found);
-    quoted_printable(text.as_bytes(), found);
+    percent(text, found);
+    quoted_printable(text, found);
 }
 
 /// Base64, base32 and hex, also compressed.
@@ -63,21 +66,21 @@ fn runs(bytes: &[u8], found: &mut Found<'_>) {
 }
 
 /// Percent escapes (RFC 3986).
-fn percent(bytes: &[u8], found: &mut Found<'_>) {
-    let escapes = memchr::memchr_iter(b'%', bytes)
-        .filter(
-            |at| matches!(bytes.get(at + 1..at + 3), Some([h, l]) if h.is_ascii_hexdigit() && l.is_ascii_hexdigit()),
-        )
-        .take(MIN_TEXT)
-        .count();
+fn percent(text: &str, found: &mut Found<'_>) {
+    let bytes = text.as_bytes();
+    let escape = |at: &usize| matches!(bytes.get(at + 1..at + 3), Some([h, l]) if h.is_ascii_hexdigit() && l.is_ascii_hexdigit());
+    let escapes = || memchr::memchr_iter(b'%', bytes).filter(escape);
+    if escapes().take(MIN_TEXT).count() < MIN_TEXT {
+        return;
+    }
     let mut plain = Vec::new();
-    if escapes >= MIN_TEXT
-        && decode::percent(bytes, &mut plain)
-        && let Some(text) = prose(&plain)
-    {
-        // Addresses have to escape what is no ASCII.
-        let how = if decode::needless(bytes) { Concealment::Encoded } else { Concealment::Customary };
-        found.push(Inner::made(text, how, "url", (0, bytes.len())));
+    for part in stretches::around(text, escapes().map(|at| (at, at + 3))) {
+        decode::percent(part.as_bytes(), &mut plain);
+        if let Some(said) = prose(&plain) {
+            // Addresses have to escape what is no ASCII.
+            let how = if decode::needless(part.as_bytes()) { Concealment::Encoded } else { Concealment::Customary };
+            found.push(Inner::decoded(text, part, said, how, "url"));
+        }
     }
 }
 
@@ -153,33 +156,44 @@ fn next_line(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Quoted-printable (RFC 2045 section 6.7), as mail is written in languages with accents.
-fn quoted_printable(bytes: &[u8], found: &mut Found<'_>) {
+fn quoted_printable(text: &str, found: &mut Found<'_>) {
+    let bytes = text.as_bytes();
     // Of characters beyond ASCII: what stands in a query of an address is seldom that.
     let escape =
         |at: &usize| matches!(bytes.get(at + 1..at + 3), Some([b'8'..=b'9' | b'A'..=b'F', l]) if upper_hex(*l));
-    if memchr::memchr_iter(b'=', bytes).filter(escape).take(MIN_QUOTED).count() < MIN_QUOTED {
+    let escapes = || memchr::memchr_iter(b'=', bytes).filter(escape);
+    if escapes().take(MIN_QUOTED).count() < MIN_QUOTED {
         return;
     }
+    for part in stretches::around(text, escapes().map(|at| (at, at + 3))) {
+        if let Some(said) = prose(&unquoted(part.as_bytes())) {
+            found.push(Inner::decoded(text, part, said, Concealment::Customary, "quoted-printable"));
+        }
+    }
+}
+
+fn unquoted(bytes: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let Some((b, tail)) = rest.split_first() {
-        rest = match (b, tail) {
+    while let Some(at) = memchr::memchr(b'=', rest) {
+        let (before, escape) = rest.split_at(at);
+        plain.extend_from_slice(before);
+        rest = match escape {
             // Soft line ends.
-            (b'=', [b'\r', b'\n', tail @ ..] | [b'\n', tail @ ..]) => tail,
-            (b'=', [h, l, tail @ ..]) if upper_hex(*h) && upper_hex(*l) => {
+            [_, b'\r', b'\n', tail @ ..] | [_, b'\n', tail @ ..] => tail,
+            [_, h, l, tail @ ..] if upper_hex(*h) && upper_hex(*l) => {
                 let digit = |b: u8| if b.is_ascii_digit() { b - b'0' } else { b - b'A' + 10 };
                 plain.push(digit(*h) << 4 | digit(*l));
                 tail
             }
             _ => {
-                plain.push(*b);
-                tail
+                plain.push(b'=');
+                escape.get(1..).unwrap_or_default()
             }
         };
     }
-    if let Some(text) = prose(&plain) {
-        found.push(Inner::made(text, Concealment::Customary, "quoted-printable", (0, bytes.len())));
-    }
+    plain.extend_from_slice(rest);
+    plain
 }
 
 fn upper_hex(b: u8) -> bool {

@@ -1,10 +1,12 @@
 //! Texts inside a text: what a person who looks at it does not see, but a model may read.
 
-use std::{borrow::Cow, sync::OnceLock};
+use std::borrow::Cow;
 
-use regex::bytes::Regex;
-
-use super::{disguise, encoded, signs::Signs};
+use super::{
+    disguise, encoded, markup,
+    signs::{self, Signs},
+    spaced, stretches,
+};
 use crate::view;
 
 /// Encodings inside encodings that are undone.
@@ -72,15 +74,35 @@ pub(super) struct Inner<'a> {
 
 impl<'a> Inner<'a> {
     /// A part of `outer` as it stands there.
-    fn part(outer: &str, text: &'a str, how: Concealment, name: &'static str) -> Self {
-        let start = (text.as_ptr() as usize).saturating_sub(outer.as_ptr() as usize);
-        Self { text: Cow::Borrowed(text), how, name, span: (start, start + text.len()) }
+    pub(super) fn part(outer: &str, text: &'a str, how: Concealment, name: &'static str) -> Self {
+        Self { text: Cow::Borrowed(text), how, name, span: place_of(outer, text) }
+    }
+
+    /// What `part` of a text says.
+    pub(super) fn decoded(outer: &str, part: &str, text: String, how: Concealment, name: &'static str) -> Self {
+        Self::made(text, how, name, place_of(outer, part))
+    }
+
+    #[cfg(test)]
+    pub(super) fn span(&self) -> (usize, usize) {
+        self.span
+    }
+
+    #[cfg(test)]
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
     /// What bytes `span` of a text say.
     pub(super) fn made(text: String, how: Concealment, name: &'static str, span: (usize, usize)) -> Self {
         Self { text: Cow::Owned(text), how, name, span }
     }
+}
+
+/// Where a part of a text stands in it.
+fn place_of(text: &str, part: &str) -> (usize, usize) {
+    let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    (start, start + part.len())
 }
 
 /// What is left to do for one text, and who gets what is found.
@@ -103,7 +125,12 @@ fn walk(text: &str, signs: Signs, outer: &Outer<'_>, work: &mut Work<'_>) {
         }
         terminal(text, &mut found);
     }
-    markup(text, signs, &mut found);
+    if memchr::memchr(b'<', text.as_bytes()).is_some() {
+        markup::comments(text, &mut found);
+        if signs.styles() {
+            markup::elements(text, &mut found);
+        }
+    }
     if !signs.plain() {
         far(text, &mut found);
     }
@@ -112,7 +139,7 @@ fn walk(text: &str, signs: Signs, outer: &Outer<'_>, work: &mut Work<'_>) {
         found.push(Inner::made(plain, Concealment::Encoded, "leet", (0, text.len())));
     }
     disguise::lists(text, &mut |plain, name, span| found.push(Inner::made(plain, Concealment::Encoded, name, span)));
-    spaced(text, &mut found);
+    spaced::find(text, &mut found);
     encoded::find(text, &mut found);
     for Inner { text: inner, how, name, span } in found {
         work.count += 1;
@@ -186,8 +213,8 @@ fn bidi(text: &str, found: &mut Found<'_>) {
         let end = part.find(['\u{202C}', '\n']).unwrap_or(part.len());
         let inner = part.get(..end).unwrap_or_default();
         if inner.len() >= MIN_TEXT {
-            let span = Inner::part(text, inner, Concealment::Covert, "bidi").span;
-            found.push(Inner::made(inner.chars().rev().collect(), Concealment::Covert, "bidi", span));
+            let shown = inner.chars().rev().collect();
+            found.push(Inner::decoded(text, inner, shown, Concealment::Covert, "bidi"));
         }
     }
 }
@@ -210,37 +237,6 @@ fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
             let line = line.rsplit(['\n', '\r']).next().unwrap_or_default();
             if line.len() >= MIN_TEXT {
                 found.push(Inner::part(text, line, Concealment::Markup, "ansi-overwritten"));
-            }
-        }
-    }
-}
-
-/// HTML comments and elements that a browser does not show.
-fn markup<'a>(text: &'a str, signs: Signs, found: &mut Found<'a>) {
-    static HIDDEN: OnceLock<Option<Regex>> = OnceLock::new();
-    if memchr::memchr(b'<', text.as_bytes()).is_none() {
-        return;
-    }
-    let mut comments = memchr::memmem::find_iter(text.as_bytes(), "<!--").take(64).map(|at| at + 4).peekable();
-    while let Some(start) = comments.next() {
-        let part = text.get(start..comments.peek().map_or(text.len(), |next| next - 4)).unwrap_or_default();
-        let end = memchr::memmem::find(part.as_bytes(), b"-->").unwrap_or(part.len());
-        if end >= MIN_TEXT {
-            found.push(Inner::part(text, part.get(..end).unwrap_or_default(), Concealment::Markup, "html-comment"));
-        }
-    }
-    if !signs.styles() {
-        return;
-    }
-    let style = r#"(?is-u)<[a-z][a-z0-9]{0,15}[^<>]{0,200}?(?:display\s{0,2}:\s{0,2}none|visibility\s{0,2}:\s{0,2}hidden|font-size\s{0,2}:\s{0,2}0|opacity\s{0,2}:\s{0,2}0[^.]|color\s{0,2}:\s{0,2}(?:white|#fff|transparent)|left\s{0,2}:\s{0,2}-\d{3}|\shidden[\s>])[^<>]{0,200}>?([^<]{12,4000})"#;
-    let hidden = HIDDEN.get_or_init(|| Regex::new(style).ok());
-    if let Some(hidden) = hidden.as_ref().filter(|_| text.len() <= 1 << 20) {
-        for captures in hidden.captures_iter(text.as_bytes()).take(32) {
-            if let Some(inner) = captures.get(1) {
-                // Counted in bytes, either end may stand in a character.
-                let (start, end) = (text.floor_char_boundary(inner.start()), text.floor_char_boundary(inner.end()));
-                let inner = text.get(start..end).unwrap_or_default();
-                found.push(Inner::part(text, inner, Concealment::Markup, "html-hidden"));
             }
         }
     }
@@ -272,87 +268,20 @@ fn far<'a>(text: &'a str, found: &mut Found<'a>) {
 /// English backwards, or with its letters moved by 13: told by its commonest words, several of them. Not once more of what was
 /// `made` so: that is what was there before.
 fn turned(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) {
-    if signs.turned(0) && !made.ends_with("rot13") {
-        let moved = text.chars().map(|c| match c {
-            'a'..='z' => ((c as u8 - b'a' + 13) % 26 + b'a') as char,
-            'A'..='Z' => ((c as u8 - b'A' + 13) % 26 + b'A') as char,
-            c => c,
-        });
-        found.push(Inner::made(moved.collect(), Concealment::Encoded, "rot13", (0, text.len())));
-    }
-    if signs.turned(1) && !made.ends_with("reverse") {
-        found.push(Inner::made(text.chars().rev().collect(), Concealment::Encoded, "reverse", (0, text.len())));
-    }
-}
-
-/// `l i k e   t h i s`: single characters with one blank, dash, dot or underscore between them.
-fn spaced(text: &str, found: &mut Found<'_>) {
-    if !alternates(text.as_bytes()) {
-        return;
-    }
-    let mut run = String::new();
-    let mut chars = text.chars().peekable();
-    let mut between = None;
-    let mut flush = |run: &mut String| {
-        if run.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_TEXT {
-            found.push(Inner::made(std::mem::take(run), Concealment::Encoded, "spaced", (0, text.len())));
+    for (way, name) in [(0, "rot13"), (1, "reverse")] {
+        if !signs.turned(way) || made.ends_with(name) {
+            continue;
         }
-        run.clear();
-    };
-    // A word of two letters ends a run.
-    while let Some(c) = chars.next() {
-        let next = chars.peek().copied();
-        let separates = |s: char| s.is_ascii() && separates(s as u8);
-        match next {
-            Some(s)
-                if !run.is_empty() && Some(s) == between || run.is_empty() && separates(s) && c.is_alphanumeric() =>
-            {
-                between = Some(s);
-                run.push(c);
-                chars.next();
-                // A blank between words is a blank among blanks.
-                if s == ' ' && chars.peek() == Some(&' ') {
-                    run.push(' ');
-                    while chars.next_if_eq(&' ').is_some() {}
-                }
-            }
-            _ => {
-                if !run.is_empty() && next.is_none() {
-                    run.push(c);
-                }
-                flush(&mut run);
-            }
+        for part in stretches::around(text, signs::turned_words(text, way).into_iter()) {
+            let moved = |c: char| match c {
+                'a'..='z' => ((c as u8 - b'a' + 13) % 26 + b'a') as char,
+                'A'..='Z' => ((c as u8 - b'A' + 13) % 26 + b'A') as char,
+                c => c,
+            };
+            let plain = if way == 0 { part.chars().map(moved).collect() } else { part.chars().rev().collect() };
+            found.push(Inner::decoded(text, part, plain, Concealment::Encoded, name));
         }
     }
-    flush(&mut run);
-}
-
-fn separates(b: u8) -> bool {
-    matches!(b, b' ' | b'-' | b'.' | b'_' | b'*')
-}
-
-/// Whether the same separator stands at every second place, six times in a row: most texts need no closer look.
-fn alternates(text: &[u8]) -> bool {
-    let pair = |at: usize| matches!(text.get(at..at + 3), Some([a, b, c]) if a == c && a != b && separates(*a));
-    // Six of them take eleven bytes, which cover one of these places and the three after it.
-    let mut at = 0;
-    while let Some(three) = text.get(at..).and_then(|rest| rest.first_chunk::<3>()) {
-        // The fourth byte, where there is none, is like no other.
-        let fourth = text.get(at + 3).copied().unwrap_or(!three[1]);
-        if three[0] == three[2] || three[1] == fourth {
-            for start in [at, at + 1] {
-                if pair(start) {
-                    let before = (1..5).take_while(|n| start.checked_sub(2 * n).is_some_and(pair)).count();
-                    let after = (1..5).take_while(|n| pair(start + 2 * n)).count();
-                    if before + after >= 4 {
-                        return true;
-                    }
-                }
-            }
-        }
-        at += 8;
-    }
-    false
 }
 
 /// Whether a hidden text is language: at least three words of letters.

@@ -15,6 +15,10 @@ pub(crate) const SIGNS: [&str; 31] = [
 /// How many of [`SIGNS`] belong to each way of turning letters.
 const OF_EACH: usize = 12;
 
+/// Bytes between two of them that may belong to one sentence, and how many others are looked at for that.
+const NEAR: usize = 600;
+const MAX_LOOKED_AT: usize = 8;
+
 /// Words of which every longer text in English has some.
 const COMMON: [&str; 36] = [
     "the", "to", "and", "of", "you", "your", "is", "are", "be", "it", "this", "that", "with", "for", "all", "any",
@@ -61,6 +65,39 @@ pub(super) fn says(normal: &str) -> bool {
         }
         row >= ROW && long >= LONG
     })
+}
+
+/// Where words stand with their letters moved (0) or backwards (1), where another one of them stands near: a sentence has several.
+/// Of the text as it is written, so that blanks may be line ends.
+pub(super) fn turned_words(text: &str, way: usize) -> Vec<(usize, usize)> {
+    static WORDS: OnceLock<[Keywords; 2]> = OnceLock::new();
+    let of = |way: usize| SIGNS.iter().skip(way * OF_EACH).take(OF_EACH);
+    let tables = WORDS.get_or_init(|| [0, 1].map(|way| Keywords::new(of(way).map(|word| word.trim()))));
+    let bytes = text.as_bytes();
+    let edge = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_none_or(|b| !b.is_ascii_alphanumeric());
+    let mut met: Vec<(usize, usize, usize)> = Vec::new();
+    if let Some(table) = tables.get(way) {
+        table.each(bytes, |word| {
+            let sign = of(way).nth(word.word).copied().unwrap_or_default();
+            if (!sign.starts_with(' ') || edge(word.start.checked_sub(1)))
+                && (!sign.ends_with(' ') || edge(Some(word.end)))
+            {
+                met.push((word.start, word.end, word.word));
+            }
+            true
+        });
+    }
+    met.sort_unstable();
+    let another = |(start, end, word): &(usize, usize, usize), at: usize| {
+        let (before, after) = met.split_at(at);
+        let near = |(from, to, other): &&(usize, usize, usize)| {
+            other != word && from.abs_diff(*end).min(start.abs_diff(*to)) <= NEAR
+        };
+        before.iter().rev().take(MAX_LOOKED_AT).any(|met| near(&met))
+            || after.iter().skip(1).take(MAX_LOOKED_AT).any(|met| near(&met))
+    };
+    let several = met.iter().enumerate().filter(|(at, word)| another(word, *at));
+    several.map(|(_, (start, end, _))| (*start, *end)).collect()
 }
 
 /// What is known of a text.

@@ -1,0 +1,159 @@
+//! `l i k e   t h i s`: single characters with one blank, dash, dot, underscore or asterisk between them.
+
+use std::{iter::Peekable, str::CharIndices};
+
+use super::layers::{Concealment, Found, Inner, MIN_TEXT};
+
+/// Bytes before and behind a place where characters alternate that are read with it: words of few letters do not show.
+const BESIDE: usize = 256;
+
+/// Hands on what single characters with the same one between them say. Only stretches where they alternate are read.
+pub(super) fn find(text: &str, found: &mut Found<'_>) {
+    let (mut read, mut looked_at) = (0, 0);
+    while let Some(place) = alternates(text.as_bytes(), looked_at) {
+        // Between two letters nothing goes on.
+        let from = text.as_bytes().get(read..place.saturating_sub(BESIDE).max(read)).unwrap_or_default();
+        let word = |two: &[u8]| two.iter().all(u8::is_ascii_alphanumeric);
+        let begin = from.windows(2).rposition(word).map_or(read, |at| read + at + 1);
+        read = runs(text, begin, place + BESIDE, found);
+        looked_at = read;
+    }
+}
+
+/// Reads runs from `begin` on, until one has ended behind `enough`; where that is.
+fn runs(text: &str, begin: usize, enough: usize, found: &mut Found<'_>) -> usize {
+    let mut chars = text.get(begin..).unwrap_or_default().char_indices().peekable();
+    let mut between = None;
+    let (mut run, mut from) = (String::new(), begin);
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|(_, next)| *next);
+        let goes_on = |s: char| match run.is_empty() {
+            true => s.is_ascii() && separates(s as u8) && c.is_alphanumeric(),
+            false => Some(s) == between,
+        };
+        if let Some(s) = next.filter(|s| goes_on(*s)) {
+            if run.is_empty() {
+                from = begin + at;
+            }
+            between = Some(s);
+            run.push(c);
+            chars.next();
+            if s == ' ' {
+                blanks(&mut chars, &mut run);
+            }
+            continue;
+        }
+        // The last one has no separator behind it. A word of two letters ends a run.
+        if !run.is_empty() && next.is_none() {
+            run.push(c);
+        }
+        let end = begin + at + c.len_utf8();
+        flush(&mut run, (from, end), found);
+        if end > enough {
+            return end;
+        }
+    }
+    flush(&mut run, (from, text.len()), found);
+    text.len()
+}
+
+/// A blank between words is a blank among blanks.
+fn blanks(chars: &mut Peekable<CharIndices<'_>>, run: &mut String) {
+    if chars.next_if(|(_, c)| *c == ' ').is_some() {
+        run.push(' ');
+        while chars.next_if(|(_, c)| *c == ' ').is_some() {}
+    }
+}
+
+fn flush(run: &mut String, span: (usize, usize), found: &mut Found<'_>) {
+    if run.len() >= MIN_TEXT && run.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_TEXT {
+        found.push(Inner::made(std::mem::take(run), Concealment::Encoded, "spaced", span));
+    }
+    run.clear();
+}
+
+fn separates(b: u8) -> bool {
+    matches!(b, b' ' | b'-' | b'.' | b'_' | b'*')
+}
+
+/// The first place from `from` on where the same separator stands at every second place, six times in a row: most texts need no closer
+/// look.
+fn alternates(text: &[u8], from: usize) -> Option<usize> {
+    let pair = |at: usize| matches!(text.get(at..at + 3), Some([a, b, c]) if a == c && a != b && separates(*a));
+    // Six of them take eleven bytes, which cover one of these places and the three after it.
+    let mut at = from;
+    while let Some(three) = text.get(at..).and_then(|rest| rest.first_chunk::<3>()) {
+        // The fourth byte, where there is none, is like no other.
+        let fourth = text.get(at + 3).copied().unwrap_or(!three[1]);
+        if three[0] == three[2] || three[1] == fourth {
+            for start in [at, at + 1] {
+                if pair(start) {
+                    let before = (1..5).take_while(|n| start.checked_sub(2 * n).is_some_and(pair)).count();
+                    let after = (1..5).take_while(|n| pair(start + 2 * n)).count();
+                    if before + after >= 4 {
+                        return Some(start);
+                    }
+                }
+            }
+        }
+        at += 8;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said, reading the whole text.
+    fn all(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        if alternates(text.as_bytes(), 0).is_some() {
+            runs(text, 0, text.len(), &mut found);
+        }
+        found.into_iter().map(|inner| inner.text().to_owned()).collect()
+    }
+
+    fn said(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        find(text, &mut found);
+        found.into_iter().map(|inner| inner.text().to_owned()).collect()
+    }
+
+    #[test]
+    fn letters_are_put_together() {
+        let spaced = |text: &str, with: &str| text.chars().map(|c| format!("{c}{with}")).collect::<String>();
+        let order = "please send it to the other one";
+        let page = "A page of ordinary text about nothing. ".repeat(200);
+        for with in [" ", "-", ".", "_", "*"] {
+            let hidden = spaced(order, with);
+            for text in [
+                hidden.clone(),
+                format!("{page}{hidden} {page}"),
+                format!("{page}{hidden}"),
+                format!("{hidden} {page}"),
+            ] {
+                assert!(said(&text).iter().any(|t| t.contains(order)), "{text}");
+            }
+        }
+        let words = format!("{page}{}  t o  m e{page}{}", spaced("transfer all", " "), spaced("and everything", " "));
+        assert_eq!(said(&words), ["transfer all to m", "and everything"]);
+        assert_eq!(said(&page), [""; 0]);
+    }
+
+    #[test]
+    fn work_is_linear() {
+        for part in ["a b ", "- ", "a-b-c-d-e-f-g-h-i-j-k-l-m no ", "* * * * * * * * * * * * ab ", "a. "] {
+            said(&part.repeat(1_000_000 / part.len()));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn short_texts_are_read_whole(s in "(?:[a-c][ .*]|  |ab|é|[a-z] ){0,80}") {
+            if s.len() < BESIDE {
+                proptest::prop_assert_eq!(said(&s), all(&s));
+            }
+        }
+    }
+}
