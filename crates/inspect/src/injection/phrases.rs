@@ -20,7 +20,7 @@ use crate::{
     view,
 };
 use near::{Nearby, strange_parts};
-use pattern::Pattern;
+use pattern::{Kept, Pattern};
 use table::{File, Words, filled};
 
 /// Most places of one rule in one text: what repeats says nothing new.
@@ -96,6 +96,7 @@ pub(crate) struct Phrases {
     rules: Vec<Rule>,
     lines: Vec<Line>,
     languages: Languages,
+    kept: Kept,
     keywords: Keywords,
     /// What `keywords` looks for.
     words: Vec<String>,
@@ -160,6 +161,7 @@ impl Phrases {
             rules,
             lines,
             languages,
+            kept: Kept::default(),
             owners,
         })
     }
@@ -207,9 +209,9 @@ impl Phrases {
                 continue;
             }
             let Some(pattern) = pattern.get_or_init(|| self.pattern(source)) else { continue };
-            let hits = pattern.hits(text, &near.stretches);
+            let hits = pattern.hits(text, &near.stretches, MAX_HITS, (&self.kept, line));
             let (weight, foreign) = (*weight, matches!(source, Source::Way(_)));
-            out.phrases.extend(hits.take(MAX_HITS).map(|span| Phrase { rule, id, says, weight, foreign, span }));
+            out.phrases.extend(hits.into_iter().map(|span| Phrase { rule, id, says, weight, foreign, span }));
         }
         out.phrases.sort_by_key(|phrase| phrase.span.0);
         out

@@ -1,5 +1,10 @@
 //! The regexes of phrases.
 
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+};
+
 use regex_automata::{
     Input, Match,
     meta::{BuildError, Cache, Regex},
@@ -15,6 +20,9 @@ const UNLESS: usize = 80;
 const MAX_EXCUSED: usize = 16;
 /// Most bytes of a compiled regex.
 const SIZE: usize = 8 << 20;
+/// Regexes of languages whose caches are kept, and how large one of those may grow.
+const KEPT: usize = 8;
+const SMALL_CACHE: usize = 512 << 10;
 /// One character but those that follow, in a text that is UTF-8. What the class itself is compiled to takes four times as much.
 const BUT: (&str, &str) = ("(?-u:[^", r"\x80-\xBF][\x80-\xBF]*)");
 
@@ -23,8 +31,29 @@ const BUT: (&str, &str) = ("(?-u:[^", r"\x80-\xBF][\x80-\xBF]*)");
 pub(super) struct Pattern {
     regex: Regex,
     unless: Option<Regex>,
-    /// Of one of many languages, most of which are seldom met: it keeps nothing of what it has read.
+    /// Of one of many languages, most of which are seldom met: it keeps nothing of what it has read, see [`Kept`].
     small: bool,
+}
+
+/// What the regexes of languages work in, of those that were tried last: most texts of one agent are in few languages, and to begin
+/// anew costs more than a text of some kilobytes does otherwise. At most [`KEPT`], of [`SMALL_CACHE`] for either direction.
+#[derive(Debug, Default)]
+pub(super) struct Kept(Mutex<VecDeque<(usize, Cache)>>);
+
+impl Kept {
+    fn take(&self, line: usize) -> Option<Cache> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().position(|(of, _)| *of == line)?;
+        kept.remove(at).map(|(_, cache)| cache)
+    }
+
+    fn put(&self, line: usize, cache: Cache) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT {
+            kept.pop_front();
+        }
+        kept.push_back((line, cache));
+    }
 }
 
 impl Pattern {
@@ -37,44 +66,44 @@ impl Pattern {
         Some(Self { regex: compile(regex)?, unless, small })
     }
 
-    /// Where it stands in stretches of a text.
-    pub(super) fn hits<'h>(
-        &'h self,
-        text: &'h str,
-        stretches: &'h [(usize, usize)],
-    ) -> impl Iterator<Item = (usize, usize)> + 'h {
+    /// Where it stands in stretches of a text, `most` places at most. `line` is its number, by which `kept` knows it.
+    pub(super) fn hits(
+        &self,
+        text: &str,
+        stretches: &[(usize, usize)],
+        most: usize,
+        (kept, line): (&Kept, usize),
+    ) -> Vec<(usize, usize)> {
         let (mut regex, mut unless) = (self.search(Some(&self.regex)), self.search(self.unless.as_ref()));
-        let mut excuses = move |hit: &Match| {
+        if self.small {
+            regex.cache = kept.take(line);
+        }
+        let mut excuses = |hit: &Match| {
             let from = text.floor_char_boundary(hit.start().saturating_sub(UNLESS));
             text.as_bytes().get(from..hit.start()).is_some_and(|before| unless.find(Input::new(before)).is_some())
         };
-        let (mut stretches, mut now) = (stretches.iter(), None);
-        std::iter::from_fn(move || {
-            loop {
-                // Where the search goes on, where it ends, and how many were excused.
-                let (at, to, excused) = match &mut now {
-                    Some(now) => now,
-                    None => {
-                        let (from, to) = stretches.next()?;
-                        now.insert((text.floor_char_boundary(*from), text.floor_char_boundary(*to), 0))
-                    }
-                };
+        let mut out = Vec::new();
+        for (from, to) in stretches {
+            let (mut at, to) = (text.floor_char_boundary(*from), text.floor_char_boundary(*to));
+            let mut excused = 0;
+            while out.len() < most {
                 // With what stands before it: a stretch begins anywhere, and that is not where a sentence does.
-                let input = Input::new(text.get(..*to).unwrap_or_default()).range(*at..);
-                let Some(hit) = regex.find(input).filter(|hit| !hit.is_empty()) else {
-                    now = None;
-                    continue;
-                };
-                if *excused < MAX_EXCUSED && excuses(&hit) {
-                    *excused += 1;
+                let input = Input::new(text.get(..to).unwrap_or_default()).range(at..);
+                let Some(hit) = regex.find(input).filter(|hit| !hit.is_empty()) else { break };
+                if excused < MAX_EXCUSED && excuses(&hit) {
+                    excused += 1;
                     // Another one may begin within it.
-                    *at = text.ceil_char_boundary(hit.start() + 1);
+                    at = text.ceil_char_boundary(hit.start() + 1);
                     continue;
                 }
-                *at = hit.end();
-                return Some((hit.start(), hit.end()));
+                at = hit.end();
+                out.push((hit.start(), hit.end()));
             }
-        })
+        }
+        if let Some(cache) = regex.cache {
+            kept.put(line, cache);
+        }
+        out
     }
 
     fn search<'r>(&self, regex: Option<&'r Regex>) -> Search<'r> {
@@ -91,7 +120,7 @@ impl Pattern {
 struct Search<'r> {
     regex: Option<&'r Regex>,
     small: bool,
-    /// What it works in, if that is not kept for the next text.
+    /// What it works in, if it does not keep that itself.
     cache: Option<Cache>,
 }
 
@@ -113,6 +142,7 @@ fn compile(pattern: &str, small: bool) -> Result<Regex, Box<BuildError>> {
         .utf8_empty(false)
         .onepass(!small)
         .dfa(!small);
+    let config = if small { config.hybrid_cache_capacity(SMALL_CACHE) } else { config };
     Regex::builder()
         .configure(config)
         .syntax(syntax::Config::new().dot_matches_new_line(true).utf8(false))
@@ -138,13 +168,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_kept_is_bounded_and_changes_nothing() {
+        let kept = Kept::default();
+        let patterns: Vec<Pattern> =
+            (0..KEPT + 3).map(|n| Pattern::new(&format!("a{n}[^.]{{0,9}}b"), None, true).unwrap()).collect();
+        for _ in 0..3 {
+            for (line, pattern) in patterns.iter().enumerate() {
+                let text = format!("x a{line} é b, a{line}. b");
+                assert_eq!(pattern.hits(&text, &[(0, text.len())], 9, (&kept, line)).len(), 1, "{text}");
+                assert!(kept.0.lock().unwrap().len() <= KEPT);
+            }
+        }
+    }
+
+    #[test]
     fn small_gaps_are_the_same() {
         let pattern = "a(?:[^.!?]{1,3})b|c[^ ]{0,2}[^。.]д|x[^a-f]$";
         for text in ["a한ыéb", "a.b", "acb", "aéééé b", "cдд", "c д", "c。д", "c\u{1F600}\u{1F600}д", "xé", "xb", "ab"]
         {
             let found = [true, false].map(|small| {
                 let pattern = Pattern::new(pattern, None, small).unwrap();
-                pattern.hits(text, &[(0, text.len())]).collect::<Vec<_>>()
+                pattern.hits(text, &[(0, text.len())], 9, (&Kept::default(), 0))
             });
             assert_eq!(found[0], found[1], "{text}");
         }
