@@ -18,6 +18,7 @@ mod second;
 mod signs;
 mod spaced;
 mod stretches;
+mod woven;
 
 use std::borrow::Cow;
 

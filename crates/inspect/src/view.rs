@@ -8,7 +8,7 @@ mod letters;
 
 use unicode_normalization::char::decompose_compatible;
 
-use letters::{Letter, letters_of_two};
+use letters::{Letter, letters_of_two, shaped};
 pub(crate) use letters::{alike, invisible};
 
 /// Longest HTML entity that is looked at, between `&` and `;`.
@@ -310,6 +310,9 @@ impl Writer {
         }
         if invisible(c) {
             return;
+        }
+        if let Some(ascii) = shaped(c) {
+            return self.single(ascii);
         }
         decompose_compatible(c, |d| {
             // Accents and stacked marks.

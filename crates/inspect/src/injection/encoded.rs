@@ -20,6 +20,9 @@ const MIN_LINE: usize = 40;
 const CUSTOMARY: [usize; 4] = [60, 64, 72, 76];
 /// Most characters that a line is indented or quoted by.
 const MAX_MARGIN: usize = 8;
+/// Fewest percent escapes of a value, and most values of one text.
+const MIN_ESCAPES: usize = 4;
+const MAX_VALUES: usize = 32;
 /// Fewest escapes of quoted-printable text.
 const MIN_QUOTED: usize = 3;
 /// A decoded text that is longer, in bytes, is a document: longer than what is judged at once.
@@ -65,23 +68,60 @@ fn runs(bytes: &[u8], found: &mut Found<'_>) {
     });
 }
 
-/// Percent escapes (RFC 3986).
+/// Percent escapes (RFC 3986): words that are full of them, and all of a text or what is around them where there are many.
 fn percent(text: &str, found: &mut Found<'_>) {
     let bytes = text.as_bytes();
     let escape = |at: &usize| matches!(bytes.get(at + 1..at + 3), Some([h, l]) if h.is_ascii_hexdigit() && l.is_ascii_hexdigit());
     let escapes = || memchr::memchr_iter(b'%', bytes).filter(escape);
+    if escapes().take(MIN_ESCAPES).count() < MIN_ESCAPES {
+        return;
+    }
+    // Addresses have to escape what is no ASCII.
+    let how = |part: &[u8]| if decode::needless(part) { Concealment::Encoded } else { Concealment::Customary };
+    let mut plain = Vec::new();
+    let (mut read, mut count) = (0, 0);
+    for at in escapes() {
+        if at < read {
+            continue;
+        }
+        let before = bytes.get(read..at).unwrap_or_default();
+        let start = before.iter().rposition(|b| begins_value(*b)).map_or(read, |place| read + place + 1);
+        read = at + bytes.iter().skip(at).position(|b| ends_value(*b)).unwrap_or(bytes.len() - at);
+        let value = text.get(start..read).unwrap_or_default();
+        if value.bytes().filter(|b| *b == b'%').count() < MIN_ESCAPES || value.len() == text.len() {
+            continue;
+        }
+        decode::percent(value.as_bytes(), &mut plain);
+        if let Some(said) = prose(&plain) {
+            found.push(Inner::decoded(text, value, said, how(value.as_bytes()), "url"));
+            count += 1;
+        }
+        if count == MAX_VALUES {
+            break;
+        }
+    }
     if escapes().take(MIN_TEXT).count() < MIN_TEXT {
         return;
     }
-    let mut plain = Vec::new();
     for part in stretches::around(text, escapes().map(|at| (at, at + 3))) {
         decode::percent(part.as_bytes(), &mut plain);
-        if let Some(said) = prose(&plain) {
-            // Addresses have to escape what is no ASCII.
-            let how = if decode::needless(part.as_bytes()) { Concealment::Encoded } else { Concealment::Customary };
-            found.push(Inner::decoded(text, part, said, how, "url"));
+        if part.len() < text.len() {
+            // It begins and ends anywhere, and most of it is not escaped.
+            let said = String::from_utf8_lossy(&plain).into_owned();
+            found.push(Inner::decoded(text, part, said, Concealment::Customary, "url"));
+        } else if let Some(said) = prose(&plain) {
+            found.push(Inner::made(said, how(bytes), "url", (0, bytes.len())));
         }
     }
+}
+
+/// What the value of a query, or a part of an address, begins behind.
+fn begins_value(b: u8) -> bool {
+    ends_value(b) || matches!(b, b'/' | b'?' | b'&' | b'=' | b'#' | b':')
+}
+
+fn ends_value(b: u8) -> bool {
+    b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'<' | b'>' | b'`' | b'|' | b'(' | b')' | b'&')
 }
 
 /// Encoded characters in lines.

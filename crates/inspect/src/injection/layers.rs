@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{
     disguise, encoded, markup,
     signs::{self, Signs},
-    spaced, stretches,
+    spaced, stretches, woven,
 };
 use crate::view;
 
@@ -15,6 +15,9 @@ const MAX_DEPTH: usize = 3;
 pub(super) const MIN_TEXT: usize = 12;
 /// White space that pushes what follows off the screen.
 const FAR: usize = 160;
+/// Bytes behind it that are looked at, and how often in one text.
+const BEHIND: usize = 600;
+const MAX_FAR: usize = 16;
 /// Most texts inside one text that are looked at.
 pub(super) const MAX_LAYERS: usize = 256;
 /// How honest a way of writing is.
@@ -137,9 +140,15 @@ fn walk(text: &str, signs: Signs, outer: &Outer<'_>, work: &mut Work<'_>) {
     turned(text, signs, outer.transform, &mut found);
     if let Some(plain) = disguise::leet(text) {
         found.push(Inner::made(plain, Concealment::Encoded, "leet", (0, text.len())));
+    } else {
+        disguise::leet_parts(text, &mut |part, plain| {
+            found.push(Inner::decoded(text, part, plain, Concealment::Encoded, "leet"));
+        });
     }
     disguise::lists(text, &mut |plain, name, span| found.push(Inner::made(plain, Concealment::Encoded, name, span)));
     spaced::find(text, &mut found);
+    woven::broken(text, &mut found);
+    woven::joined(text, &mut found);
     encoded::find(text, &mut found);
     for Inner { text: inner, how, name, span } in found {
         work.count += 1;
@@ -245,7 +254,7 @@ fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
 /// What follows white space that no screen shows the end of.
 fn far<'a>(text: &'a str, found: &mut Found<'a>) {
     let bytes = text.as_bytes();
-    let mut rest: Option<usize> = None;
+    let mut count = 0;
     // A long enough stretch covers one of these places, whose surroundings then say how long it is.
     let mut at = FAR - 1;
     while let Some(b) = bytes.get(at) {
@@ -255,13 +264,22 @@ fn far<'a>(text: &'a str, found: &mut Found<'a>) {
         }
         let before = bytes.get(..at).unwrap_or_default().iter().rev().take_while(|b| b.is_ascii_whitespace());
         let after = bytes.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_whitespace()).count();
-        if before.take(FAR).count() + after >= FAR && at + after < bytes.len() {
-            rest = Some(at + after);
+        let start = at + after;
+        if before.take(FAR).count() + after >= FAR && count < MAX_FAR {
+            let end = text.floor_char_boundary(text.len().min(start + BEHIND));
+            let behind = text.get(start..end).unwrap_or_default();
+            // Both the line and what follows it: an order may be either.
+            let line = behind.split('\n').next().filter(|line| line.len() < behind.len());
+            let long = |part: &&str| part.len() >= MIN_TEXT;
+            found.extend(
+                line.into_iter()
+                    .chain([behind])
+                    .filter(long)
+                    .map(|part| Inner::part(text, part, Concealment::Markup, "far-whitespace")),
+            );
+            count += 1;
         }
-        at += after + FAR;
-    }
-    if let Some(inner) = rest.and_then(|at| text.get(at..)).filter(|t| t.len() >= MIN_TEXT && t.len() <= 4096) {
-        found.push(Inner::part(text, inner, Concealment::Markup, "far-whitespace"));
+        at = start + FAR;
     }
 }
 
@@ -279,6 +297,13 @@ fn turned(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) {
                 c => c,
             };
             let plain = if way == 0 { part.chars().map(moved).collect() } else { part.chars().rev().collect() };
+            if way == 1 {
+                let words = part.split_inclusive(char::is_whitespace).map(|word| {
+                    let letters = word.trim_end();
+                    letters.chars().rev().chain(word.chars().skip(letters.chars().count())).collect::<String>()
+                });
+                found.push(Inner::decoded(text, part, words.collect(), Concealment::Encoded, name));
+            }
             found.push(Inner::decoded(text, part, plain, Concealment::Encoded, name));
         }
     }

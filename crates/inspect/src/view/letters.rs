@@ -18,6 +18,9 @@ impl Letter {
     pub(super) const NONE: Self = Self { bytes: [0; 2], alike: false };
 
     fn of(c: char) -> Self {
+        if let Some(ascii) = shaped(c) {
+            return Self { bytes: [ascii as u8, 0], alike: false };
+        }
         let mut all = String::new();
         decompose_compatible(c, |d| all.extend(d.to_lowercase().filter(|_| !('\u{300}'..='\u{36F}').contains(&d))));
         let mut letters = all.chars();
@@ -48,6 +51,45 @@ pub(crate) fn invisible(c: char) -> bool {
         | 0x202A..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xE0000..=0xE0FFF)
 }
 
+/// The ASCII letter that is drawn in another shape and that Unicode does not decompose: small capitals, and white letters in black
+/// circles and squares.
+pub(super) fn shaped(c: char) -> Option<char> {
+    /// From the letters for a to those for z.
+    const BLACK: [u32; 2] = [0x1F150, 0x1F170];
+    Some(match c {
+        'ᴀ' => 'a',
+        'ʙ' => 'b',
+        'ᴄ' => 'c',
+        'ᴅ' => 'd',
+        'ᴇ' => 'e',
+        'ꜰ' => 'f',
+        'ɢ' => 'g',
+        'ʜ' => 'h',
+        'ɪ' => 'i',
+        'ᴊ' => 'j',
+        'ᴋ' => 'k',
+        'ʟ' => 'l',
+        'ᴍ' => 'm',
+        'ɴ' => 'n',
+        'ᴏ' => 'o',
+        'ᴘ' => 'p',
+        'ꞯ' => 'q',
+        'ʀ' => 'r',
+        'ꜱ' => 's',
+        'ᴛ' => 't',
+        'ᴜ' => 'u',
+        'ᴠ' => 'v',
+        'ᴡ' => 'w',
+        'ʏ' => 'y',
+        'ᴢ' => 'z',
+        _ => {
+            let of = |first: &u32| u32::from(c).checked_sub(*first).filter(|number| *number < 26);
+            let number = BLACK.iter().find_map(of)?;
+            char::from(b'a' + number as u8)
+        }
+    })
+}
+
 /// The Latin letter that a Cyrillic, Greek or Armenian one looks like (a selection of UTS #39 `confusables.txt`).
 pub(crate) fn alike(c: char) -> Option<char> {
     Some(match c {
@@ -75,7 +117,6 @@ pub(crate) fn alike(c: char) -> Option<char> {
         'ԝ' | 'ω' => 'w',
         'х' | 'χ' => 'x',
         'у' | 'γ' => 'y',
-        'ᴢ' => 'z',
         _ => return None,
     })
 }
