@@ -60,7 +60,7 @@ const WAYS: [Way; 16] = [
         "white letters in black squares",
         |t| {
             each(t, |c| match c {
-                'a'..='z' => char::from_u32(0x1F170 + c as u32 - 'a' as u32).unwrap().to_string(),
+                'a'..='z' => char::from_u32(0x1F170 + c as u32 - 'a' as u32).map(String::from).unwrap_or_default(),
                 c => c.to_string(),
             })
         },
