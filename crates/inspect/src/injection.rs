@@ -6,10 +6,12 @@
 //! as in plain sight.
 
 mod classes;
-mod disguise;
+mod codes;
 mod encoded;
+mod escapes;
 mod languages;
 pub(crate) mod layers;
+mod leet;
 mod markup;
 pub mod model;
 pub mod network;

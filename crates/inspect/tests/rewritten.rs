@@ -25,7 +25,7 @@ fn words(text: &str, write: impl Fn(&str) -> String, between: &str) -> String {
     text.split(' ').map(write).collect::<Vec<_>>().join(between)
 }
 
-const WAYS: [Way; 16] = [
+const WAYS: [Way; 18] = [
     ("as it is", str::to_owned, 6),
     (
         "digits for letters",
@@ -39,6 +39,8 @@ const WAYS: [Way; 16] = [
     ),
     ("percent escapes", |t| t.bytes().map(|b| format!("%{b:02X}")).collect(), 6),
     ("percent escapes for blanks", |t| format!("https://example.com/?q={}", t.replace(' ', "%20")), 5),
+    ("octal escapes", |t| t.bytes().map(|b| format!("\\{b:03o}")).collect(), 6),
+    ("quoted-printable of every letter", |t| t.bytes().map(|b| format!("={b:02X}")).collect(), 6),
     ("underscores", |t| words(t, str::to_owned, "_"), 3),
     ("plus signs", |t| words(t, str::to_owned, "+"), 3),
     ("tags in words", |t| words(t, |w| format!("{}<b></b>{}", &w[..w.len() / 2], &w[w.len() / 2..]), " "), 5),

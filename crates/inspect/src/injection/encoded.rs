@@ -1,11 +1,11 @@
-//! Texts that are written in other characters: base64, base32, hex, percent escapes, quoted-printable.
+//! Texts that are written in other characters: base64, base32, hex, and escapes.
 //!
 //! Honest programs encode documents: mail, what services answer, addresses. Such a one counts as in plain sight
 //! ([`Concealment::Customary`]); a sentence that somebody took the trouble to encode does not.
 
 use super::{
+    escapes,
     layers::{Concealment, Found, Inner, MAX_LAYERS, MIN_TEXT},
-    stretches,
 };
 use crate::{
     decode,
@@ -20,11 +20,6 @@ const MIN_LINE: usize = 40;
 const CUSTOMARY: [usize; 4] = [60, 64, 72, 76];
 /// Most characters that a line is indented or quoted by.
 const MAX_MARGIN: usize = 8;
-/// Fewest percent escapes of a value, and most values of one text.
-const MIN_ESCAPES: usize = 4;
-const MAX_VALUES: usize = 32;
-/// Fewest escapes of quoted-printable text.
-const MIN_QUOTED: usize = 3;
 /// A decoded text that is longer, in bytes, is a document: longer than what is judged at once.
 const DOCUMENT: usize = 600;
 /// Encoded characters from which is told whether the rest is worth decoding: 64 bytes of hex, more of base64.
@@ -33,8 +28,7 @@ const HEAD: usize = 128;
 /// Hands on what is encoded in a text.
 pub(super) fn find(text: &str, found: &mut Found<'_>) {
     runs(text.as_bytes(), found);
-    percent(text, found);
-    quoted_printable(text, found);
+    escapes::find(text, found);
 }
 
 /// Base64, base32 and hex, also compressed.
@@ -66,62 +60,6 @@ fn runs(bytes: &[u8], found: &mut Found<'_>) {
         one_run(bytes.get(start..end).unwrap_or_default(), (start, end), how, found);
         found.len() < MAX_LAYERS
     });
-}
-
-/// Percent escapes (RFC 3986): words that are full of them, and all of a text or what is around them where there are many.
-fn percent(text: &str, found: &mut Found<'_>) {
-    let bytes = text.as_bytes();
-    let escape = |at: &usize| matches!(bytes.get(at + 1..at + 3), Some([h, l]) if h.is_ascii_hexdigit() && l.is_ascii_hexdigit());
-    let escapes = || memchr::memchr_iter(b'%', bytes).filter(escape);
-    if escapes().take(MIN_ESCAPES).count() < MIN_ESCAPES {
-        return;
-    }
-    // Addresses have to escape what is no ASCII.
-    let how = |part: &[u8]| if decode::needless(part) { Concealment::Encoded } else { Concealment::Customary };
-    let mut plain = Vec::new();
-    let (mut read, mut count) = (0, 0);
-    for at in escapes() {
-        if at < read {
-            continue;
-        }
-        let before = bytes.get(read..at).unwrap_or_default();
-        let start = before.iter().rposition(|b| begins_value(*b)).map_or(read, |place| read + place + 1);
-        read = at + bytes.iter().skip(at).position(|b| ends_value(*b)).unwrap_or(bytes.len() - at);
-        let value = text.get(start..read).unwrap_or_default();
-        if value.bytes().filter(|b| *b == b'%').count() < MIN_ESCAPES || value.len() == text.len() {
-            continue;
-        }
-        decode::percent(value.as_bytes(), &mut plain);
-        if let Some(said) = prose(&plain) {
-            found.push(Inner::decoded(text, value, said, how(value.as_bytes()), "url"));
-            count += 1;
-        }
-        if count == MAX_VALUES {
-            break;
-        }
-    }
-    if escapes().take(MIN_TEXT).count() < MIN_TEXT {
-        return;
-    }
-    for part in stretches::around(text, escapes().map(|at| (at, at + 3))) {
-        decode::percent(part.as_bytes(), &mut plain);
-        if part.len() < text.len() {
-            // It begins and ends anywhere, and most of it is not escaped.
-            let said = String::from_utf8_lossy(&plain).into_owned();
-            found.push(Inner::decoded(text, part, said, Concealment::Customary, "url"));
-        } else if let Some(said) = prose(&plain) {
-            found.push(Inner::made(said, how(bytes), "url", (0, bytes.len())));
-        }
-    }
-}
-
-/// What the value of a query, or a part of an address, begins behind.
-fn begins_value(b: u8) -> bool {
-    ends_value(b) || matches!(b, b'/' | b'?' | b'&' | b'=' | b'#' | b':')
-}
-
-fn ends_value(b: u8) -> bool {
-    b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'<' | b'>' | b'`' | b'|' | b'(' | b')' | b'&')
 }
 
 /// Encoded characters in lines.
@@ -195,51 +133,6 @@ fn next_line(text: &[u8]) -> Option<&[u8]> {
     text.strip_prefix(b"\n").or(text.strip_prefix(b"\\n"))
 }
 
-/// Quoted-printable (RFC 2045 section 6.7), as mail is written in languages with accents.
-fn quoted_printable(text: &str, found: &mut Found<'_>) {
-    let bytes = text.as_bytes();
-    // Of characters beyond ASCII: what stands in a query of an address is seldom that.
-    let escape =
-        |at: &usize| matches!(bytes.get(at + 1..at + 3), Some([b'8'..=b'9' | b'A'..=b'F', l]) if upper_hex(*l));
-    let escapes = || memchr::memchr_iter(b'=', bytes).filter(escape);
-    if escapes().take(MIN_QUOTED).count() < MIN_QUOTED {
-        return;
-    }
-    for part in stretches::around(text, escapes().map(|at| (at, at + 3))) {
-        if let Some(said) = prose(&unquoted(part.as_bytes())) {
-            found.push(Inner::decoded(text, part, said, Concealment::Customary, "quoted-printable"));
-        }
-    }
-}
-
-fn unquoted(bytes: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some(at) = memchr::memchr(b'=', rest) {
-        let (before, escape) = rest.split_at(at);
-        plain.extend_from_slice(before);
-        rest = match escape {
-            // Soft line ends.
-            [_, b'\r', b'\n', tail @ ..] | [_, b'\n', tail @ ..] => tail,
-            [_, h, l, tail @ ..] if upper_hex(*h) && upper_hex(*l) => {
-                let digit = |b: u8| if b.is_ascii_digit() { b - b'0' } else { b - b'A' + 10 };
-                plain.push(digit(*h) << 4 | digit(*l));
-                tail
-            }
-            _ => {
-                plain.push(b'=');
-                escape.get(1..).unwrap_or_default()
-            }
-        };
-    }
-    plain.extend_from_slice(rest);
-    plain
-}
-
-fn upper_hex(b: u8) -> bool {
-    b.is_ascii_digit() || (b'A'..=b'F').contains(&b)
-}
-
 #[inline]
 fn in_run(b: u8) -> bool {
     IN_RUN.get(usize::from(b)).copied().unwrap_or_default()
@@ -302,7 +195,7 @@ fn reads(bytes: &[u8]) -> bool {
 }
 
 /// The text, if these bytes are written language (or a further encoding of the same length): mostly letters, with blanks.
-fn prose(bytes: &[u8]) -> Option<String> {
+pub(super) fn prose(bytes: &[u8]) -> Option<String> {
     if !reads(bytes) {
         return None;
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
-    disguise, encoded, markup,
+    codes, encoded, leet, markup,
     signs::{self, Signs},
     spaced, stretches, woven,
 };
@@ -138,14 +138,14 @@ fn walk(text: &str, signs: Signs, outer: &Outer<'_>, work: &mut Work<'_>) {
         far(text, &mut found);
     }
     turned(text, signs, outer.transform, &mut found);
-    if let Some(plain) = disguise::leet(text) {
+    if let Some(plain) = leet::whole(text) {
         found.push(Inner::made(plain, Concealment::Encoded, "leet", (0, text.len())));
     } else {
-        disguise::leet_parts(text, &mut |part, plain| {
+        leet::parts(text, &mut |part, plain| {
             found.push(Inner::decoded(text, part, plain, Concealment::Encoded, "leet"));
         });
     }
-    disguise::lists(text, &mut |plain, name, span| found.push(Inner::made(plain, Concealment::Encoded, name, span)));
+    codes::lists(text, &mut |plain, name, span| found.push(Inner::made(plain, Concealment::Encoded, name, span)));
     spaced::find(text, &mut found);
     woven::broken(text, &mut found);
     woven::joined(text, &mut found);

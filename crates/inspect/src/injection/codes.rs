@@ -1,0 +1,163 @@
+//! Lists of character codes, and Morse.
+
+/// Shortest list of codes, in bytes. Every such list covers one of the places that are looked at.
+const MIN_LIST: usize = 40;
+/// Most lists of one text that are read.
+const MAX_LISTS: usize = 64;
+/// Shortest text that can say something.
+const MIN_TEXT: usize = 12;
+
+/// Texts written as lists of character codes (binary, octal with `0o`, decimal, hexadecimal with `0x`) or in Morse.
+pub(super) fn lists(text: &str, visit: &mut dyn FnMut(String, &'static str, (usize, usize))) {
+    let bytes = text.as_bytes();
+    let part = |b: &u8| {
+        b.is_ascii_digit()
+            || matches!(b, b' ' | b',' | b'.' | b'-' | b'/' | b'\n' | b'x' | b'a'..=b'f' | b'A'..=b'F' | b'\\')
+    };
+    let mut at = MIN_LIST - 1;
+    let mut tries = 0;
+    while let Some(b) = bytes.get(at) {
+        if !part(b) {
+            at += MIN_LIST;
+            continue;
+        }
+        let before = bytes.get(..at).unwrap_or_default().iter().rev().take(4096).take_while(|b| part(b)).count();
+        let after = bytes.get(at..).unwrap_or_default().iter().take_while(|b| part(b)).count();
+        if before + after >= MIN_LIST && tries < MAX_LISTS {
+            tries += 1;
+            let run = text.get(at - before..at + after).unwrap_or_default();
+            if let Some(plain) = codes(run) {
+                visit(plain, "character-codes", (at - before, at + after));
+            } else if let Some(plain) = morse(run) {
+                visit(plain, "morse", (at - before, at + after));
+            }
+        }
+        at += after + MIN_LIST;
+    }
+}
+
+fn codes(run: &str) -> Option<String> {
+    codes_as(run, false).or_else(|| codes_as(run, true))
+}
+
+/// With two digits that are hexadecimal, or decimal.
+fn codes_as(run: &str, pairs: bool) -> Option<String> {
+    let mut out = String::new();
+    let mut bad = 0usize;
+    let groups = run.split([' ', ',', '\n']).filter(|g| !g.is_empty() && *g != "-" && *g != ".");
+    for group in groups {
+        let of = |digits: &str, base| u32::from_str_radix(digits, base).ok();
+        let code = match group.trim_start_matches('\\').trim_end_matches('.') {
+            bits if bits.len() == 8 && bits.bytes().all(|b| b == b'0' || b == b'1') => of(bits, 2),
+            hex if hex.starts_with("0x") && hex.len() == 4 => of(hex.get(2..)?, 16),
+            hex if hex.starts_with('x') && hex.len() == 3 => of(hex.get(1..)?, 16),
+            hex if pairs && hex.len() == 2 => of(hex, 16),
+            decimal if decimal.len() <= 3 => of(decimal, 10),
+            _ => None,
+        };
+        match code.and_then(char::from_u32).filter(|c| (' '..='~').contains(c) || *c == '\n') {
+            Some(c) => out.push(c),
+            None => bad += 1,
+        }
+        // Columns of numbers are no text.
+        if bad > 3 && bad * 8 > out.len() {
+            return None;
+        }
+    }
+    let letters = out.bytes().filter(|b| b.is_ascii_alphabetic() || *b == b' ').count();
+    let blanks = out.bytes().filter(|b| *b == b' ').count();
+    (out.len() >= MIN_TEXT && letters * 10 >= out.len() * 8 && blanks * 14 >= out.len()).then_some(out)
+}
+
+fn morse(run: &str) -> Option<String> {
+    let run = run.trim_matches(|c| !matches!(c, '.' | '-' | '/'));
+    if run.bytes().any(|b| !matches!(b, b'.' | b'-' | b'/' | b' ' | b'\n')) {
+        return None;
+    }
+    let mut out = String::new();
+    for word in run.split(['/', '\n']) {
+        for sign in word.split(' ').filter(|s| !s.is_empty()) {
+            out.push(sign_of(sign)?);
+        }
+        out.push(' ');
+    }
+    // Lines of a table are one sign, again and again.
+    let mut letters: Vec<u8> = out.bytes().filter(u8::is_ascii_alphanumeric).collect();
+    letters.sort_unstable();
+    letters.dedup();
+    (out.trim().len() >= MIN_TEXT && letters.len() >= 6).then_some(out)
+}
+
+/// International Morse code (ITU-R M.1677-1), letters and digits.
+fn sign_of(sign: &str) -> Option<char> {
+    const SIGNS: [&str; 36] = [
+        ".-", "-...", "-.-.", "-..", ".", "..-.", "--.", "....", "..", ".---", "-.-", ".-..", "--", "-.", "---",
+        ".--.", "--.-", ".-.", "...", "-", "..-", "...-", ".--", "-..-", "-.--", "--..", "-----", ".----", "..---",
+        "...--", "....-", ".....", "-....", "--...", "---..", "----.",
+    ];
+    let at = SIGNS.iter().position(|s| *s == sign)?;
+    "abcdefghijklmnopqrstuvwxyz0123456789".chars().nth(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: &str = "please send all of it to the other address";
+
+    fn found(text: &str) -> Vec<(String, &'static str)> {
+        let mut out = Vec::new();
+        lists(text, &mut |plain, name, _| out.push((plain, name)));
+        out
+    }
+
+    #[test]
+    fn lists_of_codes_are_read() {
+        let join = |each: &dyn Fn(u8) -> String, with: &str| PLAIN.bytes().map(each).collect::<Vec<_>>().join(with);
+        for list in [
+            join(&|b| format!("{b:08b}"), " "),
+            join(&|b| b.to_string(), ", "),
+            join(&|b| format!("{b:#04x}"), " "),
+            join(&|b| format!("{b:02x}"), " "),
+        ] {
+            for text in [format!("The code: {list}. End"), format!("The code to be {list}. End")] {
+                let seen = found(&text);
+                assert!(
+                    seen.first().is_some_and(|(t, n)| t.contains(PLAIN) && *n == "character-codes"),
+                    "{text}: {seen:?}"
+                );
+            }
+        }
+        let morse = "... . -. -.. / .- .-.. .-.. / - .... . / ... . -.-. .-. . - ...";
+        assert_eq!(
+            found(&format!("x {morse} x")).first().map(|(t, n)| (t.trim(), *n)),
+            Some(("send all the secrets", "morse"))
+        );
+        for ordinary in [
+            "1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987",
+            "-----------------------------------------------------------",
+            "--- --- --- --- --- --- --- --- --- --- --- --- ---",
+            "2024-01-01 10:00:00 2024-01-02 11:00:00 2024-01-03 12:00:00",
+            "00 0f 1a 2b 00 00 00 ff fe 3c 00 00 00 10 20 30 40 9a bc de f0 00 00 00 01 02 03",
+        ] {
+            assert_eq!(found(ordinary), [], "{ordinary}");
+        }
+    }
+
+    #[test]
+    fn work_is_linear() {
+        for text in ["1 ", "- ", "0x41 ", "01000001 "] {
+            let long = text.repeat(400_000 / text.len());
+            let mut count = 0;
+            lists(&long, &mut |_, _, _| count += 1);
+            assert!(count <= MAX_LISTS);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn total(s in "\\PC*|[01 x,./\\-\\\\a-f]*") {
+            lists(&s, &mut |_, _, _| {});
+        }
+    }
+}
