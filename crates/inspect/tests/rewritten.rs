@@ -39,7 +39,7 @@ const WAYS: [Way; 18] = [
     ),
     ("percent escapes", |t| t.bytes().map(|b| format!("%{b:02X}")).collect(), 6),
     ("percent escapes for blanks", |t| format!("https://example.com/?q={}", t.replace(' ', "%20")), 5),
-    ("octal escapes", |t| t.bytes().map(|b| format!("\\{b:03o}")).collect(), 6),
+    ("octal escapes", |t| t.bytes().map(|b| format!("\\{b:03o} ")).collect(), 6),
     ("quoted-printable of every letter", |t| t.bytes().map(|b| format!("={b:02X}")).collect(), 6),
     ("underscores", |t| words(t, str::to_owned, "_"), 3),
     ("plus signs", |t| words(t, str::to_owned, "+"), 3),

@@ -131,8 +131,14 @@ fn rows(text: &str, mark: u8, digits: usize, radix: u32, name: &'static str, fou
         if at < read || value(at).is_none() {
             continue;
         }
-        let said: Vec<u8> = (at..).step_by(1 + digits).map_while(value).collect();
-        read = at + said.len() * (1 + digits);
+        let mut said = Vec::new();
+        read = at;
+        while let Some(byte) = value(read) {
+            said.push(byte);
+            // With a blank between them, or without.
+            read += 1 + digits;
+            read += usize::from(bytes.get(read) == Some(&b' ') && value(read + 1).is_some());
+        }
         if said.len() >= MIN_TEXT
             && let Some(said) = prose(&said)
         {
