@@ -7,7 +7,7 @@ const MIN_LEET: usize = 4;
 /// And of so many words one at least.
 const MIN_SHARE: usize = 4;
 /// Bytes of a text in which so many of them stand that they may be a sentence, and bytes beside it that are read with it.
-const DENSE: usize = 240;
+const DENSE: usize = 128;
 const BESIDE: usize = 80;
 /// Most parts of one text that are read so.
 const MAX_PARTS: usize = 16;
@@ -38,18 +38,20 @@ fn mixed(word: &[u8]) -> bool {
     inside && letters > 0 && word.len() <= 20 && word.iter().all(|b| b.is_ascii_alphabetic() || letter(*b).is_some())
 }
 
-/// Whether a letter stands behind what may stand for one as often as [`whole`] asks for: each of its words has that. Without
-/// branches and tables, so that many bytes are looked at at once.
-fn may_be_leet(text: &[u8]) -> bool {
-    // And the digits that stand for none: the texts that have those are looked at more closely for nothing.
+/// How many letters stand behind what may stand for one, in bytes and in those one further. Without branches and tables, so that many
+/// bytes are looked at at once; digits that stand for no letter count, too.
+#[inline]
+fn behind(some: &[u8; TOGETHER], next: &[u8; TOGETHER]) -> u8 {
     let stands = |b: u8| u8::from(b.is_ascii_digit() | (b == b'!') | (b == b'@') | (b == b'$') | (b == b'+'));
-    let found = |some: &[u8; TOGETHER], next: &[u8; TOGETHER]| {
-        some.iter().zip(next).map(|(a, b)| stands(*a) & u8::from(b.is_ascii_alphabetic())).sum::<u8>()
-    };
+    some.iter().zip(next).map(|(a, b)| stands(*a) & u8::from(b.is_ascii_alphabetic())).sum()
+}
+
+/// Whether a letter stands behind what may stand for one as often as [`whole`] asks for: each of its words has that.
+fn may_be_leet(text: &[u8]) -> bool {
     let part = |at: usize| text.get(at..).and_then(|rest| rest.first_chunk());
     let (mut at, mut count) = (0, 0);
     while let (Some(some), Some(next)) = (part(at), part(at + 1)) {
-        count += usize::from(found(some, next));
+        count += usize::from(behind(some, next));
         if count >= MIN_LEET {
             return true;
         }
@@ -59,7 +61,7 @@ fn may_be_leet(text: &[u8]) -> bool {
     let mut last = [0; TOGETHER + 1];
     last.iter_mut().zip(text.get(at..).unwrap_or_default()).for_each(|(slot, b)| *slot = *b);
     if let (Some(some), Some(next)) = (last.first_chunk(), last.last_chunk()) {
-        count += usize::from(found(some, next));
+        count += usize::from(behind(some, next));
     }
     count >= MIN_LEET
 }
@@ -113,9 +115,13 @@ struct Word {
     leet: bool,
 }
 
+/// Whether a word ends before a byte.
+fn ends(b: &u8) -> bool {
+    !(b.is_ascii_alphanumeric() || matches!(b, b'@' | b'$' | b'!' | b'+'))
+}
+
 /// The words of a text that begins at `from` of another one.
 fn words(text: &str, from: usize) -> impl Iterator<Item = Word> {
-    let ends = |b: &u8| !(b.is_ascii_alphanumeric() || matches!(b, b'@' | b'$' | b'!' | b'+'));
     let (mut after, mut end) = (b' ', from);
     text.as_bytes().split_inclusive(ends).filter_map(move |word| {
         let start = end;
@@ -187,18 +193,21 @@ struct Row {
     since: usize,
 }
 
-/// Hands on where a letter stands behind what may stand for one so often that [`parts`] may find something, until `visit` returns
+/// Hands on where a letter stands behind a digit so often that [`parts`] may find something, until `visit` returns
 /// false. Stretches that touch are one.
 fn dense(text: &[u8], visit: &mut dyn FnMut(usize, usize) -> bool) {
-    let stands = |b: u8| u8::from(b.is_ascii_digit() | (b == b'!') | (b == b'@') | (b == b'$') | (b == b'+'));
+    // Words end; digests do not.
+    let word = |some: &[u8; TOGETHER], next: &[u8; TOGETHER]| {
+        let mut pairs = some.iter().zip(next);
+        some.iter().any(ends) && pairs.any(|(a, b)| a.is_ascii_digit() && b.is_ascii_alphabetic())
+    };
     let part = |at: usize| text.get(at..).and_then(|rest| rest.first_chunk::<TOGETHER>());
     // The last places, in bytes.
     let mut last = [None; MIN_LEET];
     let mut open: Option<(usize, usize)> = None;
     let mut at = 0;
     while let (Some(some), Some(next)) = (part(at), part(at + 1)) {
-        let found: u8 = some.iter().zip(next).map(|(a, b)| stands(*a) & u8::from(b.is_ascii_alphabetic())).sum();
-        if found > 0 {
+        if behind(some, next) > 0 && word(some, next) {
             last.rotate_left(1);
             last[MIN_LEET - 1] = Some(at);
             if let Some(first) = last[0].filter(|first| at - first <= DENSE) {

@@ -118,8 +118,11 @@ fn separates(b: u8) -> bool {
 /// The words of a row, if most are words: of up to twelve letters, no digits, and no capitals among small letters. What is encoded has
 /// none.
 fn apart(row: &str) -> Option<String> {
-    let begins = |two: &[u8; 2]| separates(two[0]) || two[1].is_ascii_uppercase();
-    if row.as_bytes().array_windows().filter(|two| begins(two)).count() + 1 < MIN_WORDS {
+    let begins = |two: &[u8; 2]| separates(two[0]) | (two[1].is_ascii_uppercase() & two[0].is_ascii_lowercase());
+    let words = row.as_bytes().array_windows().filter(|two| begins(two)).count() + 1;
+    // Digests and base64 change from small letters to capitals everywhere, and have digits.
+    let digits = row.bytes().filter(u8::is_ascii_digit).count();
+    if words < MIN_WORDS || words * 3 > row.len() || digits * 8 > row.len() {
         return None;
     }
     let mut said = String::with_capacity(row.len() + 16);
