@@ -133,7 +133,9 @@ impl Injections {
             };
             let bounds = match (how, place) {
                 (Concealment::None | Concealment::Customary, _) => visible,
-                (Concealment::Markup, Place::Results) => Bounds::both(thresholds.markup),
+                (Concealment::Markup, Place::Results) => {
+                    Bounds { phrase: thresholds.markup, alone: thresholds.markup_alone }
+                }
                 (Concealment::Markup, Place::Definitions) => Bounds::both(thresholds.definition_markup),
                 (Concealment::Encoded | Concealment::Covert, Place::Results) => Bounds::both(thresholds.encoded),
                 (Concealment::Encoded | Concealment::Covert, Place::Definitions) => {

@@ -283,3 +283,17 @@ fn what_stands_before_an_order_does_not_keep_it_from_being_judged() {
         assert!(found(&text).is_some_and(|(_, _, c)| c == Confidence::Likely), "{weak}: {:?}", found(&text));
     }
 }
+
+#[test]
+fn comments_that_ask_people_are_no_orders() {
+    for comment in [
+        "Please write the steps needed to reproduce the bug here.",
+        "The app hooks into this div",
+        "Describe what happened instead",
+    ] {
+        let text = format!("## Bug report\n\n<!-- {comment} -->\n\n- [ ] I have searched the other issues\n");
+        assert!(found(&text).is_none_or(|(_, _, confidence)| confidence < Confidence::Likely), "{comment}");
+    }
+    let hidden = found(&format!("## Bug report\n\n<!-- {ORDER} -->\n"));
+    assert!(hidden.is_some_and(|(_, _, confidence)| confidence >= Confidence::Likely));
+}

@@ -40,6 +40,8 @@ pub(crate) struct Thresholds {
     /// Of what a definition encodes.
     pub(crate) definition_encoded: f32,
     pub(crate) markup: f32,
+    /// Of such a text without a phrase: templates of issues ask people for things in comments.
+    pub(crate) markup_alone: f32,
     pub(crate) encoded: f32,
     /// Least log-odds of the text around a phrase in its own language.
     pub(crate) foreign: f32,
