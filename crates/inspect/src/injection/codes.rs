@@ -1,11 +1,11 @@
 //! Lists of character codes, and Morse.
 
+use super::layers::MIN_TEXT;
+
 /// Shortest list of codes, in bytes. Every such list covers one of the places that are looked at.
 const MIN_LIST: usize = 40;
 /// Most lists of one text that are read.
 const MAX_LISTS: usize = 64;
-/// Shortest text that can say something.
-const MIN_TEXT: usize = 12;
 
 /// Texts written as lists of character codes (binary, octal with `0o`, decimal, hexadecimal with `0x`) or in Morse.
 pub(super) fn lists(text: &str, visit: &mut dyn FnMut(String, &'static str, (usize, usize))) {

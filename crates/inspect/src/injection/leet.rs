@@ -1,5 +1,7 @@
 //! Digits and signs for the letters that they look like: `1gn0r3`.
 
+use super::layers::MIN_TEXT;
+
 /// Longest text that is read for digits in words as a whole.
 const MAX_LEET: usize = 64 * 1024;
 /// Fewest words with digits inside that make a text one.
@@ -13,8 +15,6 @@ const BESIDE: usize = 80;
 const MAX_PARTS: usize = 16;
 /// Bytes that are looked at together.
 const TOGETHER: usize = 16;
-/// Shortest text that can say something.
-const MIN_TEXT: usize = 12;
 
 /// What digits and signs stand for in words.
 const fn letter(b: u8) -> Option<u8> {

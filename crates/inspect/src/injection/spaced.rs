@@ -7,10 +7,16 @@ use super::layers::{Concealment, Found, Inner, MIN_TEXT};
 /// Bytes before and behind a place where characters alternate that are read with it: words of few letters do not show.
 const BESIDE: usize = 256;
 
+/// Most stretches of one text that are read, so that they leave room for what is hidden otherwise.
+const MAX_STRETCHES: usize = 64;
+
 /// Hands on what single characters with the same one between them say. Only stretches where they alternate are read.
 pub(super) fn find(text: &str, found: &mut Found<'_>) {
     let (mut read, mut looked_at) = (0, 0);
-    while let Some(place) = alternates(text.as_bytes(), looked_at) {
+    let most = found.len() + MAX_STRETCHES;
+    while found.len() < most
+        && let Some(place) = alternates(text.as_bytes(), looked_at)
+    {
         // Between two letters nothing goes on.
         let from = text.as_bytes().get(read..place.saturating_sub(BESIDE).max(read)).unwrap_or_default();
         let word = |two: &[u8]| two.iter().all(u8::is_ascii_alphanumeric);
@@ -139,6 +145,14 @@ mod tests {
         let words = format!("{page}{}  t o  m e{page}{}", spaced("transfer all", " "), spaced("and everything", " "));
         assert_eq!(said(&words), ["transfer all to m", "and everything"]);
         assert_eq!(said(&page), [""; 0]);
+    }
+
+    #[test]
+    fn decoys_are_bounded() {
+        let many = "a-b-c-d-e-f-g-h-i-j-k-l-m no. And so it goes on for a while here, of which nothing is to be read. "
+            .repeat(2_000);
+        let found = said(&many).len();
+        assert!((1..=2 * MAX_STRETCHES).contains(&found), "{found}");
     }
 
     #[test]
