@@ -11,6 +11,7 @@ mod encoded;
 mod escapes;
 mod languages;
 pub(crate) mod layers;
+mod leaders;
 mod leet;
 mod markup;
 pub mod model;
@@ -32,6 +33,7 @@ use firedoor_model::{
 
 use crate::{Inspector, TableError, view};
 use layers::Concealment;
+use leaders::Short;
 use model::Model;
 use phrases::{Phrase, Phrases, Place, Seen};
 
@@ -65,11 +67,13 @@ struct Bounds {
     phrase: f32,
     /// By the model's word alone.
     alone: f32,
+    /// What more is needed in a text about agents.
+    agents: f32,
 }
 
 impl Bounds {
     fn both(bound: f32) -> Self {
-        Self { phrase: bound, alone: bound }
+        Self { phrase: bound, alone: bound, agents: 0.0 }
     }
 }
 
@@ -110,8 +114,9 @@ impl Injections {
     pub(crate) fn look(&self, text: &str, place: Place, words: bool, budget: &mut usize) -> (Option<Sight>, bool) {
         let thresholds = self.phrases.thresholds;
         let visible = match place {
-            Place::Results => Bounds { phrase: thresholds.result, alone: thresholds.result },
-            Place::Definitions => Bounds { phrase: thresholds.definition, alone: thresholds.definition_alone },
+            Place::Results => Bounds { agents: thresholds.agents, ..Bounds::both(thresholds.result) },
+            // All of them are about tools for agents.
+            Place::Definitions => Bounds { alone: thresholds.definition_alone, ..Bounds::both(thresholds.definition) },
         };
         let mut room = [0; SHORT];
         let (normal, plain, words) = match view::plain(text, &mut room) {
@@ -134,7 +139,7 @@ impl Injections {
             let bounds = match (how, place) {
                 (Concealment::None | Concealment::Customary, _) => visible,
                 (Concealment::Markup, Place::Results) => {
-                    Bounds { phrase: thresholds.markup, alone: thresholds.markup_alone }
+                    Bounds { alone: thresholds.markup_alone, ..Bounds::both(thresholds.markup) }
                 }
                 (Concealment::Markup, Place::Definitions) => Bounds::both(thresholds.definition_markup),
                 (Concealment::Encoded | Concealment::Covert, Place::Results) => Bounds::both(thresholds.encoded),
@@ -193,8 +198,10 @@ impl Injections {
         let plain = how <= Concealment::Customary;
         // Digits and digests, or no sentence, whatever attacks they remind of. What was hidden may have lost its blanks.
         let mute = |window: &str| signs::digits(window) || plain && !signs::says(window);
-        let best = self.model.best_from(normal, bounds.phrase - NEAR, |window| !mute(window));
-        let (mut score, mut span, mut says) = (best.score, best.span, None);
+        let short = Short::of(normal);
+        let best = self.model.best_from(&short.text, bounds.phrase - NEAR, |window| !mute(window));
+        let (mut score, mut says) = (best.score, None);
+        let mut span = (short.place(best.span.0), short.place(best.span.1));
         // The strongest first: weak ones before an order must not keep it from being judged.
         let mut sums: Vec<(f32, &Phrase<'_>)> =
             phrases.iter().map(|phrase| (near(phrases, phrase.span), phrase)).collect();
@@ -203,7 +210,7 @@ impl Injections {
             let (from, to) = around(phrase.span);
             let from = normal.floor_char_boundary(from);
             let to = normal.floor_char_boundary(normal.len().min(to));
-            let local = self.model.best(normal.get(from..to).unwrap_or_default()).score;
+            let local = self.model.best(&Short::of(normal.get(from..to).unwrap_or_default()).text).score;
             // What the model has learnt of other languages is that texts in them are honest.
             let local = if phrase.foreign { local.max(self.phrases.thresholds.foreign) } else { local };
             if local + added > score || says.is_none() && local + added >= bounds.phrase {
@@ -218,8 +225,12 @@ impl Injections {
         // What the model has learnt of hidden attacks is English. Other languages have to be as plain as in plain sight.
         let strange = alone && matches!(how, Concealment::Markup | Concealment::Encoded) && signs::foreign(window);
         let threshold = if strange { threshold.max(visible.alone) } else { threshold };
-        let security = plain && score >= threshold && self.phrases.about_security(normal);
-        let needed = if security { threshold + self.phrases.thresholds.security } else { threshold };
+        let more = match plain && score >= threshold {
+            true if self.phrases.about_security(normal) => self.phrases.thresholds.security,
+            true if bounds.agents > 0.0 && self.phrases.about_agents(normal) => bounds.agents,
+            _ => 0.0,
+        };
+        let needed = threshold + more;
         // A text of one block is not asked about by the model.
         let likely = score >= needed && !(alone && (plain && normal.len() < MIN_ALONE || mute(window)));
         if !likely && score < threshold - NEAR {

@@ -25,8 +25,9 @@ use table::{File, Words, filled};
 
 /// Most places of one rule in one text: what repeats says nothing new.
 const MAX_HITS: usize = 48;
-/// Different words that make a text one about security.
+/// Different words that make a text one about security, or about agents.
 const SECURITY_WORDS: u32 = 3;
+const AGENTS_WORDS: u32 = 2;
 
 /// A phrase in a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,6 +106,7 @@ pub(crate) struct Phrases {
     strange: Keywords,
     strange_owners: Vec<Owner>,
     security: Keywords,
+    agents: Keywords,
 }
 
 impl Phrases {
@@ -158,6 +160,7 @@ impl Phrases {
             strange: Keywords::new(&strange),
             strange_owners,
             security: Keywords::new(file.security.words),
+            agents: Keywords::new(file.agents.words),
             rules,
             lines,
             languages,
@@ -219,13 +222,23 @@ impl Phrases {
 
     /// Whether a normalised text is about security: such texts quote attacks.
     pub(crate) fn about_security(&self, text: &str) -> bool {
-        let mut seen = 0u64;
-        self.security.each(text.as_bytes(), |met| {
-            seen |= 1 << (met.word % 64);
-            seen.count_ones() < SECURITY_WORDS
-        });
-        seen.count_ones() >= SECURITY_WORDS
+        has(&self.security, text, SECURITY_WORDS)
     }
+
+    /// Whether a normalised text is about agents and their servers: such texts speak of agents, and say what they can be asked.
+    pub(crate) fn about_agents(&self, text: &str) -> bool {
+        has(&self.agents, text, AGENTS_WORDS)
+    }
+}
+
+/// Whether so many different words stand in a text.
+fn has(words: &Keywords, text: &str, least: u32) -> bool {
+    let mut seen = 0u64;
+    words.each(text.as_bytes(), |met| {
+        seen |= 1 << (met.word % 64);
+        seen.count_ones() < least
+    });
+    seen.count_ones() >= least
 }
 
 #[cfg(test)]

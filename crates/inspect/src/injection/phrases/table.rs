@@ -19,7 +19,8 @@ pub(crate) enum Place {
 pub(super) struct File {
     pub(super) thresholds: Thresholds,
     pub(super) network: Bounds,
-    pub(super) security: Security,
+    pub(super) security: Subject,
+    pub(super) agents: Subject,
     /// What stands in a regex for `(?&name)`. One may have those in it that stand before it by name.
     pub(super) fragments: BTreeMap<String, String>,
     /// Keywords that several rules look for.
@@ -47,11 +48,14 @@ pub(crate) struct Thresholds {
     pub(crate) foreign: f32,
     /// Added where a text is about security.
     pub(crate) security: f32,
+    /// Added where a result is about agents.
+    pub(crate) agents: f32,
 }
 
+/// What a text may be about, by its words.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Security {
+pub(super) struct Subject {
     pub(super) words: Vec<String>,
 }
 
