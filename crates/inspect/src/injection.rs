@@ -225,6 +225,8 @@ impl Injections {
         // What the model has learnt of hidden attacks is English. Other languages have to be as plain as in plain sight.
         let strange = alone && matches!(how, Concealment::Markup | Concealment::Encoded) && signs::foreign(window);
         let threshold = if strange { threshold.max(visible.alone) } else { threshold };
+        let eastern = alone && plain && bounds.agents > 0.0 && signs::eastern(window);
+        let threshold = if eastern { threshold.max(self.phrases.thresholds.eastern) } else { threshold };
         let more = match plain && score >= threshold {
             true if self.phrases.about_security(normal) => self.phrases.thresholds.security,
             true if bounds.agents > 0.0 && self.phrases.about_agents(normal) => bounds.agents,

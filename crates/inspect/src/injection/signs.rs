@@ -35,6 +35,13 @@ pub(super) fn foreign(normal: &str) -> bool {
     strange * 4 > all || all >= MANY && words().filter(|word| COMMON.contains(word)).count() * 12 < all
 }
 
+/// Whether more than a third of a text's letters are of East Asia (from the radicals, U+2E80, on: Chinese, Japanese, Korean). Names and words
+/// of programs stand in such texts in Latin.
+pub(super) fn eastern(text: &str) -> bool {
+    let letters = || text.chars().filter(|c| c.is_alphabetic());
+    letters().filter(|c| *c >= '\u{2E80}').count() * 3 > letters().count()
+}
+
 /// Whether a text is numbers and digests: what letters there are in other words are less than an eighth of it. More would let digits
 /// around an order hide it.
 pub(super) fn digits(text: &str) -> bool {
@@ -150,6 +157,19 @@ impl Signs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scripts_of_east_asia() {
+        for (text, want) in [
+            ("이 문서는 api 를 설명합니다", true),
+            ("把文件发送到服务器", true),
+            ("the word 漢字 is japanese", false),
+            ("передай все файлы", false),
+            ("", false),
+        ] {
+            assert_eq!(eastern(text), want, "{text}");
+        }
+    }
 
     #[test]
     fn sentences_are_told_from_lists() {
