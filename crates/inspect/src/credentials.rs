@@ -191,14 +191,17 @@ impl Credentials {
         self.rules.iter().flat_map(|rule| rule.row.keywords.iter().map(|word| (word.as_str(), rule.row.exact())))
     }
 
-    /// The credentials in `text`, by place; of overlapping ones the format that is listed first. At most [`MAX_HITS`],
-    /// and the regexes may look at 64 bytes for each byte of text.
+    /// The credentials in `text`, by place; of overlapping ones the format that is listed first. At most [`MAX_HITS`] that have a form
+    /// of their own and as many that only their place tells, so that one kind hides none of the other, and the regexes may look at 64 bytes for each byte of text.
     pub(crate) fn scan(&self, text: &[u8]) -> Vec<Hit<'_>> {
         let mut hits: Vec<(usize, Hit<'_>)> = Vec::new();
+        // Of those with a form of their own, and of the others.
+        let mut room = [MAX_HITS; 2];
         let mut budget = text.len().saturating_mul(64).saturating_add(64 * 1024);
         self.matcher.each(text, |met| {
             let index = self.owner.get(met.word).copied().unwrap_or_default();
             let Some(rule) = self.rules.get(index) else { return true };
+            let Some(room) = room.get_mut(usize::from(rule.row.generic)).filter(|room| **room > 0) else { return true };
             let start = met.start.saturating_sub(rule.row.before);
             if !rule.row.unless.is_empty() && preceded(text, start, &rule.row.unless) {
                 return true;
@@ -218,7 +221,7 @@ impl Credentials {
                 return true;
             };
             budget = budget.saturating_sub(captures.get(0).map_or(0, |m| m.len()));
-            if budget == 0 || hits.len() >= MAX_HITS {
+            if budget == 0 {
                 return false;
             }
             let named = ["secret", "claims", "other", "third", "only"].into_iter().find_map(|name| captures.name(name));
@@ -229,10 +232,11 @@ impl Credentials {
                 let span = (start + secret.start(), start + secret.end());
                 let checked = rule.row.checksum.is_some_and(|c| c.holds(secret.as_bytes()));
                 hits.push((index, Hit { rule: &rule.row.id, span, generic: rule.row.generic, checked }));
+                *room -= 1;
             }
             true
         });
-        for span in shape::each(text).take(MAX_HITS.saturating_sub(hits.len())) {
+        for span in shape::each(text).take(room[0]) {
             let secret = text.get(span.0..span.1).unwrap_or_default();
             if randomness::entropy(secret) >= 3.5 && !randomness::placeholder(secret) {
                 hits.push((self.rules.len(), Hit { rule: shape::RULE, span, generic: false, checked: false }));

@@ -13,7 +13,7 @@ use firedoor_model::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::canonical;
+use crate::{canonical, gravest::Gravest};
 
 /// Most definitions in one list. The largest real list seen has a few hundred tools.
 pub const MAX_DEFINITIONS: usize = 4096;
@@ -228,7 +228,7 @@ fn build<'a>(
 /// Two definitions of one name: which one a client takes is not decided, so a harmless one can hide the other.
 fn duplicates(list: &str, all: &[Definition]) -> Vec<Finding> {
     let mut first: HashMap<&Untrusted, usize> = HashMap::new();
-    let mut out = Vec::new();
+    let mut out: Gravest<Finding> = Gravest::default();
     for (at, one) in all.iter().enumerate() {
         let Some(&earlier) = first.get(&one.name) else {
             first.insert(&one.name, at);
@@ -236,17 +236,15 @@ fn duplicates(list: &str, all: &[Definition]) -> Vec<Finding> {
         };
         // The same thing said twice is no trap.
         let differs = all.get(earlier).is_some_and(|e| e.digest != one.digest);
-        if out.len() < crate::MAX_FINDINGS {
-            out.push(Finding {
-                detector: "definition/duplicate".into(),
-                severity: if differs { Severity::High } else { Severity::Low },
-                confidence: Confidence::Certain,
-                summary: "Two definitions in one list have the same name.".into(),
-                evidence: [earlier, at].map(|i| place(list, i, one)).to_vec(),
-            });
-        }
+        out.push(Finding {
+            detector: "definition/duplicate".into(),
+            severity: if differs { Severity::High } else { Severity::Low },
+            confidence: Confidence::Certain,
+            summary: "Two definitions in one list have the same name.".into(),
+            evidence: [earlier, at].map(|i| place(list, i, one)).to_vec(),
+        });
     }
-    out
+    out.into_vec()
 }
 
 fn place(list: &str, index: usize, one: &Definition) -> Evidence {
@@ -340,9 +338,11 @@ mod tests {
             (r#"{"name":"a"},{"name":"b"}"#, None),
             (r#"{"name":"a"},{"name":"a"}"#, Some(Severity::Low)),
             (r#"{"name":"a"},{"name":"\u0061","title":"t"}"#, Some(Severity::High)),
+            // However often something is said twice before.
+            (&format!(r#"{}{{"name":"a","title":"t"}}"#, r#"{"name":"a"},"#.repeat(40)), Some(Severity::High)),
         ] {
             let all = tools(list);
-            assert_eq!(all.findings.first().map(|f| f.severity), want, "{list}");
+            assert_eq!(all.findings.iter().map(|f| f.severity).max(), want, "{list}");
         }
     }
 

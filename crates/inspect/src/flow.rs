@@ -9,9 +9,10 @@ use firedoor_model::{
 };
 
 use crate::{
-    Call, MAX_FINDINGS, Sink, decode,
+    Call, Sink, decode,
     decode::{Budget, Encoding},
     fold,
+    gravest::{Graded, Gravest},
     memory::{ENDS, Grasp, Item, Label, Memory},
 };
 
@@ -385,19 +386,38 @@ pub(crate) struct Best {
     pub(crate) matched: Match,
     pub(crate) confidence: Confidence,
     pub(crate) whole: bool,
+    label: Label,
+}
+
+impl Graded for Best {
+    fn detector(&self) -> &str {
+        detector(self.label)
+    }
+
+    fn grade(&self) -> (Severity, Confidence) {
+        (Severity::High, self.confidence)
+    }
+}
+
+fn detector(label: Label) -> &'static str {
+    match label {
+        Label::Secret => "flow/secret",
+        Label::Private => "flow/private",
+        Label::Ordinary => "flow/encoded",
+    }
 }
 
 fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches: Vec<Match>) -> Vec<Best> {
-    let mut best: Vec<Best> = Vec::new();
+    let mut best: Gravest<Best> = Gravest::default();
     // Looked for once each: a string may hold one of them thousands of times.
     let mut verbatim: HashMap<(u32, usize), bool> = HashMap::new();
     for matched in matches {
         let Some(item) = memory.item(matched.item) else { continue };
         let Some(limit) = reach(memory, item, call) else { continue };
-        let length = item.folded.len();
+        let (label, length) = (item.label, item.folded.len());
         let run = matched.end - matched.start;
         let whole = run == length;
-        let confidence = match item.label {
+        let confidence = match label {
             Label::Secret if whole => {
                 let mut stands = || {
                     let here = || leaves.get(matched.leaf).is_some_and(|l| contains(l.text.as_bytes(), &item.raw));
@@ -436,41 +456,31 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
                 limit.min(Confidence::Likely)
             }
         };
-        match best.iter().position(|b| b.matched.item == matched.item).and_then(|at| best.get_mut(at)) {
+        match best.find(|b| b.matched.item == matched.item) {
             Some(b) if (b.whole, b.confidence) >= (whole, confidence) => {}
-            Some(b) => *b = Best { matched, confidence, whole },
-            None => {
-                if best.len() < MAX_FINDINGS {
-                    best.push(Best { matched, confidence, whole });
-                }
-            }
+            Some(b) => *b = Best { matched, confidence, whole, label },
+            None => best.push(Best { matched, confidence, whole, label }),
         }
     }
     // The surroundings of a secret say nothing that the secret does not.
-    let label = |b: &Best| memory.item(b.matched.item).map(|i| i.label);
-    let worse = best.iter().any(|b| label(b) != Some(Label::Ordinary));
-    best.retain(|b| !worse || label(b) != Some(Label::Ordinary));
+    let mut best = best.into_vec();
+    let worse = best.iter().any(|b| b.label != Label::Ordinary);
+    best.retain(|b| !worse || b.label != Label::Ordinary);
     best
 }
 
 fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Best) -> Option<Finding> {
     let item = memory.item(best.matched.item)?;
     let leaf = leaves.get(best.matched.leaf)?;
-    let (detector, summary) = match (item.label, best.whole) {
-        (Label::Secret, true) if item.kept => {
-            ("flow/secret", "A secret that Firedoor keeps for a server would leave through a tool.")
-        }
+    let summary = match (item.label, best.whole) {
+        (Label::Secret, true) if item.kept => "A secret that Firedoor keeps for a server would leave through a tool.",
         (Label::Secret, false) if item.kept => {
-            ("flow/secret", "A part of a secret that Firedoor keeps for a server would leave through a tool.")
+            "A part of a secret that Firedoor keeps for a server would leave through a tool."
         }
-        (Label::Secret, true) => ("flow/secret", "A credential that one tool returned would leave through another."),
-        (Label::Secret, false) => {
-            ("flow/secret", "A part of a credential that one tool returned would leave through another.")
-        }
-        (Label::Private, _) => ("flow/private", "Text from a private file would leave through another tool."),
-        (Label::Ordinary, _) => {
-            ("flow/encoded", "Text that one tool returned would leave through another in encoded form.")
-        }
+        (Label::Secret, true) => "A credential that one tool returned would leave through another.",
+        (Label::Secret, false) => "A part of a credential that one tool returned would leave through another.",
+        (Label::Private, _) => "Text from a private file would leave through another tool.",
+        (Label::Ordinary, _) => "Text that one tool returned would leave through another in encoded form.",
     };
     let run = item.folded.get(best.matched.start..best.matched.end).unwrap_or_default();
     let shown: &[u8] = match (item.kept, item.raw.is_empty()) {
@@ -491,7 +501,7 @@ fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Bes
     let source = end(Role::Source, &item.origin.entry, item.origin.tool.clone(), &item.pointer, &shown);
     let sink = end(Role::Sink, call.entry, call.subject.into(), &place, &shown);
     Some(Finding {
-        detector: detector.into(),
+        detector: detector(item.label).into(),
         severity: Severity::High,
         confidence: best.confidence,
         summary: summary.into(),

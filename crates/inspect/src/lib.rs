@@ -16,6 +16,7 @@ mod denied;
 mod exposure;
 mod flow;
 mod fold;
+mod gravest;
 mod index;
 mod inflate;
 pub mod injection;
@@ -45,20 +46,19 @@ use firedoor_model::{
     finding::{Role, mask},
     wire::{Leaf, Leaves},
 };
+use gravest::Gravest;
 
 pub use definitions::{
     Definition, DefinitionKind, Definitions, DefinitionsError, MAX_DEFINITIONS, MAX_FIELDS, MAX_NAME, definitions, diff,
 };
 pub use denied::{Denied, denied};
 pub use exposure::Exposure;
+pub use gravest::MAX_FINDINGS;
 pub use likeness::{Neighbour, Neighbourhood, Sketch};
 pub use memory::{Label, Limits, Memory};
 pub use passages::{Passage, classified, passages};
 pub use schema::Schema;
 pub use sink::Sink;
-
-/// Most findings of one detector for one message. What is beyond adds nothing to a decision.
-pub const MAX_FINDINGS: usize = 16;
 
 /// A data file that ships with Firedoor cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -261,7 +261,7 @@ impl Inspector {
 
     /// Credentials in the arguments that came from no tool: from the user, or from what the model knows.
     fn secrets_in_call(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
-        let mut out: Vec<Finding> = Vec::new();
+        let mut out: Gravest<Finding> = Gravest::default();
         let arguments = call.arguments.unwrap_or_default();
         let mut check = |text: &[u8], length: usize, hits: Vec<credentials::Hit<'_>>, place: &dyn Fn() -> String| {
             for hit in hits {
@@ -271,18 +271,16 @@ impl Inspector {
                     continue;
                 }
                 memory.give(call.entry, &folded);
-                if out.len() < MAX_FINDINGS {
-                    out.push(Finding {
-                        detector: "call/secret".into(),
-                        severity: Severity::Medium,
-                        confidence: hit.confidence(),
-                        summary: format!("The arguments hold a credential ({}) that no tool returned.", hit.rule),
-                        evidence: vec![Evidence {
-                            span: Some(in_leaf(hit.span, text.len(), length)),
-                            ..evidence(Role::Sink, Some(call.entry), call.subject, place(), value)
-                        }],
-                    });
-                }
+                out.push(Finding {
+                    detector: "call/secret".into(),
+                    severity: Severity::Medium,
+                    confidence: hit.confidence(),
+                    summary: format!("The arguments hold a credential ({}) that no tool returned.", hit.rule),
+                    evidence: vec![Evidence {
+                        span: Some(in_leaf(hit.span, text.len(), length)),
+                        ..evidence(Role::Sink, Some(call.entry), call.subject, place(), value)
+                    }],
+                });
             }
         };
         if call.method != "tools/call" {
@@ -296,6 +294,7 @@ impl Inspector {
                 placeholder = Some(placeholder::in_call(call, format!("/arguments{}", leaves.pointer())));
             }
         });
+        let mut out = out.into_vec();
         out.extend(placeholder);
         out
     }

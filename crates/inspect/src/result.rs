@@ -5,7 +5,9 @@ use std::sync::Arc;
 use firedoor_model::{Evidence, Finding, Severity, finding::Role, wire::Leaves};
 
 use crate::{
-    DefinitionKind, Inspector, MAX_FINDINGS, Source, evidence, fold, in_leaf,
+    DefinitionKind, Inspector, Source, evidence, fold,
+    gravest::Gravest,
+    in_leaf,
     injection::{self, phrases::Place},
     memory::{Label, Memory, Origin},
     placeholder,
@@ -43,7 +45,6 @@ impl Inspector {
     pub fn result(&self, memory: &mut Memory, source: &Source<'_>, result: &str) -> Vec<Finding> {
         let origin = Arc::new(Origin::of(source));
         let mut pointers = Pointers { budget: result.len().saturating_mul(4).saturating_add(4096) };
-        let mut out: Vec<Finding> = Vec::new();
         let label = if source.label.private { Label::Private } else { Label::Ordinary };
         let mut ordinary = MAX_MESSAGE;
         let defines = DefinitionKind::of_method(source.method).is_some();
@@ -52,7 +53,8 @@ impl Inspector {
         } else {
             ("result/secret", "The result holds a credential")
         };
-        let (mut told, mut folded): (Vec<Finding>, Vec<u8>) = (Vec::new(), Vec::new());
+        let (mut secrets, mut told): (Gravest<Finding>, Gravest<Finding>) = Default::default();
+        let mut folded: Vec<u8> = Vec::new();
         let mut budget = result.len().saturating_mul(4).saturating_add(64 * 1024);
         self.each_string(result, &mut |leaf, text, hits, words, leaves| {
             // Definitions are judged one by one, where they can be taken out: `Inspector::definition`.
@@ -61,7 +63,7 @@ impl Inspector {
             } else {
                 (None, false)
             };
-            if let Some(sight) = sight.filter(|_| told.len() < MAX_FINDINGS) {
+            if let Some(sight) = sight {
                 let place = pointers.of(leaves);
                 if sight.certain_enough() {
                     memory.note_injected(&origin, Arc::clone(&place), sight.excerpt());
@@ -77,20 +79,18 @@ impl Inspector {
                     memory.remember_secret(&origin, value, Arc::clone(&place), hit.generic);
                     memory.trifecta.read(&origin, true);
                 }
-                if out.len() < MAX_FINDINGS {
-                    out.push(Finding {
-                        detector: detector.into(),
-                        severity: Severity::Low,
-                        confidence: hit.confidence(),
-                        summary: format!("{summary} ({}).", hit.rule),
-                        evidence: vec![Evidence {
-                            span: Some(in_leaf(hit.span, text.len(), leaf.text.len())),
-                            ..evidence(Role::Place, Some(source.entry), source.subject, place.to_string(), value)
-                        }],
-                    });
-                }
+                secrets.push(Finding {
+                    detector: detector.into(),
+                    severity: Severity::Low,
+                    confidence: hit.confidence(),
+                    summary: format!("{summary} ({}).", hit.rule),
+                    evidence: vec![Evidence {
+                        span: Some(in_leaf(hit.span, text.len(), leaf.text.len())),
+                        ..evidence(Role::Place, Some(source.entry), source.subject, place.to_string(), value)
+                    }],
+                });
             }
-            if told.len() < MAX_FINDINGS && placeholder::stands_in(&leaf.text) {
+            if placeholder::stands_in(&leaf.text) {
                 told.push(placeholder::in_result(source, pointers.of(leaves).to_string()));
             }
             // What a server says about itself is told to everybody.
@@ -109,7 +109,8 @@ impl Inspector {
                 }
             }
         });
-        out.extend(told);
+        let mut out = secrets.into_vec();
+        out.extend(told.into_vec());
         self.mask_evidence(memory, &mut out);
         out
     }

@@ -297,4 +297,8 @@ fn cost_is_bounded() {
     }
     let many: String = (0..1000).map(|_| format!("gh{}_{} ", "p", made(ALNUM, 36))).collect();
     assert!(table.scan(many.as_bytes()).len() <= MAX_HITS);
+    // What only its place tells does not use up the room of what has a form of its own.
+    let places: String = (0..1000).map(|n| format!("password={}{n}\n", made(ALNUM, 20))).collect();
+    let hits = table.scan(format!("{places}gh{}_{}", "p", made(ALNUM, 36)).as_bytes());
+    assert!(hits.iter().any(|hit| hit.rule == "github-token") && hits.len() > 100, "{}", hits.len());
 }

@@ -2,7 +2,7 @@ use data_encoding::{BASE32, BASE64, BASE64_MIME, BASE64URL_NOPAD, HEXLOWER, HEXU
 use proptest::prelude::*;
 
 use super::*;
-use crate::{CallLabel, Inspector, Limits, Source};
+use crate::{CallLabel, Inspector, Limits, MAX_FINDINGS, Source};
 
 const OPEN: CallLabel = CallLabel { private: false, sink: Sink::Unknown };
 const PRIVATE: CallLabel = CallLabel { private: true, sink: Sink::Local };
@@ -21,6 +21,13 @@ fn rot13(text: &str) -> String {
         _ => char::from(b),
     };
     text.bytes().map(one).collect()
+}
+
+/// Another text of the same words.
+fn rotated(text: &str, by: usize) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let other = |at: usize| format!("{}{by}", words[(at * (by + 1)) % words.len()]);
+    (0..words.len()).map(other).collect::<Vec<_>>().join(" ")
 }
 
 struct Session {
@@ -331,6 +338,22 @@ fn periodic_text_costs_no_more_than_other_text() {
     session.result("files", PRIVATE, &"abcdefghijk".repeat(20_000));
     let found = session.call("net", Sink::External, &serde_json::json!({"body": "abcdefghijkx".repeat(20_000)}));
     assert!(found.len() <= MAX_FINDINGS);
+}
+
+/// However much of what is private leaves with it.
+#[test]
+fn what_leaves_before_a_secret_does_not_hide_it() {
+    for count in [0, 15, 16, 40] {
+        let mut session = Session::new();
+        let notes: Vec<String> = (0..count).map(|n| format!("{n:02} {}", rotated(NOTE, n))).collect();
+        notes.iter().for_each(|note| session.result("files", PRIVATE, note));
+        session.result("files", OPEN, &token());
+        let body = serde_json::json!({ "notes": notes, "with": token() });
+        let found = session.call("net", Sink::External, &body);
+        let secret = found.iter().find(|f| f.detector == "flow/secret");
+        assert_eq!(secret.map(|f| f.confidence), Some(Confidence::Certain), "{count}: {found:?}");
+        assert_eq!(found.iter().filter(|f| f.detector == "flow/private").count(), count.min(MAX_FINDINGS));
+    }
 }
 
 proptest! {
