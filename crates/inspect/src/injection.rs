@@ -21,6 +21,8 @@ mod second;
 mod signs;
 mod spaced;
 mod stretches;
+mod turned;
+mod unseen;
 mod woven;
 
 use std::borrow::Cow;

@@ -1,0 +1,139 @@
+//! Texts that no screen shows: characters that nothing shows, what a terminal conceals, what stands beyond long white space.
+
+use super::{
+    layers::{Concealment, Found, Inner, MIN_TEXT},
+    signs::Signs,
+};
+use crate::view;
+
+/// White space that pushes what follows off the screen.
+const FAR: usize = 160;
+/// Bytes behind it that are looked at, and how often in one text.
+const BEHIND: usize = 600;
+const MAX_FAR: usize = 16;
+
+/// Hands on what a text holds unseen. All of it stands there as it is, or is no longer than what it stands in.
+pub(super) fn find<'a>(text: &'a str, signs: Signs, found: &mut Found<'a>) {
+    if signs.plain() {
+        return;
+    }
+    if !text.is_ascii() {
+        tags(text, found);
+        bidi(text, found);
+        borders(text, found);
+    }
+    terminal(text, found);
+    far(text, found);
+}
+
+/// Tag characters U+E0020–U+E007E spell ASCII that nothing shows. Flags of regions (UTS #51) are the honest use: at most
+/// six letters.
+fn tags(text: &str, found: &mut Found<'_>) {
+    // U+E0000–U+E007F are F3 A0 80 xx and F3 A0 81 xx in UTF-8.
+    if memchr::memmem::find(text.as_bytes(), &[0xF3, 0xA0]).is_none() {
+        return;
+    }
+    let spelt: String = text
+        .chars()
+        .filter_map(|c| char::from_u32(u32::from(c).checked_sub(0xE0000).filter(|c| (0x20..0x7F).contains(c))?))
+        .collect();
+    if spelt.len() >= MIN_TEXT {
+        let tag = |c: char| ('\u{E0000}'..'\u{E0080}').contains(&c);
+        let span = (text.find(tag).unwrap_or(0), text.rfind(tag).map_or(text.len(), |at| at + 4));
+        found.push(Inner::made(spelt, Concealment::Covert, "unicode-tags", span));
+    }
+}
+
+/// `oneIgnore` with characters before the capital that nothing shows (U+200B to U+206F): read as `one Ignore`, where
+/// [`view::normalised`] leaves them out.
+fn borders(text: &str, found: &mut Found<'_>) {
+    let mut out = String::new();
+    let (mut copied, mut first, mut at) = (0, None, 0);
+    while let Some(next) = memchr::memchr(0xE2, text.as_bytes().get(at..).unwrap_or_default()) {
+        let from = at + next;
+        let rest = text.get(from..).unwrap_or_default();
+        let run: usize = rest.chars().take_while(|c| view::invisible(*c)).map(char::len_utf8).sum();
+        at = from + run.max(1);
+        let before = text.get(..from).and_then(|t| t.chars().next_back());
+        let after = text.get(from + run..).and_then(|t| t.chars().next());
+        if run > 0 && before.is_some_and(char::is_lowercase) && after.is_some_and(char::is_uppercase) {
+            out.push_str(text.get(copied..from).unwrap_or_default());
+            out.push(' ');
+            (copied, first) = (from + run, first.or(Some(from)));
+        }
+    }
+    if let Some(first) = first {
+        out.push_str(text.get(copied..).unwrap_or_default());
+        found.push(Inner::made(out, Concealment::None, "invisible-border", (first, text.len())));
+    }
+}
+
+/// Text between a right-to-left override and its end, as it is shown.
+fn bidi(text: &str, found: &mut Found<'_>) {
+    if memchr::memmem::find(text.as_bytes(), "\u{202E}".as_bytes()).is_none() {
+        return;
+    }
+    for part in text.split('\u{202E}').skip(1).take(16) {
+        let end = part.find(['\u{202C}', '\n']).unwrap_or(part.len());
+        let inner = part.get(..end).unwrap_or_default();
+        if inner.len() >= MIN_TEXT {
+            let shown = inner.chars().rev().collect();
+            found.push(Inner::decoded(text, inner, shown, Concealment::Covert, "bidi"));
+        }
+    }
+}
+
+/// Text that a terminal is told to conceal (SGR 8), or to overwrite at once.
+fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
+    if memchr::memchr(0x1B, text.as_bytes()).is_none() {
+        return;
+    }
+    for part in text.split("\u{1b}[8m").skip(1).take(16) {
+        let inner = part.split('\u{1b}').next().unwrap_or_default();
+        if inner.len() >= MIN_TEXT {
+            found.push(Inner::part(text, inner, Concealment::Covert, "ansi-concealed"));
+        }
+    }
+    let mut parts = text.split("\u{1b}[2K").take(17).peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_some() {
+            let line = part.trim_end_matches(|c: char| c.is_control() || "[]0123456789AFG".contains(c));
+            let line = line.rsplit(['\n', '\r']).next().unwrap_or_default();
+            if line.len() >= MIN_TEXT {
+                found.push(Inner::part(text, line, Concealment::Markup, "ansi-overwritten"));
+            }
+        }
+    }
+}
+
+/// What follows white space that no screen shows the end of.
+fn far<'a>(text: &'a str, found: &mut Found<'a>) {
+    let bytes = text.as_bytes();
+    let mut count = 0;
+    // A long enough stretch covers one of these places, whose surroundings then say how long it is.
+    let mut at = FAR - 1;
+    while let Some(b) = bytes.get(at) {
+        if !b.is_ascii_whitespace() {
+            at += FAR;
+            continue;
+        }
+        let before = bytes.get(..at).unwrap_or_default().iter().rev().take_while(|b| b.is_ascii_whitespace());
+        let after = bytes.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_whitespace()).count();
+        let start = at + after;
+        if before.take(FAR).count() + after >= FAR && count < MAX_FAR {
+            let end = text.floor_char_boundary(text.len().min(start + BEHIND));
+            let behind = text.get(start..end).unwrap_or_default();
+            // Both the line and what follows it: an order may be either.
+            let line = behind.split('\n').next().filter(|line| line.len() < behind.len());
+            let long = |part: &&str| part.len() >= MIN_TEXT;
+            found.extend(
+                line.into_iter()
+                    .chain([behind])
+                    .filter(long)
+                    .map(|part| Inner::part(text, part, Concealment::Markup, "far-whitespace")),
+            );
+            count += 1;
+        }
+        at = start + FAR;
+    }
+}
