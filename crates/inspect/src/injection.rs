@@ -5,6 +5,7 @@
 //! the threshold is lower: honest data has little reason to hide orders. What honest programs encode as a matter of course counts
 //! as in plain sight.
 
+mod allowance;
 mod classes;
 mod codes;
 mod encoded;
@@ -34,6 +35,7 @@ use firedoor_model::{
 };
 
 use crate::{Inspector, TableError, view};
+pub(crate) use allowance::Allowance;
 use layers::Concealment;
 use leaders::Short;
 use model::Model;
@@ -112,8 +114,15 @@ impl Injections {
     }
 
     /// The gravest instruction in a text, and whether the text says that it is private. `words` says whether one of
-    /// [`Injections::words`] may stand in it as it is. `budget` bounds what is decoded for the whole message.
-    pub(crate) fn look(&self, text: &str, place: Place, words: bool, budget: &mut usize) -> (Option<Sight>, bool) {
+    /// [`Injections::words`] may stand in it as it is. `allowance` is what is left for the
+    /// whole message.
+    pub(crate) fn look(
+        &self,
+        text: &str,
+        place: Place,
+        words: bool,
+        allowance: &mut Allowance,
+    ) -> (Option<Sight>, bool) {
         let thresholds = self.phrases.thresholds;
         let visible = match place {
             Place::Results => Bounds { agents: thresholds.agents, ..Bounds::both(thresholds.result) },
@@ -132,7 +141,7 @@ impl Injections {
         if let Some(sight) = &mut gravest {
             sight.span = view::place(text, sight.span);
         }
-        layers::each(text, signs, budget, &mut |layer| {
+        layers::each(text, signs, &mut allowance.hidden, &mut |layer| {
             let how = match layer.how {
                 // Nobody describes a tool in lines of base64 or escapes.
                 Concealment::Customary if place == Place::Definitions => Concealment::Encoded,
@@ -338,6 +347,21 @@ impl Sight {
     }
 }
 
+/// Something was left unread for want of allowance. No honest text is known for which that happens.
+pub(crate) fn unread(place: Place, at: Evidence) -> Finding {
+    let (detector, summary) = match place {
+        Place::Results => ("result/unread", "The result holds more hidden texts than are read."),
+        Place::Definitions => ("definition/unread", "The definition holds more hidden texts than are read."),
+    };
+    Finding {
+        detector: detector.into(),
+        severity: Severity::Medium,
+        confidence: Confidence::Possible,
+        summary: summary.into(),
+        evidence: vec![at],
+    }
+}
+
 /// What is shown of a normalized text from `span` on: whole words, at most [`SHOWN`] characters, without what could be a
 /// credential. A word is judged as it stands in the text: a part of a credential is too short to look like one.
 pub(crate) fn excerpt(normal: &str, span: (usize, usize)) -> String {
@@ -377,8 +401,8 @@ impl Inspector {
             age_ms: None,
         };
         let (text, starts) = joined(raw, 0);
-        let mut budget = text.len().saturating_mul(4).saturating_add(64 * 1024);
-        let sight = self.injections.look(&text, Place::Definitions, true, &mut budget).0;
+        let mut allowance = Allowance::default();
+        let sight = self.injections.look(&text, Place::Definitions, true, &mut allowance).0;
         let placed = |mut sight: Sight, text: &str, starts: &[(usize, usize)]| {
             let next = starts.partition_point(|(start, _)| *start <= sight.span.0);
             let (start, offset) = next.checked_sub(1).and_then(|n| starts.get(n)).copied().unwrap_or_default();
@@ -404,6 +428,9 @@ impl Inspector {
                 summary: "The definition holds characters that nothing shows, or that change what is shown.".into(),
                 evidence: vec![at()],
             });
+        }
+        if allowance.short() {
+            out.push(unread(Place::Definitions, at()));
         }
         out.extend(self.capabilities.judge(raw));
         out
@@ -449,12 +476,12 @@ fn hides(text: &str) -> bool {
 /// plain sight or as usual, 1 markup, 2 encoded, 3 covert). For training and measuring.
 pub fn readings(raw: &str) -> Vec<(String, u8)> {
     let mut out = Vec::new();
-    let mut budget = raw.len().saturating_mul(4).saturating_add(64 * 1024);
+    let mut allowance = Allowance::default();
     for leaf in Leaves::of(raw).filter(|l| readable(l)) {
         let normal = view::normalised(&leaf.text);
         let signs = signs::Signs::of(&normal);
         out.push((normal, 0));
-        layers::each(&leaf.text, signs, &mut budget, &mut |l| {
+        layers::each(&leaf.text, signs, &mut allowance.hidden, &mut |l| {
             let how = match l.how {
                 Concealment::None | Concealment::Customary => 0,
                 Concealment::Markup => 1,

@@ -8,7 +8,7 @@ use crate::{
     DefinitionKind, Inspector, Source, evidence, fold,
     gravest::Gravest,
     in_leaf,
-    injection::{self, phrases::Place},
+    injection::{self, Allowance, phrases::Place},
     memory::{Label, Memory, Origin},
     placeholder,
 };
@@ -55,14 +55,20 @@ impl Inspector {
         };
         let (mut secrets, mut told): (Gravest<Finding>, Gravest<Finding>) = Default::default();
         let mut folded: Vec<u8> = Vec::new();
-        let mut budget = result.len().saturating_mul(4).saturating_add(64 * 1024);
+        let mut allowance = Allowance::default();
+        let mut unread = None;
         self.each_string(result, &mut |leaf, text, hits, words, leaves| {
             // Definitions are judged one by one, where they can be taken out: `Inspector::definition`.
             let (sight, private) = if !defines && injection::readable(leaf) {
-                self.injections.look(&leaf.text, Place::Results, words.phrases, &mut budget)
+                self.injections.look(&leaf.text, Place::Results, words.phrases, &mut allowance)
             } else {
                 (None, false)
             };
+            if allowance.short() && unread.is_none() {
+                let place = pointers.of(leaves).to_string();
+                let at = evidence(Role::Place, Some(source.entry), source.subject, place, b"");
+                unread = Some(injection::unread(Place::Results, at));
+            }
             if let Some(sight) = sight {
                 let place = pointers.of(leaves);
                 if sight.certain_enough() {
@@ -111,6 +117,7 @@ impl Inspector {
         });
         let mut out = secrets.into_vec();
         out.extend(told.into_vec());
+        out.extend(unread);
         self.mask_evidence(memory, &mut out);
         out
     }

@@ -2,7 +2,12 @@
 
 use std::{borrow::Cow, collections::VecDeque};
 
-use super::{codes, encoded, leet, markup, signs::Signs, spaced, turned, unseen, woven};
+use super::{
+    allowance::{Hidden, Share},
+    codes, encoded, leet, markup,
+    signs::Signs,
+    spaced, turned, unseen, woven,
+};
 use crate::view;
 
 /// Encodings inside encodings that are undone.
@@ -49,6 +54,8 @@ pub(super) struct Inner<'a> {
     name: &'static str,
     /// Where in the other text.
     span: (usize, usize),
+    /// It stands there as it is, or unseen: all such texts together are hardly longer than the one that they stand in.
+    stands: bool,
 }
 
 pub(super) type Found<'a> = Vec<Inner<'a>>;
@@ -56,7 +63,7 @@ pub(super) type Found<'a> = Vec<Inner<'a>>;
 impl<'a> Inner<'a> {
     /// A part of `outer` as it stands there.
     pub(super) fn part(outer: &str, text: &'a str, how: Concealment, name: &'static str) -> Self {
-        Self { text: Cow::Borrowed(text), how, name, span: place_of(outer, text) }
+        Self { text: Cow::Borrowed(text), how, name, span: place_of(outer, text), stands: true }
     }
 
     /// What `part` of a text says.
@@ -76,7 +83,7 @@ impl<'a> Inner<'a> {
 
     /// What bytes `span` of a text say.
     pub(super) fn made(text: String, how: Concealment, name: &'static str, span: (usize, usize)) -> Self {
-        Self { text: Cow::Owned(text), how, name, span }
+        Self { text: Cow::Owned(text), how, name, span, stands: false }
     }
 }
 
@@ -103,11 +110,12 @@ struct Outer<'t> {
 }
 
 /// Hands on every text inside `text`, decoded: all that stand in it, then all that stand in those. `signs` are those of the normalised
-/// text. `budget` bounds the bytes that are decoded.
+/// text. `hidden` bounds what is written in another way there.
 ///
 /// Level by level, and with a count for each text of the first level, so that one of many layers takes no room from what stands beside it.
-pub(crate) fn each(text: &str, signs: Signs, budget: &mut usize, visit: &mut dyn FnMut(&Layer<'_>)) {
+pub(super) fn each(text: &str, signs: Signs, hidden: &mut Hidden, visit: &mut dyn FnMut(&Layer<'_>)) {
     let mut counts: Vec<usize> = Vec::new();
+    let (mut decoded, mut inflated) = (hidden.decoded.share(text.len()), hidden.inflated.share(text.len()));
     let mut open = VecDeque::from([Outer {
         text: Cow::Borrowed(text),
         signs,
@@ -119,19 +127,19 @@ pub(crate) fn each(text: &str, signs: Signs, budget: &mut usize, visit: &mut dyn
         root: 0,
     }]);
     while let Some(outer) = open.pop_front() {
-        for Inner { text, how, name, span } in inside(&outer.text, outer.signs, outer.made) {
+        for Inner { text, how, name, span, stands } in inside(&outer, &mut decoded) {
             let root = if outer.span.is_none() { counts.len() } else { outer.root };
             match counts.get_mut(root) {
-                Some(count) if *count >= MAX_LAYERS => break,
+                Some(count) if *count >= MAX_LAYERS => {
+                    decoded.leave_out();
+                    break;
+                }
                 Some(count) => *count += 1,
                 None => counts.push(0),
             }
-            // What stands there as it is costs no more than the text itself.
             let verbatim = matches!(text, Cow::Borrowed(_));
-            if !verbatim {
-                let Some(rest) = budget.checked_sub(text.len()) else { continue };
-                *budget = rest;
-            }
+            let text =
+                if stands { text } else { within(text, span.1.saturating_sub(span.0), &mut decoded, &mut inflated) };
             let transform =
                 if outer.transform.is_empty() { name.to_owned() } else { format!("{}+{name}", outer.transform) };
             let layer = Layer {
@@ -151,10 +159,29 @@ pub(crate) fn each(text: &str, signs: Signs, budget: &mut usize, visit: &mut dyn
             }
         }
     }
+    hidden.decoded.settle(&decoded);
+    hidden.inflated.settle(&inflated);
 }
 
-/// The texts that stand in one that was `made` so.
-fn inside<'t>(text: &'t str, signs: Signs, made: &str) -> Found<'t> {
+/// As much of a text that was made of `source` bytes as may be read.
+fn within<'t>(text: Cow<'t, str>, source: usize, decoded: &mut Share, inflated: &mut Share) -> Cow<'t, str> {
+    let as_long = text.len().min(source);
+    let mut room = decoded.take(as_long);
+    if room == as_long {
+        room += inflated.take(text.len() - as_long);
+    }
+    if room >= text.len() {
+        return text;
+    }
+    let mut text = text.into_owned();
+    text.truncate(text.floor_char_boundary(room));
+    Cow::Owned(text)
+}
+
+/// The texts that stand in one.
+fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
+    let Outer { text, signs, made, .. } = outer;
+    let (text, signs, made): (&str, Signs, &str) = (text, *signs, made);
     let mut found: Found<'_> = Vec::new();
     if text.len() < MIN_TEXT {
         return found;
@@ -166,6 +193,7 @@ fn inside<'t>(text: &'t str, signs: Signs, made: &str) -> Found<'t> {
             markup::elements(text, &mut found);
         }
     }
+    found.iter_mut().for_each(|inner| inner.stands = true);
     turned::find(text, signs, made, &mut found);
     if let Some(plain) = leet::whole(text) {
         found.push(Inner::made(plain, Concealment::Encoded, "leet", (0, text.len())));
@@ -184,6 +212,9 @@ fn inside<'t>(text: &'t str, signs: Signs, made: &str) -> Found<'t> {
     // What is encoded is counted for itself.
     let mut decoded: Found<'_> = Vec::new();
     encoded::find(text, &mut decoded);
+    if decoded.len() >= MAX_LAYERS {
+        share.leave_out();
+    }
     found.append(&mut decoded);
     // Whoever wants to hide an order behind others has to make each of them shorter.
     found.sort_by_key(|inner| inner.span.1.saturating_sub(inner.span.0));
@@ -203,11 +234,12 @@ pub(crate) fn speaks(text: &str) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::injection::allowance::Allowance;
 
     /// Every layer of a text: how it was reached, what it says, and how it was hidden.
     pub(in crate::injection) fn layers(text: &str) -> Vec<(String, String, Concealment)> {
         let mut out = Vec::new();
-        each(text, Signs::of(text), &mut 1_000_000, &mut |l| {
+        each(text, Signs::of(text), &mut Allowance::default().hidden, &mut |l| {
             out.push((l.transform.clone(), l.text.clone().into_owned(), l.how))
         });
         out
@@ -278,7 +310,7 @@ pub(super) mod tests {
     }
 
     /// `text`, compressed and written in base64.
-    fn compressed(text: &str) -> String {
+    pub(in crate::injection) fn compressed(text: &str) -> String {
         use std::io::Write as _;
         let mut to = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
         to.write_all(text.as_bytes()).unwrap();

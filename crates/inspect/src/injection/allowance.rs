@@ -1,0 +1,105 @@
+//! How much may be done for one message beyond reading each of its strings once.
+
+/// Bytes that all strings of a message have in common for what they hold written in another way, and for what becomes longer by
+/// being decoded.
+const DECODED: usize = 1 << 20;
+const INFLATED: usize = 256 << 10;
+
+/// What is left for one message, string by string.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    pub(super) hidden: Hidden,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self { hidden: Hidden { decoded: Common::of(DECODED), inflated: Common::of(INFLATED) } }
+    }
+}
+
+impl Allowance {
+    /// Whether something was left unread so far.
+    pub(crate) fn short(&self) -> bool {
+        self.hidden.decoded.short || self.hidden.inflated.short
+    }
+}
+
+/// For the texts inside texts.
+#[derive(Debug)]
+pub(super) struct Hidden {
+    /// As long as what they were made of.
+    pub(super) decoded: Common,
+    /// The rest: compressed texts would use up what others need.
+    pub(super) inflated: Common,
+}
+
+/// What all strings have in common for one kind of work.
+#[derive(Debug)]
+pub(super) struct Common {
+    left: usize,
+    short: bool,
+}
+
+impl Common {
+    fn of(left: usize) -> Self {
+        Self { left, short: false }
+    }
+
+    /// What one string may use: as much as is its `own`, and of what is in common half of what is left, so that an earlier string never
+    /// takes all that a later one needs.
+    pub(super) fn share(&self, own: usize) -> Share {
+        Share { own, most: own.saturating_add(self.left / 2), used: 0, short: false }
+    }
+
+    pub(super) fn settle(&mut self, share: &Share) {
+        self.left = self.left.saturating_sub(share.used.saturating_sub(share.own));
+        self.short |= share.short;
+    }
+}
+
+/// What one string may use.
+#[derive(Debug)]
+pub(super) struct Share {
+    own: usize,
+    most: usize,
+    used: usize,
+    short: bool,
+}
+
+impl Share {
+    /// Takes as much as is left of what is wanted, and remembers that it was too little.
+    pub(super) fn take(&mut self, wanted: usize) -> usize {
+        let given = wanted.min(self.most.saturating_sub(self.used));
+        self.used += given;
+        self.short |= given < wanted;
+        given
+    }
+
+    /// The same without having taken anything: something was left out for another reason.
+    pub(super) fn leave_out(&mut self) {
+        self.short = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_takes_what_is_anothers() {
+        let mut common = Common::of(1000);
+        for (own, wanted, given, left, short) in [
+            (100, 100, 100, 1000, false),
+            (0, 10, 10, 990, false),
+            (100, 10_000, 595, 495, true),
+            (100, 10_000, 347, 248, true),
+            (100, 100, 100, 248, true),
+            (100, 150, 150, 198, true),
+        ] {
+            let mut share = common.share(own);
+            assert_eq!(share.take(wanted), given);
+            common.settle(&share);
+            assert_eq!((common.left, common.short), (left, short));
+        }
+    }
+}
