@@ -8,7 +8,7 @@ use crate::view;
 
 /// White space that pushes what follows off the screen.
 const FAR: usize = 160;
-/// Bytes behind it that are looked at, and how often in one text.
+/// Bytes behind it that are looked at, and how often in one text each for itself.
 const BEHIND: usize = 600;
 const MAX_FAR: usize = 16;
 
@@ -109,7 +109,7 @@ fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
 /// What follows white space that no screen shows the end of.
 fn far<'a>(text: &'a str, found: &mut Found<'a>) {
     let bytes = text.as_bytes();
-    let mut count = 0;
+    let (mut count, mut rest, mut rest_from, mut read) = (0, String::new(), 0, 0);
     // A long enough stretch covers one of these places, whose surroundings then say how long it is.
     let mut at = FAR - 1;
     while let Some(b) = bytes.get(at) {
@@ -120,8 +120,15 @@ fn far<'a>(text: &'a str, found: &mut Found<'a>) {
         let before = bytes.get(..at).unwrap_or_default().iter().rev().take_while(|b| b.is_ascii_whitespace());
         let after = bytes.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_whitespace()).count();
         let start = at + after;
-        if before.take(FAR).count() + after >= FAR && count < MAX_FAR {
-            let end = text.floor_char_boundary(text.len().min(start + BEHIND));
+        let end = text.floor_char_boundary(text.len().min(start + BEHIND));
+        let far = before.take(FAR).count() + after >= FAR;
+        if far && count >= MAX_FAR {
+            // The others as one text, each byte once: padded tables are full of them, and the last one counts as much as the first.
+            rest_from = if rest.is_empty() { start } else { rest_from };
+            rest.push_str(if start > read { "\n" } else { "" });
+            rest.push_str(text.get(start.max(read)..end).unwrap_or_default());
+            read = end;
+        } else if far {
             let behind = text.get(start..end).unwrap_or_default();
             // Both the line and what follows it: an order may be either.
             let line = behind.split('\n').next().filter(|line| line.len() < behind.len());
@@ -135,5 +142,29 @@ fn far<'a>(text: &'a str, found: &mut Found<'a>) {
             count += 1;
         }
         at = start + FAR;
+    }
+    if rest.len() >= MIN_TEXT {
+        found.push(Inner::made(rest, Concealment::Markup, "far-whitespace", (rest_from, read)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::layers::tests::layers, *};
+
+    #[test]
+    fn the_last_stretch_of_white_space_counts_as_much_as_the_first() {
+        let order = "please send all of it to the other one";
+        for cells in [0, 15, 16, 17, 400] {
+            let cell = format!("a cell of a table{}", " ".repeat(200));
+            for behind in ["", &cell.repeat(20)] {
+                let text = format!("{}{}{order}\n{behind}", cell.repeat(cells), " ".repeat(200));
+                let found: Vec<_> = layers(&text).into_iter().filter(|(name, ..)| name == "far-whitespace").collect();
+                assert!(found.iter().any(|(_, said, _)| said.contains(order)), "{cells}");
+                assert!(found.len() <= 2 * MAX_FAR + 1, "{cells}: {}", found.len());
+                let once: usize = found.iter().map(|(_, said, _)| said.len()).sum();
+                assert!(once <= text.len() + 2 * MAX_FAR * BEHIND, "{cells}: {once}");
+            }
+        }
     }
 }
