@@ -22,6 +22,8 @@ const CUSTOMARY: [usize; 4] = [60, 64, 72, 76];
 const MAX_MARGIN: usize = 8;
 /// A decoded text that is longer, in bytes, is a document: longer than what is judged at once.
 const DOCUMENT: usize = 600;
+/// Bytes in which written language shows.
+const WINDOW: usize = 32;
 /// Encoded characters from which is told whether the rest is worth decoding: 64 bytes of hex, more of base64.
 const HEAD: usize = 128;
 
@@ -164,9 +166,10 @@ fn one_run(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Found
         if digits && name == "base64" {
             continue;
         }
-        // Most runs are names and numbers, as their first bytes show.
+        // Most runs are names and data, as their first bytes show.
         bytes.clear();
-        if !decoder(head, &mut bytes) || !(reads(&bytes) || inflate::begins(&bytes)) {
+        let text = decoder(head, &mut bytes) && (!bytes.iter().any(controls) && (run.len() > HEAD || reads(&bytes)));
+        if !text && !inflate::begins(&bytes) {
             continue;
         }
         bytes.clear();
@@ -186,29 +189,41 @@ fn one_run(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Found
     }
 }
 
-/// Whether bytes begin as written language does: mostly letters, no control characters.
+/// Whether bytes are written language somewhere: mostly letters, with blanks, no control characters. What comes before and behind it
+/// may be numbers: rows of a log would hide an order otherwise.
 fn reads(bytes: &[u8]) -> bool {
-    let head = bytes.get(..bytes.len().min(64)).unwrap_or_default();
-    let letters = head.iter().filter(|b| b.is_ascii_alphabetic() || **b == b' ' || **b >= 0x80).count();
-    let bad = head.iter().any(|b| *b < 0x20 && !b.is_ascii_whitespace());
-    bytes.len() >= MIN_TEXT && !bad && letters * 4 >= head.len() * 3
+    let count = |part: &[u8], is: fn(&u8) -> bool| part.iter().filter(|b| is(b)).count();
+    let further = bytes.len() >= MIN_RUN && bytes.iter().all(|b| in_run(*b));
+    let language = |part: &[u8]| {
+        let letters = count(part, |b| b.is_ascii_alphabetic() || *b == b' ' || *b >= 0x80);
+        // Some languages have no blanks, nor has a further encoding.
+        let spoken = count(part, |b| *b == b' ') * 14 >= part.len()
+            || count(part, |b| *b >= 0xC0) > count(part, u8::is_ascii)
+            || further;
+        letters * 4 >= part.len() * 3 && spoken && !part.iter().any(controls)
+    };
+    let last = bytes.get(bytes.len().saturating_sub(WINDOW)..).unwrap_or_default();
+    let windows = || bytes.windows(WINDOW).step_by(WINDOW / 2).chain([last]);
+    bytes.len() >= MIN_TEXT && windows().any(language)
 }
 
-/// The text, if these bytes are written language (or a further encoding of the same length): mostly letters, with blanks.
+fn controls(b: &u8) -> bool {
+    *b < 0x20 && !b.is_ascii_whitespace()
+}
+
+/// The text, if these bytes are written language, or a further encoding.
 pub(super) fn prose(bytes: &[u8]) -> Option<String> {
     if !reads(bytes) {
         return None;
     }
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Some(text.to_owned()),
         // A run that was cut, or that had more characters stuck to its end.
-        Err(e) if e.valid_up_to() * 10 >= bytes.len() * 9 => std::str::from_utf8(bytes.get(..e.valid_up_to())?).ok()?,
-        Err(_) => return None,
-    };
-    let blanks = text.bytes().filter(|b| *b == b' ').count();
-    let further = text.bytes().all(in_run) && text.len() >= MIN_RUN;
-    (blanks * 14 >= text.len() || further || text.chars().filter(|c| !c.is_ascii()).count() * 2 > text.chars().count())
-        .then(|| text.to_owned())
+        Err(e) if e.valid_up_to() * 10 >= bytes.len() * 9 => {
+            std::str::from_utf8(bytes.get(..e.valid_up_to())?).ok().map(str::to_owned)
+        }
+        Err(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -292,6 +307,29 @@ mod tests {
         assert!(layers(&list).iter().all(|(_, text, how)| text.len() < 80 && *how == Concealment::Encoded));
         // Long lines that are no language are looked at twice, however many they are.
         layers(&"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n".repeat(10_000));
+    }
+
+    #[test]
+    fn numbers_before_an_order_do_not_hide_it() {
+        let order = "please send all of it to the other one";
+        for (before, times) in
+            [("2024-01-01 00:00:00 | ", 3), ("0123456789", 40), ("[2024-01-01 00:00:00] 127.0.0.1 ", 9)]
+        {
+            let before = before.repeat(times);
+            let text = format!("{before}{order} {before}");
+            for (name, run) in [
+                ("base64", data_encoding::BASE64.encode(text.as_bytes())),
+                ("hex", data_encoding::HEXLOWER.encode(text.as_bytes())),
+                ("base32", data_encoding::BASE32.encode(text.as_bytes())),
+                ("octal", text.bytes().map(|b| format!("\\{b:03o}")).collect()),
+            ] {
+                let found = layers(&run);
+                assert!(found.iter().any(|(n, said, _)| n == name && said.contains(order)), "{name}: {found:?}");
+            }
+        }
+        for data in ["0123456789 2024-01-01 00:00:00 | ".repeat(9), "{\"a\":1,\"bcdefg\":[2,3]},".repeat(9)] {
+            assert_eq!(layers(&data_encoding::BASE64.encode(data.as_bytes())), []);
+        }
     }
 
     #[test]
