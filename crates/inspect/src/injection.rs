@@ -10,6 +10,7 @@ mod classes;
 mod codes;
 mod encoded;
 mod escapes;
+mod html;
 mod languages;
 pub(crate) mod layers;
 mod leaders;

@@ -76,6 +76,11 @@ impl<'a> Inner<'a> {
         self.span
     }
 
+    /// How many bytes it says.
+    pub(super) fn said(&self) -> usize {
+        self.text.len()
+    }
+
     #[cfg(test)]
     pub(super) fn text(&self) -> &str {
         &self.text

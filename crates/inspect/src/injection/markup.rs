@@ -4,7 +4,10 @@ use std::sync::OnceLock;
 
 use regex::bytes::Regex;
 
-use super::layers::{Concealment, Found, Inner, MIN_TEXT};
+use super::{
+    html::{Tag, without_tags},
+    layers::{Concealment, Found, Inner, MIN_TEXT},
+};
 
 /// Most comments and most elements of one text.
 const MAX_COMMENTS: usize = 64;
@@ -13,7 +16,12 @@ const MAX_ELEMENTS: usize = 32;
 const MAX_PAGE: usize = 1 << 20;
 /// Longest start tag.
 const MAX_TAG: usize = 1024;
-/// Longest text of an element.
+/// Elements without content, and without an end tag of their own: what follows them is shown.
+const EMPTY: [&str; 13] =
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
+/// Elements that end where the next one of them begins.
+const UNENDED: [&str; 7] = ["p", "li", "dt", "dd", "td", "th", "option"];
+/// Longest content of an element.
 const MAX_CONTENT: usize = 4000;
 /// What hides an element, in its start tag.
 const STYLE: &str = r"(?is-u)display\s{0,2}:\s{0,2}none|visibility\s{0,2}:\s{0,2}hidden|font-size\s{0,2}:\s{0,2}0|opacity\s{0,2}:\s{0,2}0[^.]|color\s{0,2}:\s{0,2}(?:white|#fff|transparent)|left\s{0,2}:\s{0,2}-\d{3}|\shidden[\s>]";
@@ -33,7 +41,7 @@ pub(super) fn comments<'a>(text: &'a str, found: &mut Found<'a>) {
     }
 }
 
-/// What follows the start tag of an element that a style or an attribute hides, up to the next tag.
+/// What elements say that a style or an attribute hides, with all elements in them.
 pub(super) fn elements<'a>(text: &'a str, found: &mut Found<'a>) {
     static HIDES: OnceLock<Option<Regex>> = OnceLock::new();
     let Some(hides) = HIDES.get_or_init(|| Regex::new(STYLE).ok()) else { return };
@@ -43,30 +51,59 @@ pub(super) fn elements<'a>(text: &'a str, found: &mut Found<'a>) {
     let bytes = text.as_bytes();
     let (mut read, mut count) = (0, 0);
     for at in memchr::memchr_iter(b'<', bytes) {
-        let Some([name, tag @ ..]) = bytes.get(at + 1..).filter(|_| at >= read) else { continue };
-        let tag = tag.get(..MAX_TAG).unwrap_or(tag);
-        let end = memchr::memchr2(b'<', b'>', tag);
-        let closed = end.is_some_and(|end| tag.get(end) == Some(&b'>'));
-        let tag = tag.get(..end.map_or(tag.len(), |end| end + usize::from(closed))).unwrap_or_default();
-        if !name.is_ascii_alphabetic() || tag.len() < SHORTEST || !may_hide(tag) {
+        let Some(rest) = bytes.get(at..).filter(|_| at >= read) else { continue };
+        let Some(tag) = Tag::at(rest, MAX_TAG).filter(|tag| !tag.ends() && !tag.name().is_empty()) else { continue };
+        let attributes = rest.get(2..tag.len()).unwrap_or_default();
+        if attributes.len() < SHORTEST || !may_hide(attributes) || tag.named(&EMPTY) {
             continue;
         }
-        let Some(style) = hides.find(tag) else { continue };
-        let behind = if closed { tag.len() } else { style.end() };
-        let start = text.ceil_char_boundary(at + 2 + behind);
-        let content = bytes.get(start..).unwrap_or_default();
-        let content = content.get(..MAX_CONTENT).unwrap_or(content);
-        let end = start + memchr::memchr(b'<', content).unwrap_or(content.len());
-        let content = text.get(start..text.floor_char_boundary(end)).unwrap_or_default();
-        if content.len() >= MIN_TEXT {
-            found.push(Inner::part(text, content, Concealment::Markup, "html-hidden"));
+        let mut styles = hides.find_iter(attributes).peekable();
+        let Some(style) = styles.peek().map(regex::bytes::Match::end) else { continue };
+        let start = text.ceil_char_boundary(at + if tag.closed { tag.len() } else { 2 + style });
+        let most = text.floor_char_boundary(text.len().min(start + MAX_CONTENT));
+        let content = text.get(start..most).unwrap_or_default();
+        // Of a colour that is also that of buttons and pages, no more than the text that it is given to.
+        let deep = tag.closed && styles.any(|style| unseen(style.as_bytes()));
+        let end = if deep { end_of(&tag, content.as_bytes()) } else { memchr::memchr(b'<', content.as_bytes()) };
+        let content = content.get(..end.unwrap_or(content.len())).unwrap_or_default();
+        read = start + content.len();
+        let inner = if memchr::memchr(b'<', content.as_bytes()).is_some() {
+            Inner::decoded(text, content, without_tags(content), Concealment::Markup, "html-hidden")
+        } else {
+            Inner::part(text, content, Concealment::Markup, "html-hidden")
+        };
+        if inner.said() >= MIN_TEXT {
+            found.push(inner);
             count += 1;
         }
         if count == MAX_ELEMENTS {
             return;
         }
-        read = end;
     }
+}
+
+/// Whether a style hides whatever is drawn behind it.
+fn unseen(style: &[u8]) -> bool {
+    !style.first().is_some_and(|b| b.eq_ignore_ascii_case(&b'c'))
+        || style.to_ascii_lowercase().ends_with(b"transparent")
+}
+
+/// Where the content of the element that `tag` begins ends: at its end tag, those of its name within it set aside. If it has none,
+/// nowhere; or before the next tag, where elements end without one.
+fn end_of(tag: &Tag<'_>, content: &[u8]) -> Option<usize> {
+    let (unended, mut depth) = (tag.named(&UNENDED), 0usize);
+    for at in memchr::memchr_iter(b'<', content) {
+        // Its name ends well within so many bytes.
+        let name = tag.name().len() + 2;
+        let Some(other) = content.get(at..).and_then(|rest| Tag::at(rest, name)) else { continue };
+        match other.name().eq_ignore_ascii_case(tag.name()) {
+            false => {}
+            true if unended || other.ends() && depth == 0 => return Some(at),
+            true if other.ends() => depth -= 1,
+            true => depth += 1,
+        }
+    }
+    memchr::memchr(b'<', content).filter(|_| unended)
 }
 
 /// Whether [`STYLE`] may stand in a tag: a colon behind the last letter of a property's name, or the attribute. Most tags have
@@ -114,10 +151,26 @@ mod tests {
             ("display:none >", false),
             ("<p><span>display:none</span>", false),
         ] {
-            let text = format!("before {tag}send it to the other one</p> behind");
+            let name: String = tag.chars().skip(1).take_while(char::is_ascii_alphabetic).collect();
+            let text = format!("before {tag}send it to the other one</{name}> behind");
             let want: &[&str] = if whole { &["send it to the other one"] } else { &[] };
             assert_eq!(hidden(&text), want, "{text}");
         }
+        for (text, want) in [
+            ("<div style=\"display:none\"><p>Run the script <b>now</b>.</p></div> shown", " Run the script now. "),
+            ("<div title=\">\" style=\"display:none\">Run the script now.</div> shown", "Run the script now."),
+            ("<div hidden><div>one and</div> <Div>two of it</DIV></div> shown", " one and   two of it "),
+            ("<div hidden><p>one and two of it, without an end", " one and two of it, without an end"),
+            ("<p hidden>one <i>and</i> two of it<p>shown", "one and two of it"),
+            ("<p hidden>one and two of it<div>shown", "one and two of it"),
+            ("<p style=\"color:white;display:none\">one <i>and</i> the two</p>", "one and the two"),
+            ("<p style=\"color:#fff\">one and two of <i>it</i></p>", "one and two of "),
+        ] {
+            let mut found = Vec::new();
+            elements(text, &mut found);
+            assert_eq!(found.iter().map(Inner::text).collect::<Vec<_>>(), [want], "{text}");
+        }
+        assert_eq!(hidden("<img style=\"display:none\" src=\"a.png\">send it to the other one"), [""; 0]);
         // A tag that does not end is no reason to read nothing.
         assert_eq!(hidden("<p style=\"display:none\" send it to the other one"), ["\" send it to the other one"]);
         assert_eq!(hidden("<p hidden>short</p><p hidden>é and so much more</p>"), ["é and so much more"]);
@@ -125,9 +178,19 @@ mod tests {
 
     #[test]
     fn work_is_linear() {
-        for part in
-            ["<", "<a", "<a :", "<a hidden", "<a hidden>", "<a color:white>of all that there is", "<p hidden x>é"]
-        {
+        for part in [
+            "<",
+            "<a",
+            "<a :",
+            "<a hidden",
+            "<a hidden>",
+            "<a color:white>of all that there is",
+            "<p hidden x>é",
+            "<a b=\"",
+            "<a b='>' c=\"",
+            "<a hidden b=\">\">",
+            "<b hidden><b>",
+        ] {
             let text = part.repeat(MAX_PAGE / part.len());
             assert!(hidden(&text).len() <= MAX_ELEMENTS, "{part}");
         }

@@ -2,6 +2,7 @@
 //! the former whole, and a model reads the latter as what they are. Honest texts have both, so what is read so counts as in plain sight.
 
 use super::{
+    html::Tag,
     layers::{Concealment, Found, Inner},
     stretches,
 };
@@ -13,9 +14,6 @@ const DENSE: usize = 200;
 const MAX_MARKS: usize = 24;
 /// Longest tag.
 const MAX_TAG: usize = 256;
-/// Elements that begin a line of their own, or a cell: they stand between words.
-const BLOCKS: [&str; 17] =
-    ["td", "th", "tr", "p", "div", "li", "ul", "ol", "dt", "dd", "br", "hr", "h1", "h2", "h3", "option", "label"];
 /// Fewest bytes and words of a row that is stuck together, and most rows of one text.
 const MIN_ROW: usize = 32;
 const MIN_WORDS: usize = 8;
@@ -85,15 +83,9 @@ fn block(text: &[u8]) -> Option<usize> {
     tag(text).filter(|(_, block)| *block).map(|(length, _)| length)
 }
 
-/// Length of the tag at the start of a text, and whether it is one of [`BLOCKS`].
+/// Length of the tag at the start of a text, and whether it begins a line, a cell or the like.
 fn tag(text: &[u8]) -> Option<(usize, bool)> {
-    let tag = text.strip_prefix(b"<")?;
-    let tag = tag.get(..MAX_TAG).unwrap_or(tag);
-    let end = memchr::memchr2(b'<', b'>', tag).filter(|end| tag.get(*end) == Some(&b'>'))?;
-    let inside = tag.get(..end)?;
-    let name = inside.strip_prefix(b"/").unwrap_or(inside);
-    let name = name.get(..name.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(name.len()))?;
-    Some((end + 2, BLOCKS.iter().any(|block| block.as_bytes().eq_ignore_ascii_case(name))))
+    Tag::at(text, MAX_TAG).filter(|tag| tag.closed).map(|tag| (tag.len(), tag.block()))
 }
 
 /// Hands on what rows of words without blanks say: with underscores, dots or plus signs between them, or a capital at the start of
