@@ -209,9 +209,9 @@ fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
     }
     codes::lists(text, &mut |plain, name, span| found.push(Inner::made(plain, Concealment::Encoded, name, span)));
     spaced::find(text, &mut found);
-    woven::broken(text, &mut found);
     // Names of programs that have digits are no order because they lose them.
     if made != "leet" {
+        woven::broken(text, &mut found);
         woven::joined(text, &mut found);
     }
     // What is encoded is counted for itself.
