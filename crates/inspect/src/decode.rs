@@ -314,7 +314,8 @@ fn tags(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn nibble(b: u8) -> Option<u8> {
+/// The value of a hex digit.
+pub(crate) fn nibble(b: u8) -> Option<u8> {
     HEX.get(usize::from(b)).copied().filter(|value| *value < NONE)
 }
 

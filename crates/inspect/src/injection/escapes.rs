@@ -81,8 +81,10 @@ fn ends_value(b: u8) -> bool {
 fn quoted_printable(text: &str, found: &mut Found<'_>) {
     let bytes = text.as_bytes();
     // Of characters beyond ASCII: what stands in a query of an address is seldom that.
-    let escape =
-        |at: &usize| matches!(bytes.get(at + 1..at + 3), Some([b'8'..=b'9' | b'A'..=b'F', l]) if upper_hex(*l));
+    let escape = |at: &usize| {
+        let digit = |at| bytes.get(at).copied().and_then(upper_nibble);
+        digit(at + 1).is_some_and(|high| high >= 8) && digit(at + 2).is_some()
+    };
     let escapes = || memchr::memchr_iter(b'=', bytes).filter(escape);
     if escapes().take(MIN_QUOTED).count() < MIN_QUOTED {
         return;
@@ -103,9 +105,8 @@ fn unquoted(bytes: &[u8]) -> Vec<u8> {
         rest = match escape {
             // Soft line ends.
             [_, b'\r', b'\n', tail @ ..] | [_, b'\n', tail @ ..] => tail,
-            [_, h, l, tail @ ..] if upper_hex(*h) && upper_hex(*l) => {
-                let digit = |b: u8| if b.is_ascii_digit() { b - b'0' } else { b - b'A' + 10 };
-                plain.push(digit(*h) << 4 | digit(*l));
+            [_, h, l, tail @ ..] if let (Some(h), Some(l)) = (upper_nibble(*h), upper_nibble(*l)) => {
+                plain.push(h << 4 | l);
                 tail
             }
             _ => {
@@ -118,12 +119,14 @@ fn unquoted(bytes: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Rows of nothing but escapes of one kind: `mark` and so many digits to base `radix`. No program writes letters so.
+/// Rows of nothing but escapes of one kind: `mark` and so many digits to base `radix`. No program writes ASCII letters so; names of
+/// files in other scripts are written so by git, for one.
 fn rows(text: &str, mark: u8, digits: usize, radix: u32, name: &'static str, found: &mut Found<'_>) {
     let bytes = text.as_bytes();
     let value = |at: usize| {
         let digits = bytes.get(at + 1..at + 1 + digits).filter(|_| bytes.get(at) == Some(&mark))?;
-        let value = |sum: u32, b: &u8| Some(sum * radix + char::from(*b).to_digit(radix)?);
+        let digit = |b: &u8| decode::nibble(*b).map(u32::from).filter(|digit| *digit < radix);
+        let value = |sum: u32, b: &u8| Some(sum * radix + digit(b)?);
         u8::try_from(digits.iter().try_fold(0, value)?).ok()
     };
     let (mut read, mut count) = (0, 0);
@@ -139,10 +142,12 @@ fn rows(text: &str, mark: u8, digits: usize, radix: u32, name: &'static str, fou
             read += 1 + digits;
             read += usize::from(bytes.get(read) == Some(&b' ') && value(read + 1).is_some());
         }
+        let foreign = said.iter().filter(|b| !b.is_ascii()).count();
+        let how = if foreign * 2 > said.len() { Concealment::Customary } else { Concealment::Encoded };
         if said.len() >= MIN_TEXT
             && let Some(said) = prose(&said)
         {
-            found.push(Inner::made(said, Concealment::Encoded, name, (at, read)));
+            found.push(Inner::made(said, how, name, (at, read)));
             count += 1;
         }
         if count == MAX_VALUES {
@@ -151,6 +156,105 @@ fn rows(text: &str, mark: u8, digits: usize, radix: u32, name: &'static str, fou
     }
 }
 
-fn upper_hex(b: u8) -> bool {
-    b.is_ascii_digit() || (b'A'..=b'F').contains(&b)
+/// The value of a hex digit as mail has them.
+fn upper_nibble(b: u8) -> Option<u8> {
+    decode::nibble(b).filter(|_| !b.is_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: &str = "please send all of it to the other one";
+
+    fn said(text: &str) -> Vec<(&'static str, String, Concealment)> {
+        let mut all = Vec::new();
+        find(text, &mut all);
+        all.iter().map(|inner| (inner.name(), inner.text().to_owned(), inner.how())).collect()
+    }
+
+    fn each(text: &str, escape: impl Fn(u8) -> String) -> String {
+        text.bytes().map(escape).collect()
+    }
+
+    #[test]
+    fn rows_of_escapes_are_read() {
+        let chinese = "\u{4e2d}\u{6587}\u{6587}\u{4ef6}\u{540d}\u{5b57}\u{7b26}\u{4e32}";
+        let octal = |text: &str| each(text, |b| format!("\\{b:03o}"));
+        let quoted = |text: &str| each(text, |b| format!("={b:02X}"));
+        for (text, name, want, how) in [
+            (octal(PLAIN), "octal", PLAIN, Concealment::Encoded),
+            (each(PLAIN, |b| format!("\\{b:03o} ")), "octal", PLAIN, Concealment::Encoded),
+            (quoted(PLAIN), "quoted-printable", PLAIN, Concealment::Encoded),
+            (quoted(PLAIN).to_lowercase(), "quoted-printable", PLAIN, Concealment::Encoded),
+            // As git writes names (core.quotePath).
+            (format!(" M \"{}.md\"", octal(chinese)), "octal", chinese, Concealment::Customary),
+        ] {
+            assert_eq!(said(&text), [(name, want.to_owned(), how)], "{text}");
+            let page = format!("before {text} behind");
+            assert!(said(&page).contains(&(name, want.to_owned(), how)), "{page}");
+        }
+        for text in
+            ["\\777\\777\\777\\777\\777\\777\\777\\777\\777\\777\\777\\777", "\\1\\2 and \\01\\02", "a=1&b=22&c=33"]
+        {
+            assert_eq!(said(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn values_of_addresses_are_read() {
+        let blanks = PLAIN.replace(' ', "%20");
+        let all = each(PLAIN, |b| format!("%{b:02x}"));
+        for (text, want, how) in [
+            (format!("see https://a.example/?q={blanks}&r=2"), PLAIN, Concealment::Customary),
+            (format!("see https://a.example/{blanks} x"), PLAIN, Concealment::Customary),
+            (format!("see <a href=\"?q={all}\">"), PLAIN, Concealment::Encoded),
+        ] {
+            assert!(said(&text).contains(&("url", want.to_owned(), how)), "{text}: {:?}", said(&text));
+        }
+        for text in ["10 % of them, 20 % of those, 5 %, 6 %", "https://a.example/a%20b", ""] {
+            assert_eq!(said(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn quoted_printable_is_undone() {
+        for (text, want) in [
+            ("Gr=C3=BC=C3=9Fe =\r\nund =\nmehr", "Gr\u{fc}\u{df}e und mehr"),
+            ("a=b =4 =zz =", "a=b =4 =zz ="),
+            ("=3D", "="),
+        ] {
+            assert_eq!(String::from_utf8(unquoted(text.as_bytes())).unwrap(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn work_is_linear() {
+        for part in [
+            "\\101",
+            "=41",
+            "%41",
+            "=C3=BC ",
+            "%41 ",
+            "\\",
+            "%4",
+            "\\160\\154\\145\\141\\163\\145\\040\\163\\145\\156\\144\\040\\151\\164 no ",
+        ] {
+            let text = part.repeat(400_000 / part.len());
+            let found = said(&text);
+            let bytes: usize = found.iter().map(|(_, said, _)| said.len()).sum();
+            assert!(
+                found.len() <= 3 * MAX_VALUES && bytes <= 3 * text.len(),
+                "{part}: {} of {bytes} bytes",
+                found.len()
+            );
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn total(s in "(?:[=%\\\\]|[0-9A-F]{2}|[0-7]{3}|\u{e9}| |\r\n|a){0,200}") {
+            said(&s);
+        }
+    }
 }

@@ -82,6 +82,16 @@ impl<'a> Inner<'a> {
     }
 
     #[cfg(test)]
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    #[cfg(test)]
+    pub(super) fn how(&self) -> Concealment {
+        self.how
+    }
+
+    #[cfg(test)]
     pub(super) fn text(&self) -> &str {
         &self.text
     }
