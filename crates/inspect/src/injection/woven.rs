@@ -330,10 +330,27 @@ mod tests {
 
     #[test]
     fn work_is_linear() {
-        for part in
-            ["a<", "a<b>", "a*", "a<b><b><b><b><b><b><b>", "aA", "a_", "ignore_all_of_your_earlier_rules_and_go "]
-        {
-            said(&part.repeat(1_000_000 / part.len()));
+        for part in [
+            "a<",
+            "a<b>",
+            "a*",
+            "a<b><b><b><b><b><b><b>",
+            "aA",
+            "a_",
+            "ig__nore ",
+            "a](b)",
+            "a](",
+            "a\\b",
+            "a<!-- -->",
+            "a<!--",
+            "ignore_all_of_your_earlier_rules_and_go ",
+            "ignore_all_of_your_earlier_rules_and_go, ",
+        ] {
+            let text = part.repeat(1_000_000 / part.len());
+            let found = said(&text);
+            let bytes: usize = found.iter().map(String::len).sum();
+            // Once without marks, once in words.
+            assert!(found.len() <= MAX_ROWS + 2 && bytes <= 2 * text.len(), "{part}: {} of {bytes}", found.len());
         }
     }
 
