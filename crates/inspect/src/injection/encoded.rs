@@ -37,31 +37,50 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
 fn runs(bytes: &[u8], found: &mut Found<'_>) {
     // The lines up to here are those of a block that is text as a whole, or that was looked at as one and is none.
     let (mut read, mut looked_at) = (0, 0);
+    let armored = armored(bytes);
     decode::each_run(bytes, MIN_RUN, in_run, |start, end| {
         if start < read {
             return true;
         }
+        let in_armor =
+            armored.get(armored.partition_point(|(_, to)| *to <= start)).is_some_and(|(from, _)| *from < start);
+        let how = match in_armor || addressed(bytes.get(..start).unwrap_or_default()) {
+            true => Concealment::Customary,
+            false => Concealment::Encoded,
+        };
         if start >= looked_at
             && let Some(block) = wrapped(bytes, (start, end))
         {
             looked_at = block.end;
             if let Some(text) = text_of(&block.characters) {
-                let how = if block.customary { Concealment::Customary } else { Concealment::Encoded };
+                let how = if block.customary { Concealment::Customary } else { how };
                 found.push(Inner::made(text, how, "base64", (start, block.end)));
                 read = block.end;
                 return found.len() < MAX_LAYERS;
             }
             // Perhaps compressed. What follows a compressed part is in the lines, which are looked at as well.
-            one_run(&block.characters, (start, block.end), Concealment::Encoded, found);
+            one_run(&block.characters, (start, block.end), how, found);
         }
-        let how = if addressed(bytes.get(..start).unwrap_or_default()) {
-            Concealment::Customary
-        } else {
-            Concealment::Encoded
-        };
         one_run(bytes.get(start..end).unwrap_or_default(), (start, end), how, found);
         found.len() < MAX_LAYERS
     });
+}
+
+/// Where certificates, keys and signatures stand in their armor (RFC 7468 section 2, RFC 9580 section 6.2): their names and terms of use are
+/// sentences, in part.
+fn armored(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let ends = memchr::memmem::Finder::new(b"-----END ");
+    let begins = memchr::memmem::find_iter(bytes, b"-----BEGIN ");
+    let mut out: Vec<(usize, usize)> = Vec::new();
+    for from in begins {
+        if out.last().is_some_and(|(_, to)| from < *to) {
+            continue;
+        }
+        // Where none ends from here on, none does later.
+        let Some(length) = bytes.get(from..).and_then(|rest| ends.find(rest)) else { break };
+        out.push((from, from + length));
+    }
+    out
 }
 
 /// Encoded characters in lines.
@@ -230,6 +249,23 @@ pub(super) fn prose(bytes: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::injection::layers::tests::layers;
+
+    /// Terms of use stand in certificates as they are.
+    #[test]
+    fn what_stands_in_armor_is_no_secret() {
+        let terms = "\u{1}\u{2}\u{3}Use of this certificate by any party means that you accept its terms of use\u{4}";
+        let lines = data_encoding::BASE64.encode(terms.repeat(3).as_bytes());
+        let lines: Vec<_> = lines.as_bytes().chunks(64).map(|l| String::from_utf8_lossy(l).into_owned()).collect();
+        for (before, after, how) in [
+            ("-----BEGIN CERTIFICATE-----\n", "\n-----END CERTIFICATE-----", Concealment::Customary),
+            ("-----BEGIN CERTIFICATE-----\n", "", Concealment::Encoded),
+            ("-----BEGIN A-----\n-----END A-----\n", "\n-----END A-----", Concealment::Encoded),
+            ("", "", Concealment::Encoded),
+        ] {
+            let found = layers(&format!("{before}{}{after}", lines.join("\n")));
+            assert!(!found.is_empty() && found.iter().all(|(_, _, is)| *is == how), "{before}: {found:?}");
+        }
+    }
 
     #[test]
     fn blocks_of_lines_are_one_text() {

@@ -157,9 +157,14 @@ pub(super) fn each(text: &str, signs: Signs, hidden: &mut Hidden, visit: &mut dy
                 if stands { text } else { within(text, span.1.saturating_sub(span.0), &mut decoded, &mut inflated) };
             let transform =
                 if outer.transform.is_empty() { name.to_owned() } else { format!("{}+{name}", outer.transform) };
+            // Names of programs are encoded like other data: what is a sentence only when it is taken apart is no hidden one for that.
+            let concealed = match outer.how {
+                Concealment::Encoded if name == woven::JOINED => Concealment::Customary,
+                other => how.max(other),
+            };
             let layer = Layer {
                 text,
-                how: how.max(outer.how),
+                how: concealed,
                 transform,
                 span: outer.span.unwrap_or(span),
                 verbatim: verbatim && outer.span.is_none(),
@@ -291,6 +296,17 @@ pub(super) mod tests {
             let found = layers(&text);
             assert!(found.iter().any(|(n, t, _)| n == name && t.trim().contains(plain)), "{name}: {found:?}");
         }
+    }
+
+    /// Names of programs are encoded like other data.
+    #[test]
+    fn names_that_are_encoded_hide_nothing() {
+        let name = "padding_to_make_it_longer_for_the_base64_encoding_of_a_hash";
+        let found = layers(&format!("x {}", data_encoding::BASE64.encode(name.as_bytes())));
+        assert!(
+            found.iter().any(|(way, _, how)| way == "base64+joined-words" && *how == Concealment::Customary),
+            "{found:?}"
+        );
     }
 
     #[test]

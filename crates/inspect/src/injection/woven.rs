@@ -7,6 +7,8 @@ use super::{
     stretches,
 };
 
+/// The way to what [`joined`] hands on.
+pub(super) const JOINED: &str = "joined-words";
 /// Fewest words that are broken, in so many bytes beside the marks.
 const MIN_BROKEN: usize = 4;
 const DENSE: usize = 200;
@@ -146,7 +148,7 @@ pub(super) fn joined(text: &str, found: &mut Found<'_>) {
         for said in apart(text.get(start..end).unwrap_or_default(), declared(bytes, start)) {
             count += 1;
             if count <= MAX_ROWS {
-                found.push(Inner::made(said, Concealment::None, "joined-words", (start, end)));
+                found.push(Inner::made(said, Concealment::None, JOINED, (start, end)));
                 continue;
             }
             // Names of a program are rows, too, and leave none out.
@@ -175,7 +177,7 @@ pub(super) fn joined(text: &str, found: &mut Found<'_>) {
         read(row);
     }
     if !rest.is_empty() {
-        found.push(Inner::made(rest, Concealment::None, "joined-words", (rest_from, rest_to)));
+        found.push(Inner::made(rest, Concealment::None, JOINED, (rest_from, rest_to)));
     }
 }
 
