@@ -25,7 +25,18 @@ fn words(text: &str, write: impl Fn(&str) -> String, between: &str) -> String {
     text.split(' ').map(write).collect::<Vec<_>>().join(between)
 }
 
-const WAYS: [Way; 18] = [
+fn in_the_midst(word: &str, mark: &str) -> String {
+    let (before, after) = word.split_at(word.len() / 2);
+    format!("{before}{mark}{after}")
+}
+
+/// The letter of an alphabet that begins with the character `first`.
+fn letter_from(first: u32, c: char) -> String {
+    let at = u32::from(c.to_ascii_lowercase()).checked_sub(u32::from('a')).filter(|at| *at < 26);
+    at.and_then(|at| char::from_u32(first + at)).unwrap_or(c).to_string()
+}
+
+const WAYS: [Way; 29] = [
     ("as it is", str::to_owned, 6),
     (
         "digits for letters",
@@ -45,6 +56,26 @@ const WAYS: [Way; 18] = [
     ("plus signs", |t| words(t, str::to_owned, "+"), 3),
     ("tags in words", |t| words(t, |w| format!("{}<b></b>{}", &w[..w.len() / 2], &w[w.len() / 2..]), " "), 5),
     ("half of each word bold", |t| words(t, |w| format!("**{}**{}", &w[..w.len() / 2], &w[w.len() / 2..]), " "), 5),
+    ("links in words", |t| words(t, |w| format!("[{}](#){}", &w[..w.len() / 2], &w[w.len() / 2..]), " "), 5),
+    ("comments in words", |t| words(t, |w| in_the_midst(w, "<!-- this is a longer one -->"), " "), 5),
+    ("underscores in words", |t| words(t, |w| in_the_midst(w, "__"), " "), 5),
+    ("underscores and a blank", |t| words(t, str::to_owned, "_").replacen("_the_", " the_", 1), 3),
+    (
+        "signs for letters",
+        |t| {
+            each(t, |c| {
+                let signs = [('a', '@'), ('i', '!'), ('s', '$')];
+                signs.iter().find(|(l, _)| *l == c.to_ascii_lowercase()).map_or(c, |(_, sign)| *sign).to_string()
+            })
+        },
+        5,
+    ),
+    ("letters of flags", |t| each(t, |c| letter_from(0x1F1E6, c)), 6),
+    ("letters in parentheses", |t| each(t, |c| letter_from(0x249C, c)), 6),
+    ("commas between letters", |t| each(t, |c| format!("{c},")), 6),
+    ("quoted-printable of blanks", |t| t.replace(' ', "=20"), 5),
+    ("base64 behind numbers", |t| BASE64.encode(format!("{}{t}", "2024-01-01 00:00:00 | ".repeat(9)).as_bytes()), 6),
+    ("in an element of a hidden one", |t| format!("<div title=\">\" style=\"display:none\"><p>{t}</p></div>"), 6),
     ("each word backwards", |t| words(t, |w| w.chars().rev().collect(), " "), 4),
     ("backwards", |t| t.chars().rev().collect(), 5),
     (

@@ -10,8 +10,9 @@ use crate::decode;
 /// Fewest percent escapes of a value, and most values of one text.
 const MIN_ESCAPES: usize = 4;
 const MAX_VALUES: usize = 32;
-/// Fewest escapes of quoted-printable text.
+/// Fewest escapes of quoted-printable text, and longest word between two of them that stand for blanks.
 const MIN_QUOTED: usize = 3;
+const MAX_WORD: usize = 16;
 
 /// Hands on what is escaped in a text.
 pub(super) fn find(text: &str, found: &mut Found<'_>) {
@@ -80,10 +81,11 @@ fn ends_value(b: u8) -> bool {
 /// Quoted-printable (RFC 2045 section 6.7), as mail is written in languages with accents.
 fn quoted_printable(text: &str, found: &mut Found<'_>) {
     let bytes = text.as_bytes();
-    // Of characters beyond ASCII: what stands in a query of an address is seldom that.
+    // Of characters beyond ASCII, or of a blank that one word stands behind: what stands in a query of an address is seldom that.
     let escape = |at: &usize| {
         let digit = |at| bytes.get(at).copied().and_then(upper_nibble);
         digit(at + 1).is_some_and(|high| high >= 8) && digit(at + 2).is_some()
+            || bytes.get(*at..).and_then(|rest| rest.strip_prefix(b"=20")).is_some_and(word_and_blank)
     };
     let escapes = || memchr::memchr_iter(b'=', bytes).filter(escape);
     if escapes().take(MIN_QUOTED).count() < MIN_QUOTED {
@@ -94,6 +96,13 @@ fn quoted_printable(text: &str, found: &mut Found<'_>) {
             found.push(Inner::decoded(text, part, said, Concealment::Customary, "quoted-printable"));
         }
     }
+}
+
+/// Whether a text begins with one word and another blank.
+fn word_and_blank(text: &[u8]) -> bool {
+    let word = |b: &u8| b.is_ascii_alphabetic() || b".,:;!?'-/@~".contains(b);
+    let length = text.iter().take(MAX_WORD).take_while(|b| word(b)).count();
+    length > 0 && text.get(length..).is_some_and(|rest| rest.starts_with(b"=20"))
 }
 
 fn unquoted(bytes: &[u8]) -> Vec<u8> {
@@ -213,6 +222,15 @@ mod tests {
             assert!(said(&text).contains(&("url", want.to_owned(), how)), "{text}: {:?}", said(&text));
         }
         for text in ["10 % of them, 20 % of those, 5 %, 6 %", "https://a.example/a%20b", ""] {
+            assert_eq!(said(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn blanks_alone_are_enough() {
+        let text = PLAIN.replace(' ', "=20");
+        assert_eq!(said(&text), [("quoted-printable", PLAIN.to_owned(), Concealment::Customary)]);
+        for text in ["?a=20&b=20&c=20&d=20&e=20&f=20", "<td width=20px height=20px>a <td width=20px height=20px>b"] {
             assert_eq!(said(text), [], "{text}");
         }
     }

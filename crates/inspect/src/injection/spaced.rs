@@ -1,4 +1,4 @@
-//! `l i k e   t h i s`: single characters with one blank, dash, dot, underscore or asterisk between them.
+//! `l i k e   t h i s`: single characters with one blank, dash, dot, underscore, asterisk, comma or bar between them.
 
 use std::{iter::Peekable, str::CharIndices};
 
@@ -80,7 +80,7 @@ fn flush(run: &mut String, span: (usize, usize), found: &mut Found<'_>) {
 }
 
 fn separates(b: u8) -> bool {
-    matches!(b, b' ' | b'-' | b'.' | b'_' | b'*')
+    matches!(b, b' ' | b'-' | b'.' | b'_' | b'*' | b',' | b'|')
 }
 
 /// The first place from `from` on where the same separator stands at every second place, six times in a row: most texts need no closer
@@ -132,7 +132,7 @@ mod tests {
         let spaced = |text: &str, with: &str| text.chars().map(|c| format!("{c}{with}")).collect::<String>();
         let order = "please send it to the other one";
         let page = "A page of ordinary text about nothing. ".repeat(200);
-        for with in [" ", "-", ".", "_", "*"] {
+        for with in [" ", "-", ".", "_", "*", ",", "|"] {
             let hidden = spaced(order, with);
             for text in [
                 hidden.clone(),

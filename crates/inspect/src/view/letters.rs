@@ -51,11 +51,11 @@ pub(crate) fn invisible(c: char) -> bool {
         | 0x202A..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xE0000..=0xE0FFF)
 }
 
-/// The ASCII letter that is drawn in another shape and that Unicode does not decompose: small capitals, and white letters in black
-/// circles and squares.
+/// The ASCII letter that is drawn in another shape and that Unicode does not decompose into it: small capitals, white letters in black
+/// circles and squares, letters in parentheses, and those that flags are made of.
 pub(super) fn shaped(c: char) -> Option<char> {
     /// From the letters for a to those for z.
-    const BLACK: [u32; 2] = [0x1F150, 0x1F170];
+    const OTHERS: [u32; 4] = [0x1F150, 0x1F170, 0x249C, 0x1F1E6];
     Some(match c {
         'ᴀ' => 'a',
         'ʙ' => 'b',
@@ -84,7 +84,7 @@ pub(super) fn shaped(c: char) -> Option<char> {
         'ᴢ' => 'z',
         _ => {
             let of = |first: &u32| u32::from(c).checked_sub(*first).filter(|number| *number < 26);
-            let number = BLACK.iter().find_map(of)?;
+            let number = OTHERS.iter().find_map(of)?;
             char::from(b'a' + number as u8)
         }
     })

@@ -12,6 +12,7 @@ fn spellings_of_one_text() {
         "Please\\nsend \\u0069t",
         "P\u{301}lea\u{308}se send it",
         "𝐏𝐥𝐞𝐚𝐬𝐞 send it",
+        "🇵🇱🇪🇦🇸🇪 ⒮⒠⒩⒟ it",
         "\u{202a}Please send it\u{202c}",
     ] {
         assert_eq!(normalised(raw), "please send it", "{raw:?}");
