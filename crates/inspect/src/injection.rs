@@ -138,7 +138,7 @@ impl Injections {
         };
         let seen = if words { self.phrases.find(&normal, place) } else { Seen::default() };
         let (signs, private) = (seen.signs.of_plain(plain), seen.private);
-        let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), Concealment::None);
+        let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), (Concealment::None, true));
         if let Some(sight) = &mut gravest {
             sight.span = view::place(text, sight.span);
         }
@@ -161,7 +161,9 @@ impl Injections {
             };
             let normal = view::normalised(&layer.text);
             let found = self.phrases.find(&normal, place).phrases;
-            let mut sight = self.weigh(&normal, &found, (bounds, visible), how);
+            // Letters for digits leave the words as they are; of rows of numbers they make none.
+            let sentence = how <= Concealment::Customary || layer.transform.ends_with(leet::NAME);
+            let mut sight = self.weigh(&normal, &found, (bounds, visible), (how, sentence));
             if how == Concealment::Covert && layers::speaks(&layer.text) {
                 // Characters that exist to be invisible, and spell out sentences: nobody writes that by accident.
                 let tags = layer.transform.starts_with("unicode-tags");
@@ -196,20 +198,20 @@ impl Injections {
         (gravest, private)
     }
 
-    /// With the bounds for what is hidden so, and for what is in plain sight.
+    /// With the bounds for what is hidden so, and for what is in plain sight; how it is hidden, and whether only a sentence counts.
     fn weigh(
         &self,
         normal: &str,
         phrases: &[Phrase<'_>],
         (bounds, visible): (Bounds, Bounds),
-        how: Concealment,
+        (how, sentence): (Concealment, bool),
     ) -> Option<Sight> {
         if normal.len() < MIN_LEAF {
             return None;
         }
         let plain = how <= Concealment::Customary;
         // Digits and digests, or no sentence, whatever attacks they remind of. What was hidden may have lost its blanks.
-        let mute = |window: &str| signs::digits(window) || plain && !signs::says(window);
+        let mute = |window: &str| signs::digits(window) || sentence && !signs::says(window);
         let short = Short::of(normal);
         let best = self.model.best_from(&short.text, bounds.phrase - NEAR, |window| !mute(window));
         let (mut score, mut says) = (best.score, None);

@@ -216,16 +216,16 @@ fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
     found.iter_mut().for_each(|inner| inner.stands = true);
     turned::find(text, signs, made, &mut found);
     if let Some(plain) = leet::whole(text) {
-        found.push(Inner::made(plain, Concealment::Encoded, "leet", (0, text.len())));
+        found.push(Inner::made(plain, Concealment::Encoded, leet::NAME, (0, text.len())));
     } else {
         leet::parts(text, &mut |part, plain| {
-            found.push(Inner::decoded(text, part, plain, Concealment::Encoded, "leet"));
+            found.push(Inner::decoded(text, part, plain, Concealment::Encoded, leet::NAME));
         });
     }
     codes::lists(text, &mut |plain, name, span| found.push(Inner::made(plain, Concealment::Encoded, name, span)));
     spaced::find(text, &mut found);
     // Names of programs that have digits are no order because they lose them.
-    if made != "leet" {
+    if made != leet::NAME {
         woven::broken(text, &mut found);
         woven::joined(text, &mut found);
     }

@@ -2,6 +2,8 @@
 
 use super::layers::MIN_TEXT;
 
+/// The way to what is handed on.
+pub(super) const NAME: &str = "leet";
 /// Longest text that is read for digits in words as a whole.
 const MAX_LEET: usize = 64 * 1024;
 /// Fewest words with digits inside that make a text one.

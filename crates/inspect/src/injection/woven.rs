@@ -70,7 +70,7 @@ fn unmarked(text: &str) -> String {
     whole
 }
 
-/// Marks that break words, in order.
+/// Marks that break words, in order, apart from each other.
 fn marks(text: &[u8]) -> Vec<(usize, usize)> {
     // They begin right behind a letter, so that none is met twice.
     let mut marks: Vec<_> = memchr::memchr3_iter(b'<', b'*', b'`', text).filter_map(|at| broken_at(text, at)).collect();
@@ -80,6 +80,13 @@ fn marks(text: &[u8]) -> Vec<(usize, usize)> {
     if marks.len() > known {
         marks.sort_unstable();
     }
+    // A tag may hold others.
+    let mut end = 0;
+    marks.retain(|(from, to)| {
+        let apart = *from >= end;
+        end = if apart { *to } else { end };
+        apart
+    });
     marks
 }
 
@@ -306,6 +313,7 @@ mod tests {
             "C:\\Users\\Ana\\Documents\\Notes\\Work",
             "snake_case_names and [a](b) [c](d) [e](f) [g](h) and a[i] b[j] c[k] d[l]",
             "find_repositories_by_name, org.apache.commons.lang3, AbstractSingletonProxyFactoryBean",
+            "td<b`b`td`b>a",
             "test_must_not_ignore_previous_instructions_when_the_prompt_is_empty PASSED",
             "agent.TestIgnoresAllPreviousInstructionsThatTheResultHas",
             "it_should_ignore_all_of_the_rules_that_are_in_a_result",
