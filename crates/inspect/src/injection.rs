@@ -136,7 +136,7 @@ impl Injections {
             // Words may stand there that were written in another way.
             None => (Cow::Owned(view::normalised(text)), false, true),
         };
-        let seen = if words { self.phrases.find(&normal, place) } else { Seen::default() };
+        let seen = if words { self.phrases.find(&normal, place, &mut allowance.searched) } else { Seen::default() };
         let (signs, private) = (seen.signs.of_plain(plain), seen.private);
         let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), (Concealment::None, true));
         if let Some(sight) = &mut gravest {
@@ -160,7 +160,7 @@ impl Injections {
                 }
             };
             let normal = view::normalised(&layer.text);
-            let found = self.phrases.find(&normal, place).phrases;
+            let found = self.phrases.find(&normal, place, &mut allowance.searched).phrases;
             // Letters for digits leave the words as they are; of rows of numbers they make none.
             let sentence = how <= Concealment::Customary || layer.transform.ends_with(leet::NAME);
             let mut sight = self.weigh(&normal, &found, (bounds, visible), (how, sentence));
@@ -350,11 +350,16 @@ impl Sight {
     }
 }
 
-/// Something was left unread for want of allowance. No honest text is known for which that happens.
+/// Something was left unread for want of allowance.
 pub(crate) fn unread(place: Place, at: Evidence) -> Finding {
     let (detector, summary) = match place {
-        Place::Results => ("result/unread", "The result holds more hidden texts than are read."),
-        Place::Definitions => ("definition/unread", "The definition holds more hidden texts than are read."),
+        Place::Results => {
+            ("result/unread", "The result holds more hidden texts, or more words of orders, than are looked into.")
+        }
+        Place::Definitions => (
+            "definition/unread",
+            "The definition holds more hidden texts, or more words of orders, than are looked into.",
+        ),
     };
     Finding {
         detector: detector.into(),

@@ -2,25 +2,41 @@
 
 /// Bytes that all strings of a message have in common for what they hold written in another way, and for what becomes longer by
 /// being decoded.
-const DECODED: usize = 1 << 20;
+const DECODED: usize = 512 << 10;
 const INFLATED: usize = 256 << 10;
+/// And for what regexes look at: those of the phrases of one's own, and those of all other languages, which cost twice as much and of
+/// which a text of one language needs few.
+const OWN: usize = 1 << 20;
+const LANGUAGES: usize = 2 << 20;
+/// So many times its bytes the regexes of each kind may look at in one text. Of the everyday texts that were measured all together need
+/// two times theirs and a seventh, and those that need more are short, which is what the common bytes are for.
+const OWN_TIMES: usize = 4;
+const LANGUAGES_TIMES: usize = 1;
+/// And so many bytes besides: in an order that is short every regex of some twenty looks at all of it.
+const OWN_LEAST: usize = 4 << 10;
+const LANGUAGES_LEAST: usize = 512;
 
 /// What is left for one message, string by string.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     pub(super) hidden: Hidden,
+    pub(super) searched: Searched,
 }
 
 impl Default for Allowance {
     fn default() -> Self {
-        Self { hidden: Hidden { decoded: Common::of(DECODED), inflated: Common::of(INFLATED) } }
+        Self {
+            hidden: Hidden { decoded: Common::of(DECODED), inflated: Common::of(INFLATED) },
+            searched: Searched { own: Common::of(OWN), languages: Common::of(LANGUAGES) },
+        }
     }
 }
 
 impl Allowance {
     /// Whether something was left unread so far.
     pub(crate) fn short(&self) -> bool {
-        self.hidden.decoded.short || self.hidden.inflated.short
+        let Self { hidden, searched } = self;
+        [&hidden.decoded, &hidden.inflated, &searched.own, &searched.languages].into_iter().any(|common| common.short)
     }
 }
 
@@ -31,6 +47,27 @@ pub(super) struct Hidden {
     pub(super) decoded: Common,
     /// The rest: compressed texts would use up what others need.
     pub(super) inflated: Common,
+}
+
+/// For the regexes of phrases.
+#[derive(Debug)]
+pub(super) struct Searched {
+    own: Common,
+    languages: Common,
+}
+
+impl Searched {
+    /// How many bytes of those `wanted` they may look at in a text of so many bytes.
+    pub(super) fn take(&mut self, text: usize, wanted: usize, languages: bool) -> usize {
+        let (common, times, least) = match languages {
+            true => (&mut self.languages, LANGUAGES_TIMES, LANGUAGES_LEAST),
+            false => (&mut self.own, OWN_TIMES, OWN_LEAST),
+        };
+        let mut share = common.share(text.saturating_mul(times).saturating_add(least));
+        let given = share.take(wanted);
+        common.settle(&share);
+        given
+    }
 }
 
 /// What all strings have in common for one kind of work.

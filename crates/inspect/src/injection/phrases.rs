@@ -7,6 +7,7 @@ mod table;
 use std::{collections::BTreeMap, sync::OnceLock};
 
 use super::{
+    allowance::Searched,
     languages::{Languages, Way},
     second::Bounds,
     signs::{SIGNS, Signs},
@@ -19,7 +20,7 @@ use crate::{
     keywords::{Keywords, Met},
     view,
 };
-use near::{Nearby, strange_parts};
+use near::{Near, Nearby, share_out, strange_parts};
 use pattern::{Kept, Pattern};
 use table::{File, Words, filled};
 
@@ -87,6 +88,12 @@ struct Line {
     rule: usize,
     source: Source,
     pattern: OnceLock<Option<Pattern>>,
+}
+
+impl Line {
+    fn of_language(&self) -> bool {
+        matches!(self.source, Source::Way(_))
+    }
 }
 
 /// The compiled table.
@@ -183,8 +190,9 @@ impl Phrases {
         self.words.iter().map(String::as_str)
     }
 
-    /// What stands in a normalised text: one pass for the words, and each rule's regex where its own stand.
-    pub(crate) fn find(&self, text: &str, place: Place) -> Seen<'_> {
+    /// What stands in a normalised text: one pass for the words, and each rule's regex where its own stand, as far as `searched` lets
+    /// them look.
+    pub(super) fn find(&self, text: &str, place: Place, searched: &mut Searched) -> Seen<'_> {
         let mut out = Seen::default();
         let mut near = Nearby::new(self.lines.len(), text.len());
         let mut note = |near: &mut Nearby, owner: Option<&Owner>, met: Met| {
@@ -205,12 +213,24 @@ impl Phrases {
                 note(&mut near, owner, Met { start: from + met.start, end: from + met.end, ..met })
             });
         }
-        for (line, near) in near.by_line() {
-            let Some(Line { rule, source, pattern }) = self.lines.get(line) else { continue };
-            let (rule, Some(Rule { id, says, weight, places })) = (*rule, self.rules.get(*rule)) else { continue };
-            if !places.contains(&place) {
-                continue;
+        let mut near = near.by_line();
+        near.retain(|(line, _)| {
+            let rule = self.lines.get(*line).and_then(|line| self.rules.get(line.rule));
+            rule.is_some_and(|rule| rule.places.contains(&place))
+        });
+        for languages in [false, true] {
+            let of_one = |line: usize| self.lines.get(line).is_some_and(|line| line.of_language() == languages);
+            let lines: Vec<&mut Near> =
+                near.iter_mut().filter(|(line, _)| of_one(*line)).map(|(_, near)| near).collect();
+            let wanted = lines.iter().map(|near| near.bytes).sum();
+            let room = searched.take(text.len(), wanted, languages);
+            if room < wanted {
+                share_out(lines, room);
             }
+        }
+        for (line, near) in near {
+            let Some(Line { rule, source, pattern }) = self.lines.get(line) else { continue };
+            let (rule, Some(Rule { id, says, weight, .. })) = (*rule, self.rules.get(*rule)) else { continue };
             let Some(pattern) = pattern.get_or_init(|| self.pattern(source)) else { continue };
             let hits = pattern.hits(text, &near.stretches, MAX_HITS, (&self.kept, line));
             let (weight, foreign) = (*weight, matches!(source, Source::Way(_)));

@@ -3,15 +3,24 @@
 /// Texts up to so many bytes are decoded as a whole.
 const SHORT: usize = 4096;
 /// Bytes before and behind a place that are read with it: as much as is judged at once.
-const BESIDE: usize = 600;
+pub(super) const BESIDE: usize = 600;
 /// Most parts of one text. With more of them it is decoded as a whole, so that none is left out.
 const MAX_PARTS: usize = 16;
 
 /// The parts of a text around `places`, which come in order; all of a short one. They do not touch, and begin and end with whole characters.
 pub(super) fn around(text: &str, places: impl Iterator<Item = (usize, usize)>) -> Vec<&str> {
+    longer_than(SHORT, text, places)
+}
+
+/// The same of texts that are not quite as short: for what a part says as well as all of the text.
+pub(super) fn close_around(text: &str, places: impl Iterator<Item = (usize, usize)>) -> Vec<&str> {
+    longer_than(2 * BESIDE, text, places)
+}
+
+fn longer_than(short: usize, text: &str, places: impl Iterator<Item = (usize, usize)>) -> Vec<&str> {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     let all = text.len();
-    if all <= SHORT {
+    if all <= short {
         return vec![text];
     }
     for (from, to) in places {

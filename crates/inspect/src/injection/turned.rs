@@ -13,7 +13,7 @@ pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) 
         if !signs.turned(way) || made == name {
             continue;
         }
-        for part in stretches::around(text, signs::turned_words(text, way).into_iter()) {
+        for part in stretches::close_around(text, signs::turned_words(text, way).into_iter()) {
             let moved = |c: char| match c {
                 'a'..='z' => ((c as u8 - b'a' + 13) % 26 + b'a') as char,
                 'A'..='Z' => ((c as u8 - b'A' + 13) % 26 + b'A') as char,

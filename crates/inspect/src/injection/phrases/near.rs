@@ -5,28 +5,23 @@ use crate::keywords::Met;
 /// Bytes before and after a keyword that its regex looks at.
 const BEFORE: usize = 160;
 const AFTER: usize = 400;
-/// Most bytes of one text that one rule's regex looks at. Each is looked at once, however many keywords stand near it: a text
-/// that is to use a rule up before its orders come has to be that long.
-const MAX_SEARCHED: usize = 64 << 10;
 /// Bytes of letters beyond ASCII in a part of a text from which words are looked for in it that have some: an order has more.
 const STRANGE: u8 = 8;
 const PART: usize = 255;
 /// Bytes beside a part that are looked at with it, because a word may stand at its end.
 const BESIDE: usize = 64;
 
-/// Where one rule's regex is to look in one text: stretches around its keywords that do not touch.
+/// Where one rule's regex is to look in one text: stretches around its keywords that do not touch. Each byte is looked at once, however
+/// many keywords stand near it.
 #[derive(Default)]
 pub(super) struct Near {
     pub(super) stretches: Vec<(usize, usize)>,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl Near {
-    /// Adds what is around a keyword, while there is room.
+    /// Adds what is around a keyword.
     fn add(&mut self, from: usize, to: usize) {
-        if self.bytes >= MAX_SEARCHED {
-            return;
-        }
         // Keywords come in order, but for those that lie in each other.
         match self.stretches.last_mut() {
             Some(last) if from <= last.1 => {
@@ -39,6 +34,31 @@ impl Near {
                 self.stretches.push((from, to));
             }
         }
+    }
+
+    /// Keeps the first `most` bytes.
+    fn cut(&mut self, most: usize) {
+        let mut left = most;
+        self.stretches.retain_mut(|(from, to)| {
+            *to = (*to).min(*from + left);
+            left -= *to - *from;
+            from < to
+        });
+        self.bytes = most - left;
+    }
+}
+
+/// Leaves to each of these so much that it is no more than `room` together: all where that is little, and of the rest the beginning. A
+/// rule whose words stand everywhere takes nothing from one whose words stand once; where there is not even room for the surroundings
+/// of one word each, what remains is for some.
+pub(super) fn share_out(mut near: Vec<&mut Near>, mut room: usize) {
+    near.sort_by_key(|near| near.bytes);
+    let mut others = near.len();
+    for near in near {
+        let most = room.min((room / others.max(1)).max(BEFORE + AFTER));
+        others -= 1;
+        near.cut(most);
+        room -= near.bytes;
     }
 }
 
@@ -101,9 +121,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_searched_is_bounded() {
-        let mut near = Near::default();
-        (0..10_000).for_each(|i| near.add(i * 1_000, i * 1_000 + 560));
-        assert!(near.bytes <= MAX_SEARCHED + 560 && near.stretches.len() * 560 == near.bytes);
+    fn what_is_searched_is_shared_out() {
+        for (words, room, want) in [
+            (vec![3, 1, 1], 10_000, vec![1680, 560, 560]),
+            (vec![100, 1, 2], 10_000, vec![8320, 560, 1120]),
+            (vec![100, 1, 100], 10_000, vec![4720, 560, 4720]),
+            (vec![1, 1, 1], 1_300, vec![560, 560, 180]),
+            (vec![9, 0, 9], 100, vec![100, 0, 0]),
+        ] {
+            let mut lines: Vec<Near> = words.iter().map(|_| Near::default()).collect();
+            for (near, words) in lines.iter_mut().zip(&words) {
+                (0..*words).for_each(|i| near.add(i * 1_000, i * 1_000 + 560));
+            }
+            share_out(lines.iter_mut().collect(), room);
+            assert_eq!(lines.iter().map(|near| near.bytes).collect::<Vec<_>>(), want, "{words:?}");
+            for near in lines {
+                assert_eq!(near.stretches.iter().map(|(from, to)| to - from).sum::<usize>(), near.bytes);
+            }
+        }
     }
 }
