@@ -8,6 +8,7 @@
 mod allowance;
 mod classes;
 mod codes;
+mod definition;
 mod encoded;
 mod escapes;
 mod html;
@@ -20,6 +21,7 @@ pub mod model;
 pub mod network;
 pub(crate) mod phrases;
 mod second;
+mod sight;
 mod signs;
 mod spaced;
 mod stretches;
@@ -29,18 +31,15 @@ mod woven;
 
 use std::borrow::Cow;
 
-use firedoor_model::{
-    Confidence, Evidence, Finding, Severity,
-    finding::Role,
-    wire::{Leaves, Object, pointer},
-};
+use firedoor_model::{Confidence, Severity, wire::Leaves};
 
-use crate::{Inspector, TableError, view};
+use crate::{TableError, view};
 pub(crate) use allowance::Allowance;
 use layers::Concealment;
 use leaders::Short;
 use model::Model;
 use phrases::{Phrase, Phrases, Place, Seen};
+pub(crate) use sight::{Sight, excerpt, unread};
 
 /// Shortest string that can hold an instruction.
 const MIN_LEAF: usize = 12;
@@ -60,11 +59,6 @@ const AROUND: usize = 300;
 const MAX_PHRASES: usize = 32;
 /// How far below the threshold a text is still recorded.
 const NEAR: f32 = 1.5;
-/// Longest text of one definition that is read, in bytes.
-const MAX_DEFINITION: usize = 256 * 1024;
-/// Characters of the text that are shown.
-const SHOWN: usize = 160;
-
 /// Log-odds from which a text is taken for an instruction.
 #[derive(Clone, Copy)]
 struct Bounds {
@@ -87,20 +81,6 @@ impl Bounds {
 pub(crate) struct Injections {
     model: Model,
     phrases: Phrases,
-}
-
-/// An instruction that was seen.
-#[derive(Debug)]
-pub(crate) struct Sight {
-    confidence: Confidence,
-    severity: Severity,
-    how: Concealment,
-    transform: Option<String>,
-    says: Option<String>,
-    excerpt: String,
-    /// Where in the text, its JSON escapes undone.
-    span: (usize, usize),
-    score: f32,
 }
 
 impl Injections {
@@ -308,176 +288,6 @@ fn near(phrases: &[Phrase<'_>], span: (usize, usize)) -> f32 {
         }
     }
     sum
-}
-
-impl Sight {
-    /// Whether it may be acted on.
-    pub(crate) fn certain_enough(&self) -> bool {
-        self.confidence >= Confidence::Likely
-    }
-
-    pub(crate) fn excerpt(&self) -> &str {
-        &self.excerpt
-    }
-
-    /// The finding about it, with one piece of evidence.
-    pub(crate) fn finding(self, place: Place, at: Evidence) -> Finding {
-        let hidden = self.how > Concealment::Customary;
-        let detector = match (place, hidden) {
-            (Place::Results, false) => "result/injection",
-            (Place::Results, true) => "result/hidden-injection",
-            (Place::Definitions, false) => "definition/injection",
-            (Place::Definitions, true) => "definition/hidden-injection",
-        };
-        let plain = match (place, hidden) {
-            (Place::Results, false) => "The result reads like instructions to the agent.",
-            (Place::Results, true) => "The result hides instructions to the agent.",
-            (Place::Definitions, false) => "The definition reads like instructions to the agent.",
-            (Place::Definitions, true) => "The definition hides instructions to the agent.",
-        };
-        Finding {
-            detector: detector.into(),
-            severity: self.severity,
-            confidence: self.confidence,
-            summary: self.says.unwrap_or_else(|| plain.to_owned()),
-            evidence: vec![Evidence {
-                excerpt: self.excerpt.as_str().into(),
-                span: Some(self.span),
-                transform: self.transform.map(Into::into),
-                ..at
-            }],
-        }
-    }
-}
-
-/// Something was left unread for want of allowance.
-pub(crate) fn unread(place: Place, at: Evidence) -> Finding {
-    let (detector, summary) = match place {
-        Place::Results => {
-            ("result/unread", "The result holds more hidden texts, or more words of orders, than are looked into.")
-        }
-        Place::Definitions => (
-            "definition/unread",
-            "The definition holds more hidden texts, or more words of orders, than are looked into.",
-        ),
-    };
-    Finding {
-        detector: detector.into(),
-        severity: Severity::Medium,
-        confidence: Confidence::Possible,
-        summary: summary.into(),
-        evidence: vec![at],
-    }
-}
-
-/// What is shown of a normalized text from `span` on: whole words, at most [`SHOWN`] characters, without what could be a
-/// credential. A word is judged as it stands in the text: a part of a credential is too short to look like one.
-pub(crate) fn excerpt(normal: &str, span: (usize, usize)) -> String {
-    let at = normal.floor_char_boundary(span.0);
-    let (before, _) = normal.split_at(at);
-    let from = before.rfind(' ').map_or(0, |space| space + 1);
-    let secret = |w: &str| w.len() >= 12 && w.bytes().any(|b| b.is_ascii_digit()) || w.len() > 40;
-    let mut out = String::new();
-    let mut left = SHOWN;
-    for word in normal.get(from..).unwrap_or_default().split(' ') {
-        let word = if secret(word) { "••••" } else { word };
-        let takes = word.chars().count() + usize::from(!out.is_empty());
-        let Some(rest) = left.checked_sub(takes) else { break };
-        left = rest;
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.push_str(word);
-    }
-    out
-}
-
-impl Inspector {
-    /// Judges one definition: an element of a list, or the whole result of a handshake. What is found says nothing yet
-    /// about its being new.
-    pub fn definition(&self, raw: &str) -> Vec<Finding> {
-        let object = Object::parse(raw);
-        let name = object.as_ref().and_then(|o| o.get("name")).and_then(firedoor_model::wire::unescape);
-        let at = || Evidence {
-            role: Role::Place,
-            entry: None,
-            tool: name.as_deref().map(Into::into),
-            pointer: "".into(),
-            span: None,
-            excerpt: "".into(),
-            transform: None,
-            age_ms: None,
-        };
-        let (text, starts) = joined(raw, 0);
-        let mut allowance = Allowance::default();
-        let sight = self.injections.look(&text, Place::Definitions, true, &mut allowance).0;
-        let placed = |mut sight: Sight, text: &str, starts: &[(usize, usize)]| {
-            let next = starts.partition_point(|(start, _)| *start <= sight.span.0);
-            let (start, offset) = next.checked_sub(1).and_then(|n| starts.get(n)).copied().unwrap_or_default();
-            // The end of the text around a phrase may stand in the next string.
-            let end = starts.get(next).map_or(text.len(), |(start, _)| *start).saturating_sub(2);
-            sight.span = (sight.span.0 - start, sight.span.1.clamp(sight.span.0.min(end), end) - start);
-            let pointer = pointer(raw, offset).as_str().into();
-            sight.finding(Place::Definitions, Evidence { pointer, ..at() })
-        };
-        let mut out = Vec::new();
-        let likely = sight.as_ref().is_some_and(Sight::certain_enough);
-        // The network has learnt from strings that say something, without names and types between them.
-        let (said, said_starts) = if likely { Default::default() } else { joined(raw, MIN_LEAF) };
-        match self.injections.second(&said).filter(|_| !likely) {
-            Some(second) => out.push(placed(second, &said, &said_starts)),
-            None => out.extend(sight.map(|sight| placed(sight, &text, &starts))),
-        }
-        if hides(&text) {
-            out.push(Finding {
-                detector: "definition/hidden-text".into(),
-                severity: Severity::High,
-                confidence: Confidence::Likely,
-                summary: "The definition holds characters that nothing shows, or that change what is shown.".into(),
-                evidence: vec![at()],
-            });
-        }
-        if allowance.short() {
-            out.push(unread(Place::Definitions, at()));
-        }
-        out.extend(self.capabilities.judge(raw));
-        out
-    }
-}
-
-/// The strings of a definition that have so many bytes, as one text, and where each begins, in it and in `raw`.
-fn joined(raw: &str, least: usize) -> (String, Vec<(usize, usize)>) {
-    let (mut text, mut starts) = (String::new(), Vec::new());
-    for leaf in Leaves::of(raw).filter(|l| l.text.len() >= if l.key { MIN_KEY } else { least }) {
-        if text.len() + leaf.text.len() > MAX_DEFINITION {
-            break;
-        }
-        starts.push((text.len(), leaf.span.0));
-        text.push_str(&leaf.text);
-        text.push_str("\n ");
-    }
-    (text, starts)
-}
-
-/// Whether a definition holds terminal sequences, bidirectional overrides, an invisible character behind an ASCII letter, or many
-/// soft hyphens. What stands at the end of a line was copied along with it.
-fn hides(text: &str) -> bool {
-    let mut before = ' ';
-    let mut hyphens = 0usize;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if matches!(c, '\u{1b}' | '\u{202D}' | '\u{202E}') {
-            return true;
-        }
-        let inside = before.is_ascii_alphanumeric() && chars.peek().is_some_and(|next| *next != '\n');
-        match c {
-            '\u{200B}'..='\u{200D}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}' if inside => return true,
-            '\u{AD}' => hyphens += usize::from(inside),
-            _ => {}
-        }
-        before = c;
-    }
-    hyphens >= 6
 }
 
 /// What a model may read in raw JSON: every string, and every text inside one, normalised, with how it was hidden (0 in
