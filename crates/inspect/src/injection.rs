@@ -68,11 +68,13 @@ struct Bounds {
     alone: f32,
     /// What more is needed in a text about agents.
     agents: f32,
+    /// By the model's word alone in a script of East Asia, if that is more.
+    eastern: f32,
 }
 
 impl Bounds {
     fn both(bound: f32) -> Self {
-        Self { phrase: bound, alone: bound, agents: 0.0 }
+        Self { phrase: bound, alone: bound, agents: 0.0, eastern: f32::NEG_INFINITY }
     }
 }
 
@@ -106,7 +108,9 @@ impl Injections {
     ) -> (Option<Sight>, bool) {
         let thresholds = self.phrases.thresholds;
         let visible = match place {
-            Place::Results => Bounds { agents: thresholds.agents, ..Bounds::both(thresholds.result) },
+            Place::Results => {
+                Bounds { agents: thresholds.agents, eastern: thresholds.eastern, ..Bounds::both(thresholds.result) }
+            }
             // All of them are about tools for agents.
             Place::Definitions => Bounds { alone: thresholds.definition_alone, ..Bounds::both(thresholds.definition) },
         };
@@ -219,8 +223,7 @@ impl Injections {
         // What the model has learnt of hidden attacks is English. Other languages have to be as plain as in plain sight.
         let strange = alone && matches!(how, Concealment::Markup | Concealment::Encoded) && signs::foreign(window);
         let threshold = if strange { threshold.max(visible.alone) } else { threshold };
-        let eastern = alone && plain && bounds.agents > 0.0 && signs::eastern(window);
-        let threshold = if eastern { threshold.max(self.phrases.thresholds.eastern) } else { threshold };
+        let threshold = if alone && signs::eastern(window) { threshold.max(bounds.eastern) } else { threshold };
         let more = match plain && score >= threshold {
             true if self.phrases.about_security(normal) => self.phrases.thresholds.security,
             true if bounds.agents > 0.0 && self.phrases.about_agents(normal) => bounds.agents,
