@@ -1,7 +1,8 @@
 //! What inspecting costs. `tests/bench/inspection.py` runs it, alone for times and under callgrind for instructions.
 //!
 //! `speed`: every case, processor time for each. `speed names`: their names. `speed NAME ROUNDS`: this case so many times
-//! with little remembered, printing nothing but its bytes.
+//! with little remembered, printing nothing but its bytes. `speed files FILE...`: the text of each file as a result; the repository's
+//! own texts are few, repeated, and so kinder to a processor than what tools return.
 #![expect(clippy::print_stdout, reason = "a measuring program")]
 
 use std::{fmt::Write as _, hint::black_box};
@@ -225,11 +226,50 @@ fn processor_time() -> Result<u64, Box<dyn std::error::Error>> {
     Ok(text.split_whitespace().next().unwrap_or_default().parse()?)
 }
 
+/// Measures each case and prints it.
+fn times<'c>(
+    bench: &mut Bench,
+    cases: impl Iterator<Item = (&'c str, &'c String)>,
+) -> Result<(), Box<dyn std::error::Error>> {
+    for (name, message) in cases {
+        // The system's clock of processor time is exact only over some milliseconds.
+        let rounds = (40_000_000 / (message.len() + 2000)).max(3);
+        for _ in 0..rounds / 4 + 1 {
+            bench.step(name, message);
+        }
+        let mut times: Vec<u64> = Vec::new();
+        for _ in 0..7 {
+            let start = processor_time()?;
+            for _ in 0..rounds {
+                bench.step(name, message);
+            }
+            times.push((processor_time()? - start) / rounds as u64);
+        }
+        times.sort_unstable();
+        let median = times.get(times.len() / 2).copied().unwrap_or_default() as f64;
+        let bytes = message.len() as f64;
+        println!(
+            "{name:28} {bytes:9.0} bytes {:12.1} us {:8.2} ns/byte {:8.1} MB/s",
+            median / 1e3,
+            median / bytes,
+            bytes * 1e3 / median
+        );
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments == ["names"] {
         cases().iter().for_each(|(name, _)| println!("{name}"));
         return Ok(());
+    }
+    if let [files, rest @ ..] = arguments.as_slice()
+        && files == "files"
+    {
+        let read = |path: &String| Ok((path.clone(), result(&std::fs::read_to_string(path)?)));
+        let cases: Vec<(String, String)> = rest.iter().map(read).collect::<std::io::Result<_>>()?;
+        return times(&mut Bench::new(REMEMBERED_FOR_COUNTS)?, cases.iter().map(|(name, text)| (name.as_str(), text)));
     }
     if let [wanted, rounds] = arguments.as_slice() {
         let Some((name, message)) = cases().into_iter().find(|(name, _)| name == wanted) else {
@@ -251,29 +291,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         (resident() - before) as f64 / 1024.0
     );
     println!("{:?}", bench.memory);
-    for (name, message) in cases() {
-        // The system's clock of processor time is exact only over some milliseconds.
-        let rounds = (40_000_000 / (message.len() + 2000)).max(3);
-        for _ in 0..rounds / 4 + 1 {
-            bench.step(name, &message);
-        }
-        let mut times: Vec<u64> = Vec::new();
-        for _ in 0..7 {
-            let start = processor_time()?;
-            for _ in 0..rounds {
-                bench.step(name, &message);
-            }
-            times.push((processor_time()? - start) / rounds as u64);
-        }
-        times.sort_unstable();
-        let median = times.get(times.len() / 2).copied().unwrap_or_default() as f64;
-        let bytes = message.len() as f64;
-        println!(
-            "{name:28} {bytes:9.0} bytes {:12.1} us {:8.2} ns/byte {:8.1} MB/s",
-            median / 1e3,
-            median / bytes,
-            bytes * 1e3 / median
-        );
-    }
-    Ok(())
+    let cases = cases();
+    times(&mut bench, cases.iter().map(|(name, message)| (*name, message)))
 }
