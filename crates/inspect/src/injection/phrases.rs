@@ -20,7 +20,7 @@ use crate::{
     keywords::{Keywords, Met},
     view,
 };
-use near::{Near, Nearby, share_out, strange_parts};
+use near::{Lines, Near, Nearby, share_out, strange_parts};
 use pattern::{Kept, Pattern};
 use table::{File, Words, filled};
 
@@ -57,7 +57,7 @@ pub(crate) struct Seen<'p> {
 /// Why a word is looked for.
 #[derive(Debug)]
 enum Owner {
-    Lines(Vec<usize>),
+    Lines(Lines),
     Sign(usize),
     Private,
 }
@@ -122,23 +122,32 @@ impl Phrases {
         let broken = |e: &dyn std::fmt::Display| TableError::new("injection.toml", e);
         let file: File = toml::from_str(text).map_err(|e| broken(&e))?;
         let languages: Languages = toml::from_str(languages).map_err(|e| TableError::new("languages.toml", &e))?;
-        let mut met: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut met: BTreeMap<String, Lines> = BTreeMap::new();
         let (mut rules, mut lines) = (Vec::new(), Vec::new());
-        for row in file.rule {
-            let own = match &row.keywords {
-                Words::Own(words) => words,
-                Words::Shared(name) => {
-                    let none = || broken(&format!("rule {}: there are no words {name}", row.id));
-                    file.words.get(name).ok_or_else(none)?
+        for mut row in file.rule {
+            for form in row.forms() {
+                let own = match &form.keywords {
+                    Words::Own(words) => words,
+                    Words::Shared(name) => {
+                        let none = || broken(&format!("rule {}: there are no words {name}", row.id));
+                        file.words.get(name).ok_or_else(none)?
+                    }
+                };
+                for word in own {
+                    let lines_of = met.entry(view::letters(word)).or_default();
+                    let kind = if form.begins.is_empty() { &mut lines_of.around } else { &mut lines_of.behind };
+                    kind.push(lines.len());
                 }
-            };
-            own.iter().for_each(|word| met.entry(view::letters(word)).or_default().push(lines.len()));
-            let source = Source::Own { regex: filled(&row.regex, &file.fragments), unless: row.unless };
-            lines.push(Line { rule: rules.len(), source, pattern: OnceLock::new() });
+                for word in form.begins {
+                    met.entry(view::letters(&word)).or_default().begin.push(lines.len());
+                }
+                let source = Source::Own { regex: filled(&form.regex, &file.fragments), unless: form.unless };
+                lines.push(Line { rule: rules.len(), source, pattern: OnceLock::new() });
+            }
             rules.push(Rule { id: row.id, says: row.says, weight: row.weight, places: row.places });
         }
         for (family, way, words) in languages.ways() {
-            words.into_iter().for_each(|word| met.entry(view::letters(word)).or_default().push(lines.len()));
+            words.into_iter().for_each(|word| met.entry(view::letters(word)).or_default().around.push(lines.len()));
             lines.push(Line { rule: rules.len() + family, source: Source::Way(way), pattern: OnceLock::new() });
         }
         rules.extend(languages.families().iter().map(|family| Rule {
@@ -149,7 +158,7 @@ impl Phrases {
         }));
         let own = rules.len() - languages.families().len();
         let of_language = |line: &usize| lines.get(*line).is_some_and(|line: &Line| line.rule >= own);
-        let spoken = |lines: &[usize]| lines.iter().all(of_language);
+        let spoken = |lines: &Lines| lines.all().all(of_language);
         let (strange, met): (Vec<_>, Vec<_>) =
             met.into_iter().partition(|(word, lines)| !word.is_ascii() && spoken(lines));
         let owned = |(word, lines)| (word, Owner::Lines(lines));

@@ -5,6 +5,10 @@ use crate::keywords::Met;
 /// Bytes before and after a keyword that its regex looks at.
 const BEFORE: usize = 160;
 const AFTER: usize = 400;
+/// The same of a regex that is tried only where its keyword stands behind what a phrase begins with: as far before it as that may
+/// stand.
+const BEGINS: usize = 240;
+const ENDS: usize = 120;
 /// Bytes of letters beyond ASCII in a part of a text from which words are looked for in it that have some: an order has more.
 const STRANGE: u8 = 8;
 const PART: usize = 255;
@@ -62,6 +66,23 @@ pub(super) fn share_out(mut near: Vec<&mut Near>, mut room: usize) {
     }
 }
 
+/// The lines that a word is looked for by.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// Whose regexes are tried around it.
+    pub(super) around: Vec<usize>,
+    /// Whose regexes are tried around it where it stands behind what their phrases begin with.
+    pub(super) behind: Vec<usize>,
+    /// Whose phrases begin with it.
+    pub(super) begin: Vec<usize>,
+}
+
+impl Lines {
+    pub(super) fn all(&self) -> impl Iterator<Item = &usize> {
+        self.around.iter().chain(&self.behind).chain(&self.begin)
+    }
+}
+
 /// The same for all lines. Most texts have words of a few.
 pub(super) struct Nearby {
     lines: usize,
@@ -70,28 +91,44 @@ pub(super) struct Nearby {
     /// By line: one more than where it stands in `near`, or zero.
     places: Vec<u16>,
     near: Vec<(usize, Near)>,
+    /// Where the last word ends that a line's phrases begin with.
+    begun: Vec<(usize, usize)>,
 }
 
 impl Nearby {
     pub(super) fn new(lines: usize, text: usize) -> Self {
-        Self { lines, text, places: Vec::new(), near: Vec::new() }
+        Self { lines, text, places: Vec::new(), near: Vec::new(), begun: Vec::new() }
     }
 
-    /// Adds what is around a keyword of some lines.
-    pub(super) fn add(&mut self, lines: &[usize], met: Met) {
+    /// Adds what is around a word of some lines.
+    pub(super) fn add(&mut self, lines: &Lines, met: Met) {
+        for line in &lines.begin {
+            match self.begun.iter_mut().find(|(other, _)| other == line) {
+                Some((_, at)) => *at = met.end,
+                None => self.begun.push((*line, met.end)),
+            }
+        }
+        let (from, to) = (met.start.saturating_sub(BEFORE), self.text.min(met.end + AFTER));
+        lines.around.iter().for_each(|line| self.add_to(*line, from, to));
+        let (from, to) = (met.start.saturating_sub(BEGINS), self.text.min(met.end + ENDS));
+        for line in &lines.behind {
+            if self.begun.iter().any(|(other, at)| other == line && *at > from) {
+                self.add_to(*line, from, to);
+            }
+        }
+    }
+
+    fn add_to(&mut self, line: usize, from: usize, to: usize) {
         if self.places.is_empty() {
             self.places.resize(self.lines, 0);
         }
-        let (from, to) = (met.start.saturating_sub(BEFORE), self.text.min(met.end + AFTER));
-        for line in lines {
-            let Some(place) = self.places.get_mut(*line) else { continue };
-            if *place == 0 {
-                self.near.push((*line, Near::default()));
-                *place = self.near.len() as u16;
-            }
-            if let Some((_, near)) = self.near.get_mut(usize::from(*place) - 1) {
-                near.add(from, to);
-            }
+        let Some(place) = self.places.get_mut(line) else { return };
+        if *place == 0 {
+            self.near.push((line, Near::default()));
+            *place = self.near.len() as u16;
+        }
+        if let Some((_, near)) = self.near.get_mut(usize::from(*place) - 1) {
+            near.add(from, to);
         }
     }
 
@@ -119,6 +156,27 @@ pub(super) fn strange_parts(text: &[u8]) -> impl Iterator<Item = (usize, usize)>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keywords_that_stand_everywhere_count_behind_what_a_phrase_begins_with() {
+        let (begins, keyword) =
+            (Lines { begin: vec![1], ..Lines::default() }, Lines { behind: vec![1, 2], ..Lines::default() });
+        let found = |words: &[(bool, usize)]| {
+            let mut near = Nearby::new(3, 2_000);
+            for (begin, at) in words {
+                near.add(if *begin { &begins } else { &keyword }, Met { word: 0, start: *at, end: at + 4 });
+            }
+            near.by_line().into_iter().map(|(line, near)| (line, near.stretches)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&[(false, 300)]), []);
+        assert_eq!(found(&[(true, 300), (false, 500)]), [(1, vec![(260, 624)])]);
+        assert_eq!(found(&[(true, 300), (false, 544)]), []);
+        assert_eq!(found(&[(false, 290), (true, 300)]), []);
+        assert_eq!(
+            found(&[(true, 0), (false, 100), (false, 200), (true, 1_800), (false, 1_900)]),
+            [(1, vec![(0, 324), (1_660, 2_000)])]
+        );
+    }
 
     #[test]
     fn what_is_searched_is_shared_out() {

@@ -1,6 +1,6 @@
 //! `profiles/detect/injection.toml` as it is written.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem::take};
 
 use serde::Deserialize;
 
@@ -66,14 +66,42 @@ pub(super) struct Subject {
 pub(super) struct Row {
     pub(super) id: String,
     pub(super) says: String,
+    keywords: Words,
+    #[serde(default)]
+    begins: Vec<String>,
+    regex: String,
+    #[serde(default)]
+    unless: Option<String>,
+    /// Other forms of the same.
+    #[serde(default)]
+    also: Vec<Form>,
+    pub(super) weight: f32,
+    #[serde(default = "everywhere", rename = "in")]
+    pub(super) places: Vec<Place>,
+}
+
+impl Row {
+    /// All forms, taken out.
+    pub(super) fn forms(&mut self) -> Vec<Form> {
+        let Self { keywords, begins, regex, unless, also, .. } = self;
+        let keywords = std::mem::replace(keywords, Words::Own(Vec::new()));
+        let own = Form { keywords, begins: take(begins), regex: take(regex), unless: take(unless) };
+        std::iter::once(own).chain(take(also)).collect()
+    }
+}
+
+/// A regex, and the words around which it is tried.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Form {
     pub(super) keywords: Words,
+    /// What a phrase begins with, where the keywords stand everywhere: they count only behind one of these.
+    #[serde(default)]
+    pub(super) begins: Vec<String>,
     pub(super) regex: String,
     /// What must not stand right before it, if anything.
     #[serde(default)]
     pub(super) unless: Option<String>,
-    pub(super) weight: f32,
-    #[serde(default = "everywhere", rename = "in")]
-    pub(super) places: Vec<Place>,
 }
 
 /// A rule's own keywords, or the name of some that it shares.
