@@ -6,28 +6,79 @@ use super::{Budget, Encoding, MIN_RUN, NONE, OnPart, nibble, values};
 const MIN_WRAPPED: usize = 32;
 
 /// Hands on the start and end of every run of at least `shortest` bytes that are `part` of one, until `visit` returns
-/// false. Looks at the last byte that such a run must have first, so that most bytes of a text without any are skipped; no
-/// byte is looked at more than twice.
+/// false. `shortest` is eight at least, so that most blocks of a text are done with when none of so many stands in them.
 pub(crate) fn each_run(
     text: &[u8],
     shortest: usize,
     part: impl Fn(u8) -> bool,
     mut visit: impl FnMut(usize, usize) -> bool,
 ) {
-    // All of `start..known` is part of a run.
-    let (mut start, mut known) = (0, 0);
-    while let Some(window) = text.get(known..start + shortest) {
-        if let Some(gap) = window.iter().rposition(|b| !part(*b)) {
-            (start, known) = (known + gap + 1, start + shortest);
+    // Where the run begins that goes on into the block.
+    let mut begin = 0;
+    let (blocks, last) = text.as_chunks::<BLOCK>();
+    for (number, block) in blocks.iter().enumerate() {
+        let (at, mut parts) = (number * BLOCK, parts_of(block, &part));
+        if parts == u64::MAX {
             continue;
         }
-        let rest = text.get(start + shortest..).unwrap_or_default();
-        let end = start + shortest + rest.iter().position(|b| !part(*b)).unwrap_or(rest.len());
-        if !visit(start, end) {
+        let head = at + parts.trailing_ones() as usize;
+        if head - begin >= shortest && !visit(begin, head) {
             return;
         }
-        (start, known) = (end, end);
+        let tail = parts.leading_ones() as usize;
+        begin = at + BLOCK - tail;
+        // What neither comes from the block before nor goes on into the next one.
+        parts &= parts.wrapping_add(1) & (u64::MAX >> tail);
+        if !each_within(parts, shortest, &mut |from, to| visit(at + from, at + to)) {
+            return;
+        }
     }
+    let end = text.len() - last.len();
+    let go_on = last.iter().position(|b| !part(*b)).unwrap_or(last.len());
+    if end + go_on - begin >= shortest && !visit(begin, end + go_on) {
+        return;
+    }
+    let mut block = [0; BLOCK];
+    block.iter_mut().zip(last.get(go_on..).unwrap_or_default()).for_each(|(slot, b)| *slot = u8::from(part(*b)));
+    each_within(bits(&block), shortest, &mut |from, to| visit(end + go_on + from, end + go_on + to));
+}
+
+/// Bytes that are looked at together.
+const BLOCK: usize = 64;
+
+/// Which bytes are `part`, the first in the lowest bit. Without branches, so that a compiler looks at many at once.
+#[inline]
+fn parts_of(block: &[u8; BLOCK], part: &impl Fn(u8) -> bool) -> u64 {
+    let mut flags = [0; BLOCK];
+    flags.iter_mut().zip(block).for_each(|(flag, b)| *flag = u8::from(part(*b)));
+    bits(&flags)
+}
+
+/// The lowest bits of bytes that are zero or one.
+#[inline]
+fn bits(flags: &[u8; BLOCK]) -> u64 {
+    let (eights, _) = flags.as_chunks::<8>();
+    // Each byte moves to a bit of its own in the highest byte of the product.
+    let eight = |flags: &[u8; 8]| u64::from_le_bytes(*flags).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    eights.iter().rev().fold(0, |bits, flags| bits << 8 | eight(flags))
+}
+
+/// Hands on the runs of at least `shortest` bits. False when `visit` returned that.
+#[inline]
+fn each_within(bits: u64, shortest: usize, visit: &mut impl FnMut(usize, usize) -> bool) -> bool {
+    let two = bits & bits >> 1;
+    let four = two & two >> 2;
+    // Where at least eight begin.
+    let mut long = four & four >> 4;
+    while long != 0 {
+        let from = long.trailing_zeros();
+        let to = from + (bits >> from).trailing_ones();
+        if (to - from) as usize >= shortest && !visit(from as usize, to as usize) {
+            return false;
+        }
+        long &= u64::MAX.checked_shl(to).unwrap_or_default();
+    }
+    true
 }
 
 /// `l i k e   t h i s`, at least [`MIN_RUN`] characters.
@@ -81,7 +132,7 @@ fn spaced(text: &[u8]) -> bool {
 pub(super) fn hex_runs(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     let part = |b: u8| {
         b.is_ascii_hexdigit()
-            || matches!(b, b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'X' | b'\n' | b'\r' | b'_' | b'.')
+            | matches!(b, b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'X' | b'\n' | b'\r' | b'_' | b'.')
     };
     each_run(text, MIN_RUN, part, |start, end| {
         hex_run(text.get(start..end).unwrap_or_default(), budget, &mut |bytes, how, _, budget| {
@@ -139,7 +190,7 @@ fn hex_run(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
 
 /// Runs of base64 (both alphabets) and base32 characters, also over line ends, at every alignment.
 pub(super) fn base_runs(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
-    let part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_' | b'\n' | b'\r');
+    let part = |b: u8| b.is_ascii_alphanumeric() | matches!(b, b'+' | b'/' | b'-' | b'_' | b'\n' | b'\r');
     each_run(text, MIN_RUN, part, |start, end| {
         lines(text.get(start..end).unwrap_or_default(), budget, &mut |bytes, how, _, budget| {
             visit(bytes, how, (start, end), budget);
@@ -233,3 +284,54 @@ const BASE64: [u8; 256] = values(&[
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
 ]);
 const BASE32: [u8; 256] = values(&[b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"abcdefghijklmnopqrstuvwxyz234567"]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(text: &[u8], shortest: usize) -> Vec<(usize, usize)> {
+        let mut out = Vec::new();
+        each_run(
+            text,
+            shortest,
+            |b| b == b'a',
+            |from, to| {
+                out.push((from, to));
+                true
+            },
+        );
+        out
+    }
+
+    #[test]
+    fn a_visitor_can_stop() {
+        let mut count = 0;
+        each_run(
+            "aaaaaaaaaa b ".repeat(99).as_bytes(),
+            8,
+            |b| b == b'a',
+            |_, _| {
+                count += 1;
+                count < 7
+            },
+        );
+        assert_eq!(count, 7);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn as_one_by_one(parts in proptest::collection::vec((0usize..150, 1usize..90), 0..9), shortest in 8usize..30) {
+            let text: String = parts.iter().map(|(a, b)| "a".repeat(*a) + &"b".repeat(*b)).collect();
+            for text in [text.as_str(), text.trim_end_matches('b')] {
+                let (mut want, mut from) = (Vec::new(), 0);
+                for run in text.split('b') {
+                    if run.len() >= shortest {
+                        want.push((from, from + run.len()));
+                    }
+                    from += run.len() + 1;
+                }
+                proptest::prop_assert_eq!(runs(text.as_bytes(), shortest), want);
+            }
+        }
+    }
+}

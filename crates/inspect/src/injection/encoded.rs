@@ -154,22 +154,11 @@ fn next_line(text: &[u8]) -> Option<&[u8]> {
     text.strip_prefix(b"\n").or(text.strip_prefix(b"\\n"))
 }
 
+/// What base64 of both alphabets, base32 and hex are written with.
 #[inline]
 fn in_run(b: u8) -> bool {
-    IN_RUN.get(usize::from(b)).copied().unwrap_or_default()
+    b.is_ascii_alphanumeric() | (b == b'+') | (b == b'/') | (b == b'=') | (b == b'-') | (b == b'_')
 }
-
-/// What base64 of both alphabets, base32 and hex are written with.
-const IN_RUN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut b = 0;
-    while b < 0x80 {
-        let byte = b as u8;
-        table[b] = byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_');
-        b += 1;
-    }
-    table
-};
 
 /// Decodes a run.
 fn one_run(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Found<'_>) {

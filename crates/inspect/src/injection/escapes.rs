@@ -10,6 +10,8 @@ use crate::decode;
 /// Fewest percent escapes of a value, and most values of one text.
 const MIN_ESCAPES: usize = 4;
 const MAX_VALUES: usize = 32;
+/// Bytes in which so many escapes stand where what is around them is read without.
+const DENSE: usize = 200;
 /// Fewest escapes of quoted-printable text, and longest word between two of them that stand for blanks.
 const MIN_QUOTED: usize = 3;
 const MAX_WORD: usize = 16;
@@ -57,12 +59,13 @@ fn percent(text: &str, found: &mut Found<'_>) {
     if escapes().take(MIN_TEXT).count() < MIN_TEXT {
         return;
     }
-    for part in stretches::around(text, escapes().map(|at| (at, at + 3))) {
-        decode::percent(part.as_bytes(), &mut plain);
-        if part.len() < text.len() {
+    let dense = stretches::dense::<MIN_ESCAPES>(escapes().map(|at| (at, at + 3)), DENSE);
+    for part in stretches::around(text, dense) {
+        decode::percent(part.text.as_bytes(), &mut plain);
+        if part.span != (0, text.len()) {
             // It begins and ends anywhere, and most of it is not escaped.
             let said = String::from_utf8_lossy(&plain).into_owned();
-            found.push(Inner::decoded(text, part, said, Concealment::Customary, "url"));
+            found.push(Inner::made(said, Concealment::Customary, "url", part.span));
         } else if let Some(said) = prose(&plain) {
             found.push(Inner::made(said, how(bytes), "url", (0, bytes.len())));
         }
@@ -92,8 +95,8 @@ fn quoted_printable(text: &str, found: &mut Found<'_>) {
         return;
     }
     for part in stretches::around(text, escapes().map(|at| (at, at + 3))) {
-        if let Some(said) = prose(&unquoted(part.as_bytes())) {
-            found.push(Inner::decoded(text, part, said, Concealment::Customary, "quoted-printable"));
+        if let Some(said) = prose(&unquoted(part.text.as_bytes())) {
+            found.push(Inner::made(said, Concealment::Customary, "quoted-printable", part.span));
         }
     }
 }

@@ -19,15 +19,16 @@ pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) 
                 'A'..='Z' => ((c as u8 - b'A' + 13) % 26 + b'A') as char,
                 c => c,
             };
-            let plain = if way == 0 { part.chars().map(moved).collect() } else { part.chars().rev().collect() };
+            let said = || part.text.chars();
+            let plain = if way == 0 { said().map(moved).collect() } else { said().rev().collect() };
             if way == 1 {
-                let words = part.split_inclusive(char::is_whitespace).map(|word| {
+                let words = part.text.split_inclusive(char::is_whitespace).map(|word| {
                     let letters = word.trim_end();
                     letters.chars().rev().chain(word.chars().skip(letters.chars().count())).collect::<String>()
                 });
-                found.push(Inner::decoded(text, part, words.collect(), Concealment::Encoded, name));
+                found.push(Inner::made(words.collect(), Concealment::Encoded, name, part.span));
             }
-            found.push(Inner::decoded(text, part, plain, Concealment::Encoded, name));
+            found.push(Inner::made(plain, Concealment::Encoded, name, part.span));
         }
     }
 }
