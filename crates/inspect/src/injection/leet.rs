@@ -223,11 +223,10 @@ fn surely(text: &[u8], word: &Word<'_>) -> bool {
 /// Hands on where what may stand for a letter stands before one in so many words that [`rows`] may find something, until `visit`
 /// returns false. Stretches that touch are one.
 fn dense(text: &[u8], visit: &mut dyn FnMut(usize, usize) -> bool) {
-    // Between letters, as a row has it twice at least. Programs have variables everywhere.
+    // Between letters, as a row has it twice at least. Programs have variables everywhere, and logs times.
     let sure = |(from, to): (usize, usize)| {
         let around = text.get(from.saturating_sub(TOGETHER)..text.len().min(to + TOGETHER)).unwrap_or_default();
-        let inside = around.array_windows().filter(|[a, b]| a.is_ascii_alphabetic() & (stands(*b) > 0));
-        inside.take(MIN_SURE).count() == MIN_SURE
+        has_between_letters(around, MIN_SURE)
     };
     // Where the last words stand.
     let mut last = [None; MIN_LEET];
@@ -239,7 +238,7 @@ fn dense(text: &[u8], visit: &mut dyn FnMut(usize, usize) -> bool) {
             end.iter_mut().zip(rest).for_each(|(slot, b)| *slot = *b);
             &end
         });
-        for _ in 0..words_in(part).min(MIN_LEET) {
+        for _ in 0..words_in(part, text.get(..at).unwrap_or_default()).min(MIN_LEET) {
             last.rotate_left(1);
             last[MIN_LEET - 1] = Some(at);
             let Some(first) = last[0].filter(|first| at - first <= DENSE) else { continue };
@@ -260,14 +259,37 @@ fn dense(text: &[u8], visit: &mut dyn FnMut(usize, usize) -> bool) {
     }
 }
 
-/// How many words have a letter behind what may stand for one, of those that one ends among: digests do not end.
+/// Whether so often nothing but what may stand for letters stands between two letters.
+fn has_between_letters(text: &[u8], least: usize) -> bool {
+    let (mut count, mut begun, mut between) = (0, false, false);
+    for b in text {
+        if b.is_ascii_alphabetic() {
+            count += usize::from(between);
+            if count == least {
+                return true;
+            }
+            (begun, between) = (true, false);
+        } else {
+            between = begun && stands(*b) > 0;
+            begun = between;
+        }
+    }
+    false
+}
+
+/// How many words have a letter behind what may stand for one, of those that one ends among: digests do not end. Nor does one count
+/// that is longer than those are, by what stands `before`.
 #[inline]
-fn words_in(part: &[u8; TOGETHER + 1]) -> usize {
+fn words_in(part: &[u8; TOGETHER + 1], before: &[u8]) -> usize {
     let (Some(some), Some(next)) = (part.first_chunk(), part.last_chunk()) else { return 0 };
-    if behind(some, next) == 0 || !some.iter().any(ends) {
+    if behind(some, next) == 0 {
         return 0;
     }
-    let (mut count, mut counted) = (0, false);
+    let Some(end) = some.iter().position(ends) else { return 0 };
+    // Two bytes may be none of it, see `words`.
+    let begin = before.len().checked_sub(TOGETHER + 2 - end);
+    let long = begin.and_then(|begin| before.get(begin..)).is_some_and(|begin| !begin.iter().any(ends));
+    let (mut count, mut counted) = (0, long);
     for [a, b] in part.array_windows() {
         let leet = stands(*a) > 0 && b.is_ascii_alphabetic();
         count += usize::from(leet && !counted);
@@ -331,6 +353,12 @@ mod tests {
                     "{found:?}"
                 );
             }
+        }
+        for (text, between) in
+            [("pr3v10u5 ", 2), ("c710n", 1), ("s3nd a$k", 2), ("04T11:22 v2/a1 4ll 5t", 0), ("a1 b", 0), ("", 0)]
+        {
+            assert!(has_between_letters(text.as_bytes(), between.max(1)) == (between > 0), "{text}");
+            assert!(!has_between_letters(text.as_bytes(), between + 1), "{text}");
         }
         for line in [
             "1secmail-api 1.1.1\n1stand15th 2.0.0\n3proxy-client 1.0.1\n4ward-email 0.1\n7zip-min 1.4.1\n",
