@@ -13,6 +13,7 @@ pub(crate) fn each_run(
     part: impl Fn(u8) -> bool,
     mut visit: impl FnMut(usize, usize) -> bool,
 ) {
+    debug_assert!(shortest >= 8, "shorter runs within a block are not seen");
     // Where the run begins that goes on into the block.
     let mut begin = 0;
     let (blocks, last) = text.as_chunks::<BLOCK>();

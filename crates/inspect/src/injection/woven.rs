@@ -228,7 +228,6 @@ fn apart(row: &str, declared: bool) -> Vec<String> {
     if !has_borders(row.as_bytes(), MIN_WORDS - 1) {
         return said;
     }
-    let in_name = |b: &u8| *b == b'_' || *b == b'+' || b.is_ascii_alphanumeric();
     let mut parts: Vec<(usize, usize)> = Vec::new();
     groups(row.as_bytes(), &mut |from, to| {
         let done = parts.last().map_or(0, |part| part.1);
@@ -237,9 +236,9 @@ fn apart(row: &str, declared: bool) -> Vec<String> {
         }
         // Of whole names.
         let before = row.as_bytes().get(done..from).unwrap_or_default();
-        let from = before.iter().rposition(|b| !in_name(b)).map_or(done.min(from), |at| done + at + 1);
+        let from = before.iter().rposition(|b| !in_name(*b)).map_or(done.min(from), |at| done + at + 1);
         let after = row.as_bytes().get(to..).unwrap_or_default();
-        let to = to + after.iter().take_while(|b| in_name(b)).count();
+        let to = to + after.iter().take_while(|b| in_name(**b)).count();
         match parts.last_mut().filter(|_| from < done) {
             Some(last) => last.1 = to,
             None => parts.push((from, to)),
@@ -262,7 +261,8 @@ fn sentences(row: &str, declared: bool, said: &mut Vec<String>) {
         }
         (*words, *good) = (Vec::new(), 0);
     };
-    for (number, name) in row.split(|c: char| c != '_' && c != '+' && !c.is_ascii_alphanumeric()).enumerate() {
+    let ends = |c: char| !u8::try_from(c).is_ok_and(in_name);
+    for (number, name) in row.split(ends).enumerate() {
         let test = tests(name) || declared && number == 0;
         for word in words_of(name) {
             if !test && spoken(word) {
@@ -276,6 +276,11 @@ fn sentences(row: &str, declared: bool, said: &mut Vec<String>) {
         }
     }
     end(&mut words, &mut good);
+}
+
+/// Whether a name goes on: dots end it.
+fn in_name(b: u8) -> bool {
+    b == b'_' || b == b'+' || b.is_ascii_alphanumeric()
 }
 
 /// Hands on where [`sentences`] may find something, names of tests not set aside: one pass for what is encoded, which long rows are.
