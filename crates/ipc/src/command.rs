@@ -1,23 +1,33 @@
 //! Commands to the engine, from the command line and from the desktop.
 
+mod judged;
+mod log;
+mod rules;
+mod server;
+mod settings;
+mod status;
 mod waiting;
 
 use std::path::PathBuf;
 
 use firedoor_model::{
-    EntryId, Finding, Millis, Mode, Untrusted, audit,
+    EntryId, Millis, Mode, Untrusted,
     broker::Route,
     endpoint::{Endpoint, Target},
     keychain::FileKey,
-    launch::{Grant, Launched},
+    launch::Grant,
     network::HostGrant,
-    notice::Noticed,
-    observation::{Basis, Record},
     question::{Choice, Duration, Question, Ref, Scope},
-    rule::{Draft, Match, Origin, Rule, Use},
+    rule::{Rule, Use},
 };
 use serde::{Deserialize, Serialize};
 
+pub use judged::{Explained, Judged};
+pub use log::{Count, LogQuery, PageQuery, Row};
+pub use rules::{Suggestion, WantedRule};
+pub use server::{EndpointView, EntryGrants, Observation, Pin, Server, Start};
+pub use settings::{Managed, Settings};
+pub use status::{Offer, Session, Status};
 pub use waiting::{Confirmation, Withheld};
 
 /// Longest pause, in minutes. Whoever wants to be asked about nothing for longer says so with mode Watch.
@@ -284,31 +294,6 @@ pub enum Request {
     },
 }
 
-/// Which audit rows.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct LogQuery {
-    /// Only rows of entries whose server name or id is this.
-    pub server: Option<String>,
-    /// Only rows at or after this time.
-    pub since: Option<Millis>,
-    /// Go on with new rows as they are written.
-    pub follow: bool,
-}
-
-/// Which piece of the log.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PageQuery {
-    /// Which rows.
-    pub filter: audit::Filter,
-    /// Below this number; the newest when absent.
-    pub before: Option<u64>,
-    /// Above this number.
-    pub after: u64,
-    /// At most so many.
-    pub limit: u32,
-}
-
 /// An answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
@@ -424,300 +409,4 @@ pub enum Reply {
         /// Largest message, in bytes.
         max_message: usize,
     },
-}
-
-/// An address at which clients reach a server.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct EndpointView {
-    /// Whose server.
-    pub entry: EntryId,
-    /// The address; absent until a port was found.
-    pub address: Option<String>,
-    /// What it starts, or where it is.
-    pub server: Untrusted,
-    /// The server's own address, of one that is reached over HTTP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    /// Whether it is given an `Authorization` header of its own.
-    #[serde(default)]
-    pub authorized: bool,
-    /// Whether it listens there now.
-    pub listens: bool,
-    /// Why it does not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-}
-
-/// A rule to add.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WantedRule {
-    /// Allow or block.
-    pub effect: Choice,
-    /// To what.
-    pub matches: Match,
-    /// When it ends, if it does.
-    pub expires: Option<Millis>,
-}
-
-impl WantedRule {
-    /// As the store takes it.
-    pub fn draft(self, created: Millis) -> Draft {
-        let Self { effect, matches, expires } = self;
-        Draft { effect, matches, origin: Origin::User, created, expires }
-    }
-}
-
-/// A rule that is suggested.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Suggestion {
-    /// What accepting it names.
-    pub id: firedoor_model::Digest,
-    /// The rule, with number 0.
-    pub rule: Rule,
-    /// Questions that it would have answered.
-    pub questions: u32,
-}
-
-/// Tool calls of one server in one span of time that went the same way.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Count {
-    /// The beginning of the span.
-    pub at: Millis,
-    /// The server.
-    pub entry: EntryId,
-    /// Which way.
-    pub outcome: audit::Outcome,
-    /// How many.
-    pub calls: u64,
-}
-
-/// Settings, and what an administrator has settled.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Settings {
-    /// The mode in force.
-    pub mode: Mode,
-    /// For how many days the log is kept.
-    pub log_days: u32,
-    /// Size of the database, in bytes.
-    pub log_bytes: u64,
-    /// The oldest row that is kept.
-    pub oldest: Option<Millis>,
-    /// Whether servers that appear are protected without a question; not those of projects.
-    #[serde(default)]
-    pub protect_new: bool,
-    /// The administrator's file, if there is one.
-    pub managed: Option<Managed>,
-}
-
-/// What an administrator has settled.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Managed {
-    /// The file.
-    pub file: PathBuf,
-    /// The mode is at least this strict.
-    pub mode: Option<Mode>,
-    /// Rules that it adds.
-    pub rules: usize,
-}
-
-/// What the engine is doing.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Status {
-    /// Firedoor's version.
-    pub version: String,
-    /// The engine's process.
-    pub pid: u32,
-    /// When it started.
-    pub since: Millis,
-    /// The mode in force.
-    pub mode: Mode,
-    /// Until when nothing is asked; absent when there is no pause.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused_until: Option<Millis>,
-    /// Servers about which nothing is asked any more in some session, because their questions were left unanswered: what
-    /// would be asked is refused.
-    #[serde(default)]
-    pub quieted: Vec<EntryId>,
-    /// Open questions.
-    pub pending: usize,
-    /// Running servers.
-    pub sessions: Vec<Session>,
-    /// Entries whose next start is observed.
-    #[serde(default)]
-    pub observe_next: Vec<EntryId>,
-    /// Servers that have appeared, changed or lost Firedoor, and that could be protected. Oldest first.
-    #[serde(default)]
-    pub offers: Vec<Offer>,
-    /// Definitions that are kept from agents and that the user has not decided about. Oldest first.
-    #[serde(default)]
-    pub withheld: Vec<Withheld>,
-    /// How many directories are watched for changes of clients' configurations; none while they are not.
-    #[serde(default)]
-    pub watched: Option<usize>,
-    /// What does not work as it should, one sentence each. Empty when all is well.
-    pub problems: Vec<String>,
-}
-
-/// A server that could be protected.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
-    /// Which.
-    pub entry: EntryId,
-    /// The client's name for people, from the catalog.
-    pub client: String,
-    /// Which file.
-    pub path: Untrusted,
-    /// The project that the file belongs to, if it belongs to one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<Untrusted>,
-    /// Why it is offered.
-    pub noticed: Noticed,
-    /// What it starts; what looks like a secret is left out.
-    pub command: Untrusted,
-    /// Since when.
-    pub since: Millis,
-    /// It is being protected without a question: nobody need be asked unless that fails.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub under_way: bool,
-}
-
-/// One running server.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Session {
-    /// Number within this run of the engine.
-    pub id: u64,
-    /// The entry.
-    pub entry: EntryId,
-    /// The client process.
-    pub client: Untrusted,
-    /// The server's process.
-    pub pid: u32,
-    /// The sandbox level really in force.
-    pub level: String,
-    /// The profile that gave its grants.
-    pub profile: String,
-    /// When it started.
-    pub since: Millis,
-    /// Calls so far.
-    pub calls: u64,
-    /// Whether what it does is written down.
-    #[serde(default)]
-    pub observed: bool,
-}
-
-/// One entry's server.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Server {
-    /// How it was started, newest last; absent when this engine has not started it.
-    pub start: Option<Start>,
-    /// What the user has granted is not what the running server was started with: it has to be started again.
-    pub restart: bool,
-}
-
-/// How a server was started.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Start {
-    /// When.
-    pub at: Millis,
-    /// The sandbox level really in force, and why not more: `full: …`, `offline: …` or `partial: …`.
-    pub level: String,
-    /// The profile that gave its grants.
-    pub profile: String,
-    /// Its identity, to which rules are bound.
-    pub launch: firedoor_model::Digest,
-    /// What it is.
-    pub launched: Launched,
-    /// What its sandbox opens.
-    pub basis: Basis,
-}
-
-/// What was seen of an observed server.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Observation {
-    /// When the run began.
-    pub at: Millis,
-    /// Whether it goes on.
-    pub running: bool,
-    /// What was seen.
-    pub record: Record,
-    /// What a proposal is measured by.
-    pub basis: Basis,
-}
-
-/// One audit row.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Row {
-    /// Its number.
-    pub seq: u64,
-    /// Its chained hash.
-    pub hash: firedoor_model::Digest,
-    /// What happened.
-    #[serde(flatten)]
-    pub event: audit::Event,
-}
-
-/// One pinned definition.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Pin {
-    /// The server's entry.
-    pub entry: EntryId,
-    /// `tool`, `prompt`, `resource` or `instructions`.
-    pub kind: String,
-    /// Its name.
-    pub name: Untrusted,
-    /// When it was first seen.
-    pub first_seen: Millis,
-    /// Hash of the pinned definition.
-    pub digest: firedoor_model::Digest,
-    /// Fields that differ now, when it waits to be accepted.
-    pub changed: Vec<String>,
-    /// The pinned definition's text, if it was short enough to keep.
-    pub accepted: Option<Untrusted>,
-    /// The text that waits to be accepted.
-    pub now: Option<Untrusted>,
-    /// Hash of the definition that waits to be accepted.
-    pub seen: Option<firedoor_model::Digest>,
-}
-
-/// What the user granted to one entry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EntryGrants {
-    /// The entry.
-    pub entry: EntryId,
-    /// Paths.
-    pub grants: Vec<Grant>,
-    /// Environment names.
-    pub env: Vec<String>,
-    /// Hosts.
-    pub hosts: Vec<HostGrant>,
-    /// Paths of Unix sockets.
-    pub sockets: Vec<PathBuf>,
-}
-
-/// One judged record of `firedoor inspect`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Judged {
-    /// The record's id.
-    pub id: String,
-    /// What was found.
-    pub findings: Vec<Explained>,
-    /// What Balanced would do.
-    pub verdict: firedoor_model::Verdict,
-}
-
-/// A finding for somebody who wants to know what to do about it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Explained {
-    /// What was found.
-    #[serde(flatten)]
-    pub finding: Finding,
-    /// What would make it go away.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
-}
-
-impl From<Finding> for Explained {
-    fn from(finding: Finding) -> Self {
-        Self { remedy: finding.remedy().map(str::to_owned), finding }
-    }
 }
