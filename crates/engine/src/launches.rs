@@ -1,46 +1,38 @@
 //! From a shim's first message to a running server.
 
-use std::{
-    cell::LazyCell,
-    collections::{BTreeSet, HashMap},
-    ops::Deref,
-    rc::Rc,
-    sync::Arc,
+mod install;
+mod known;
+mod planning;
+pub(crate) mod remote;
+mod started;
+
+use std::{cell::LazyCell, ops::Deref, rc::Rc};
+
+use firedoor_ipc::{
+    process::{Peer, Process},
+    shim::{ToEngine, ToShim},
+};
+use firedoor_launch::{Plan, Run};
+use firedoor_model::{
+    EntryId, SecretRef,
+    audit::What,
+    launch::{LaunchRequest, Launched, Network},
 };
 
-use firedoor_clients::{Clients, Env};
-use firedoor_ipc::{
-    command,
-    process::{self, Peer, Process},
-    shim::{Ended, ToEngine, ToShim},
-    wire::Descriptor,
-};
-use firedoor_launch::{Context, InstallStep, Plan, ProxyAddress, RemoteRun, Run, UserGrants};
-use firedoor_model::{
-    Ability, Digest, EntryId, Habit, SecretRef,
-    audit::What,
-    launch::{LaunchRequest, Launched, Network, Step},
-    observation::{Basis, Record},
-    paths::sibling,
-    remote::{Instructions, RemoteRequest},
-};
-use firedoor_store::{Observation, Store};
-use serde::{Deserialize, Serialize};
+use install::install;
+use known::known;
+use planning::{Planned, plan, user_grants};
+use remote::{launch_remote, without_own_way};
+use started::{Lasting, Running, Start, resume, start};
 
 use crate::{
     agent::{self, Agent},
     broker,
     connection::{Incoming, Outgoing},
-    egress::{Egress, Target},
     endpoints,
     engine::Engine,
-    logins,
     secrets::{self, Filled},
-    session::{
-        self, Streams,
-        definitions::{Tool, known_tools},
-        known_habits,
-    },
+    session,
 };
 
 /// Why no server was started. Everything here is said to the user.
@@ -55,21 +47,6 @@ enum LaunchError {
     /// The shim could not start it; it has told the client already.
     #[error("{0}")]
     Failed(String),
-}
-
-/// What a shim must tell the next engine about a server that runs.
-#[derive(Serialize, Deserialize)]
-struct Lasting {
-    launch: Digest,
-    profile: String,
-    /// What its sandbox opens. Absent in the words of an engine before this one.
-    #[serde(default)]
-    basis: Basis,
-    #[serde(default)]
-    launched: Launched,
-    /// What the user had granted.
-    #[serde(default)]
-    granted: Option<command::EntryGrants>,
 }
 
 /// Serves one shim from its hello to its end.
@@ -134,66 +111,6 @@ pub async fn serve(
     }
 }
 
-struct Running {
-    entry: EntryId,
-    pid: u32,
-    level: String,
-    ended: Option<Ended>,
-}
-
-/// Takes a running server over from an engine that died.
-async fn resume(
-    engine: &Rc<Engine>,
-    agent: &Rc<Agent>,
-    shim: Process,
-    running: Running,
-    context: &str,
-    fds: Vec<Descriptor>,
-) -> Result<session::Started, LaunchError> {
-    let lasting: Lasting = serde_json::from_str(context).map_err(|_| LaunchError::Shim)?;
-    let streams = Streams::take(fds).ok_or(LaunchError::Shim)?;
-    // The number of one that has ended may be another's.
-    if running.ended.is_none() {
-        watch_server(engine, shim, running.pid)?;
-    }
-    let (tools, habits) = tokio::join!(tools(engine, &running.entry), known_habits(engine, &running.entry));
-    Ok(session::Started {
-        tools: tools?,
-        habits,
-        entry: running.entry,
-        agent: agent.clone(),
-        launch: lasting.launch,
-        profile: lasting.profile,
-        basis: lasting.basis,
-        launched: lasting.launched,
-        granted: lasting.granted,
-        level: running.level,
-        pid: running.pid,
-        streams,
-        resumed: true,
-        ended: running.ended,
-    })
-}
-
-/// Remembers a server's process. What descends from it may give no commands, so it has to be one that the shim started, not
-/// any that the shim names. One that has ended already needs no remembering.
-fn watch_server(engine: &Engine, shim: Process, pid: u32) -> Result<(), LaunchError> {
-    match process::descendant(pid, shim) {
-        Some((server, true)) => engine.authority.watch_server(server),
-        Some((_, false)) => return Err(LaunchError::Shim),
-        None => {}
-    }
-    Ok(())
-}
-
-/// The tools that earlier sessions pinned. Without them a changed tool would look like a new one.
-async fn tools(engine: &Rc<Engine>, entry: &EntryId) -> Result<HashMap<String, Tool>, LaunchError> {
-    let of = entry.clone();
-    let pins = engine.recorder.at_once(move |store| store.pins(Some(&of))).await;
-    let refused = |e| LaunchError::Refused(format!("what {entry} offered before cannot be read: {e}"));
-    Ok(known_tools(engine, &pins.map_err(refused)?))
-}
-
 async fn launch(
     engine: &Rc<Engine>,
     agent: &impl Deref<Target = Rc<Agent>>,
@@ -256,344 +173,9 @@ async fn launch(
     start(engine, agent, start_it, incoming, outgoing).await
 }
 
-/// Lets the shim, which may work for an endpoint, start what stands in for a server that is reached over HTTP.
-async fn launch_remote(
-    engine: &Rc<Engine>,
-    agent: &Rc<Agent>,
-    (shim, at_endpoint): (Process, bool),
-    mut request: RemoteRequest,
-    incoming: &mut Incoming,
-    outgoing: &Outgoing,
-) -> Result<session::Started, LaunchError> {
-    let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
-    if let Some(route) = broker::routes(engine, &request.entry).await.map_err(|e| refused(&e))?.pop() {
-        return Err(refused(&broker::BrokerError::Remote { entry: request.entry.quoted(), secret: route.secret }));
-    }
-    let Filled { secrets, .. } = secrets::fill_in(engine, &mut request, &[]).await.map_err(|e| refused(&e))?;
-    let mut secrets = named(secrets);
-    let mut own_way = without_own_way(engine, &mut request).await?;
-    let program =
-        sibling("firedoor-remote").map_err(|e| LaunchError::Refused(format!("cannot find Firedoor itself: {e}")))?;
-    let (user, granted) = user_grants(engine, &request.entry).await;
-    let login = logins::header(engine, &request, &user.hosts, None).await;
-    let (paths, profiles, limit) =
-        (engine.paths.clone(), engine.profiles.clone(), engine.config.limits.message_bytes());
-    let (entry, now) = (request.entry.clone(), engine.now());
-    let work = move || {
-        let context = Context::new(&paths, &profiles, &user, now);
-        firedoor_launch::remote(&request, &context, &program, limit)
-    };
-    let run = tokio::task::spawn_blocking(work).await.map_err(|_| unplanned())?;
-    let RemoteRun { step, mut instructions, what, digest, basis, mut notes } =
-        run.map_err(|e| LaunchError::Refused(e.to_string()))?;
-    notes.append(&mut own_way);
-    instructions.at_endpoint = at_endpoint;
-    match login {
-        Ok(header) => {
-            instructions.signed_in = header.is_some();
-            secrets.extend(header.iter().map(|(_, value)| (LOGIN.into(), value.clone())));
-            instructions.headers.extend(header);
-        }
-        Err(e) => notes.push(e.to_string()),
-    }
-    let launched = Launched { what, limits: step.confinement.limits, ..Launched::default() };
-    let lasting = Lasting { launch: digest, profile: "remote".into(), basis, launched, granted: Some(granted) };
-    let remote = Some(instructions);
-    let known = known(engine, &entry).await?;
-    let start_it = Start { shim, entry, step, lasting, known, remote, broker: None, secrets, notes };
-    start(engine, agent, start_it, incoming, outgoing).await
-}
-
-/// Takes away what the entry itself says about the way to its server: proxies, and whose certificates to trust there. Whoever
-/// wrote the entry, a project for example, would see what the user's logins and secrets are sent with.
-async fn without_own_way(engine: &Rc<Engine>, request: &mut RemoteRequest) -> Result<Vec<String>, LaunchError> {
-    let names: Vec<String> = request.env.iter().filter_map(|(name, _)| name.to_str()).map(str::to_owned).collect();
-    let mut names: Vec<String> = names.into_iter().filter(|name| firedoor_launch::is_about_the_network(name)).collect();
-    names.sort();
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
-    let (paths, given) = (engine.paths.clone(), request.clone());
-    let work = move || -> Result<Vec<String>, String> {
-        let lookup = |name: &str| given.env.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
-        let env = Env::new(paths, &given.cwd, lookup);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let clients = Clients::load().map_err(|e| e.to_string())?;
-        Ok(clients.set_by_entry(&env, &given.entry, &names).into_iter().map(str::to_owned).collect())
-    };
-    let own = tokio::task::spawn_blocking(work).await.map_err(|_| unplanned())?.map_err(LaunchError::Refused)?;
-    request.env.retain(|(name, _)| !own.iter().any(|own| name == own.as_str()));
-    Ok(match own.is_empty() {
-        true => Vec::new(),
-        false => vec![format!(
-            "not used, because the entry sets them itself: {}. Set them for its client where they are right",
-            own.join(", ")
-        )],
-    })
-}
-
-/// Gets another token for a server that refuses the one it was given.
-pub async fn renew_login(
-    engine: &Rc<Engine>,
-    agent: &Rc<Agent>,
-    mut request: RemoteRequest,
-    refused: Digest,
-    outgoing: Outgoing,
-) {
-    let (user, _) = user_grants(engine, &request.entry).await;
-    let header = match without_own_way(engine, &mut request).await {
-        Ok(_) => logins::header(engine, &request, &user.hosts, Some(refused)).await.map_err(|e| e.to_string()),
-        Err(e) => Err(e.to_string()),
-    };
-    let value = match header {
-        Ok(header) => header.map(|(_, value)| value),
-        Err(e) => {
-            record_notes(engine, &request.entry, &[e]);
-            None
-        }
-    };
-    if value.is_none() {
-        let reason = format!("its server wants a login: run `firedoor login {}`", request.entry.quoted());
-        let event = engine.event(What::Failed { reason });
-        engine.recorder.record(firedoor_model::audit::Event { entry: Some(request.entry.clone()), ..event });
-    }
-    if let Some(value) = &value {
-        let secret = [(LOGIN, value.as_str())];
-        engine.inspector.kept_secrets(&mut *agent.memory.lock().await, &request.entry, secret, engine.now());
-    }
-    // A shim that has gone needs none.
-    let _ = outgoing.send(&ToShim::LoginRenewed { refused, value }).await;
-}
-
-/// What the token of a login is called where it is remembered. It has no reference.
-const LOGIN: &str = "login";
-
 /// Secrets by what people know them by.
 fn named(secrets: Vec<(SecretRef, String)>) -> Vec<(String, String)> {
     secrets.into_iter().map(|(reference, value)| (reference.to_string(), value)).collect()
-}
-
-/// What the shim is to start.
-struct Start {
-    shim: Process,
-    entry: EntryId,
-    step: Step,
-    lasting: Lasting,
-    known: Known,
-    remote: Option<Instructions>,
-    broker: Option<Box<firedoor_model::broker::Start>>,
-    /// What came out of the keychain for it, by name.
-    secrets: Vec<(String, String)>,
-    /// What the user should know about it.
-    notes: Vec<String>,
-}
-
-/// Lets the shim start it.
-async fn start(
-    engine: &Rc<Engine>,
-    agent: &Rc<Agent>,
-    Start { shim, entry, step, lasting, known, remote, broker, secrets, notes }: Start,
-    incoming: &mut Incoming,
-    outgoing: &Outgoing,
-) -> Result<session::Started, LaunchError> {
-    let Known { tools, habits, observe } = known;
-    let context = serde_json::to_string(&lasting).map_err(|e| LaunchError::Refused(e.to_string()))?;
-    record_notes(engine, &entry, &notes);
-    // What is secret in it must not turn up in what other servers are told.
-    let mut given = step.env.clone();
-    given.extend(remote.iter().flat_map(|r| &r.headers).map(|(name, value)| (name.into(), value.into())));
-    outgoing.send(&ToShim::Run { step, context, observe, remote, broker }).await.map_err(|_| LaunchError::Shim)?;
-    match incoming.receive().await {
-        Ok((ToEngine::Started { pid, level }, fds)) => {
-            let streams = Streams::take(fds).ok_or(LaunchError::Shim)?;
-            watch_server(engine, shim, pid)?;
-            if observe {
-                begin_observing(engine, &entry, &lasting.basis).await;
-            }
-            let variables = given.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
-            let secrets = secrets.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-            let (mut memory, now) = (agent.memory.lock().await, engine.now());
-            engine.inspector.kept_secrets(&mut memory, &entry, secrets, now);
-            engine.inspector.environment(&mut memory, &entry, variables, now);
-            drop(memory);
-            Ok(session::Started {
-                basis: lasting.basis,
-                launched: lasting.launched,
-                granted: lasting.granted,
-                entry,
-                agent: agent.clone(),
-                launch: lasting.launch,
-                profile: lasting.profile,
-                level,
-                pid,
-                tools,
-                habits,
-                streams,
-                resumed: false,
-                ended: None,
-            })
-        }
-        Ok((ToEngine::Failed { detail }, _)) => Err(LaunchError::Failed(detail)),
-        Ok(_) | Err(_) => Err(LaunchError::Shim),
-    }
-}
-
-/// What earlier sessions of an entry and the user have left for its next one.
-struct Known {
-    tools: HashMap<String, Tool>,
-    habits: HashMap<String, Arc<Habit>>,
-    observe: bool,
-}
-
-async fn known(engine: &Rc<Engine>, entry: &EntryId) -> Result<Known, LaunchError> {
-    let (tools, habits, observe) =
-        tokio::join!(tools(engine, entry), known_habits(engine, entry), to_observe(engine, entry));
-    Ok(Known { tools: tools?, habits, observe })
-}
-
-/// Whether the user wants to see what this start of an entry does.
-async fn to_observe(engine: &Rc<Engine>, entry: &EntryId) -> bool {
-    // A home may come from a system that can.
-    if Ability::Observing.here().is_err() {
-        return false;
-    }
-    let now = engine.now();
-    match engine.recorder.at_once(move |store| store.to_observe(now)).await {
-        Ok(entries) => entries.contains(entry),
-        // It runs as it always does.
-        Err(e) => {
-            engine.problem(format!("what is to be observed cannot be read: {e}"));
-            false
-        }
-    }
-}
-
-/// One run is observed, not every one.
-async fn begin_observing(engine: &Rc<Engine>, entry: &EntryId, basis: &Basis) {
-    let of = entry.clone();
-    let begun = Observation { at: engine.now(), record: Record::default(), basis: basis.clone() };
-    let begin = move |store: &mut Store| {
-        store.observe_next(&of, None)?;
-        store.set_observed(&of, &begun)
-    };
-    if let Err(e) = engine.recorder.with(begin).await {
-        engine.problem(format!("the observation of {entry} cannot be written down: {e}"));
-    }
-    let event = engine.event(What::Command { text: "observed during this run".into() });
-    engine.recorder.record(firedoor_model::audit::Event { entry: Some(entry.clone()), ..event });
-}
-
-struct Planned {
-    plan: Plan,
-    /// The token that the plan's install step presents to the proxy.
-    token: String,
-    /// What the user had granted.
-    granted: command::EntryGrants,
-}
-
-/// The thread that plans has ended without a plan.
-fn unplanned() -> LaunchError {
-    LaunchError::Refused("planning the start failed inside Firedoor; see engine.log".into())
-}
-
-/// What the user granted an entry.
-async fn user_grants(engine: &Rc<Engine>, entry: &EntryId) -> (UserGrants, command::EntryGrants) {
-    let of = entry.clone();
-    let user = match engine.recorder.at_once(move |store| store.grants(&of)).await {
-        Ok(granted) => UserGrants {
-            grants: granted.grants,
-            env: granted.env.into_iter().collect(),
-            hosts: granted.hosts,
-            sockets: granted.sockets,
-        },
-        // Fewer grants are safe, and the server may run without them.
-        Err(e) => {
-            engine.problem(format!("grants cannot be read: {e}"));
-            UserGrants::default()
-        }
-    };
-    let granted = command::EntryGrants {
-        entry: entry.clone(),
-        grants: user.grants.clone(),
-        env: user.env.iter().cloned().collect(),
-        hosts: user.hosts.clone(),
-        sockets: user.sockets.clone(),
-    };
-    (user, granted)
-}
-
-/// Makes the plan, on another thread: it looks at many files.
-async fn plan(
-    engine: &Rc<Engine>,
-    request: &LaunchRequest,
-    (user, granted): (UserGrants, command::EntryGrants),
-) -> Result<Planned, LaunchError> {
-    let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
-    let token = Egress::token().map_err(|e| refused(&e))?;
-    let proxy = ProxyAddress { address: engine.egress.address(), user: "install".into(), token: token.clone() };
-    let (paths, profiles, request, now) =
-        (engine.paths.clone(), engine.profiles.clone(), request.clone(), engine.now());
-    let own = engine.endpoints.of(&request.entry);
-    let work = move || {
-        let own = own.map(|own| endpoints::declared(&own.target).into_iter().collect());
-        let declared = declared_env(&request, &paths).or(own);
-        let context = Context {
-            declared_env: declared.as_ref(),
-            proxy: Some(proxy),
-            ..Context::new(&paths, &profiles, &user, now)
-        };
-        firedoor_launch::plan(&request, &context)
-    };
-    let plan = tokio::task::spawn_blocking(work).await.map_err(|_| unplanned())?.map_err(|e| refused(&e))?;
-    Ok(Planned { plan, token, granted })
-}
-
-/// The environment names that the entry declares in its client's configuration.
-fn declared_env(request: &LaunchRequest, paths: &firedoor_model::paths::Paths) -> Option<BTreeSet<String>> {
-    let lookup = |name: &str| request.env.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
-    let env = Env::new(paths.clone(), &request.cwd, lookup);
-    let entry: &EntryId = &request.entry;
-    Clients::load().ok()?.declared_env(&env, entry)
-}
-
-/// Lets the shim run an install step that reaches its registry and nothing else.
-async fn install(
-    engine: &Rc<Engine>,
-    entry: &EntryId,
-    step: &InstallStep,
-    token: String,
-    incoming: &mut Incoming,
-    outgoing: &Outgoing,
-) -> Result<(), LaunchError> {
-    record_notes(engine, entry, &step.notes);
-    let targets =
-        step.hosts.iter().map(|(host, port)| Target { host: host.to_ascii_lowercase(), port: *port }).collect();
-    // Ends with this function.
-    let _pass = engine.egress.admit(token, targets);
-    let message = ToShim::Install { step: step.step.clone(), limit: step.timeout };
-    outgoing.send(&message).await.map_err(|_| LaunchError::Shim)?;
-    let unrecorded = |e: firedoor_launch::PlanError| LaunchError::Refused(e.to_string());
-    match incoming.receive().await {
-        Ok((ToEngine::Installed { ok: true, .. }, _)) => step.done(engine.now()).map_err(unrecorded),
-        Ok((ToEngine::Installed { ok: false, detail }, _)) => {
-            step.failed(engine.now()).map_err(unrecorded)?;
-            // A refresh may fail, as it does without a network: what is installed runs.
-            if !step.required {
-                return Ok(());
-            }
-            let hosts: Vec<_> = step.hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
-            Err(LaunchError::Refused(format!(
-                "{} could not be installed: {detail}. Its installer ran in a sandbox that reaches only {}",
-                step.package,
-                hosts.join(", ")
-            )))
-        }
-        Ok(_) | Err(_) => {
-            // The next start begins anew in any case.
-            let _ = step.failed(engine.now());
-            Err(LaunchError::Shim)
-        }
-    }
 }
 
 /// Puts what the user should know about a plan into the log.

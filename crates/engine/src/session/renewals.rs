@@ -71,7 +71,7 @@ impl Session {
         let (session, engine, outgoing) = (self.clone(), engine.clone(), outgoing.clone());
         // The issuer takes its time, and nobody else waits for it.
         tokio::task::spawn_local(async move {
-            launches::renew_login(&engine, &session.agent, request, refused, outgoing).await;
+            launches::remote::renew_login(&engine, &session.agent, request, refused, outgoing).await;
             session.renewals.end();
         });
         Ok(())
