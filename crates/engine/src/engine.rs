@@ -1,5 +1,9 @@
 //! The engine's state, shared by everything that runs on its one event loop.
 
+mod clocks;
+pub(crate) mod held;
+mod uses;
+
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, HashMap},
@@ -24,9 +28,11 @@ use firedoor_model::{
     question::Ref,
     rule::{Rule, Use},
 };
-use firedoor_policy::{Desk, Event as DeskEvent, HeldId, Reason, Refusal, SessionId, refusal};
+use firedoor_policy::{Desk, HeldId, Refusal, SessionId};
 use firedoor_store::{Keys, PinKey, Secrets};
 use tokio::sync::{Notify, watch};
+
+use held::Held;
 
 use crate::{
     agent::{Agent, Client},
@@ -40,32 +46,18 @@ use crate::{
     managed::Managed,
     pause::Pause,
     recorder::Recorder,
-    session::{Session, connections::HeldConnection, held::HeldLine},
+    session::Session,
     watching::{self, Offers},
 };
 
 /// For one use of the keychain. Clients wait about a minute for a server.
 const KEYCHAIN: Duration = Duration::from_secs(10);
 
-/// Questions of agents that have died are looked for this often.
-const ROUND: Duration = Duration::from_secs(30);
-
-/// Uses of rules are written down this often.
-const USES: Duration = Duration::from_secs(60);
-
 /// Entries whose last start is remembered.
 const MAX_STARTS: usize = 512;
 
 /// Problems shown at most.
 const MAX_PROBLEMS: usize = 32;
-
-/// What waits for an answer.
-pub enum Held {
-    /// A line with a call.
-    Line(Rc<HeldLine>),
-    /// Connections of a server.
-    Connection(Rc<HeldConnection>),
-}
 
 /// The engine.
 pub struct Engine {
@@ -265,173 +257,6 @@ impl Engine {
             self.agents.borrow_mut().remove(&agent.process);
             let events = self.desk.borrow_mut().session_ended(agent.id);
             self.act(events);
-        }
-    }
-
-    /// The client gave a held line up, or has gone.
-    pub fn withdraw(&self, held: &HeldLine) {
-        held.withdraw();
-        let ids = held.ids.borrow().clone();
-        let events: Vec<_> = ids.iter().filter_map(|(id, _)| self.desk.borrow_mut().cancel(*id, now())).collect();
-        self.settled(held);
-        self.act(events);
-    }
-
-    /// Forgets a line that is no longer held.
-    pub fn settled(&self, held: &HeldLine) {
-        if !held.settled.get() {
-            return;
-        }
-        for (id, _) in held.ids.borrow().iter() {
-            self.held.borrow_mut().remove(id);
-            let event = self.desk.borrow_mut().cancel(*id, now());
-            self.act(event.into_iter().collect());
-        }
-        if let Some(session) = held.session.upgrade() {
-            session.forget_settled();
-        }
-    }
-
-    /// Lets what is held go on. `lasting`: what a server connects to later as well.
-    pub fn allow_held(&self, ids: &[HeldId], lasting: bool) {
-        for id in ids {
-            let held = self.held.borrow_mut().remove(id);
-            match held {
-                Some(Held::Line(held)) => {
-                    held.allow();
-                    self.settled(&held);
-                }
-                Some(Held::Connection(held)) => held.rule(true, lasting),
-                None => {}
-            }
-        }
-    }
-
-    /// Refuses what is held.
-    pub fn refuse_held(&self, ids: &[HeldId], kind: &Refusal, reference: &Ref) {
-        for id in ids {
-            let held = self.held.borrow_mut().remove(id);
-            match held {
-                Some(Held::Line(held)) => {
-                    let request = held.ids.borrow().iter().find(|(h, _)| h == id).map(|(_, r)| r.clone());
-                    held.refuse(request.as_deref().unwrap_or_default(), &refusal(kind, reference));
-                    self.settled(&held);
-                }
-                // A person's refusal holds; that nobody answered does not.
-                Some(Held::Connection(held)) => held.rule(false, *kind == Refusal::User),
-                None => {}
-            }
-        }
-    }
-
-    /// A connection no longer waits.
-    pub fn forget_connection(&self, id: HeldId) {
-        self.held.borrow_mut().remove(&id);
-        let event = self.desk.borrow_mut().cancel(id, now());
-        self.act(event.into_iter().collect());
-    }
-
-    /// A number for something that is held.
-    pub fn next_held(&self) -> HeldId {
-        HeldId(self.next_id())
-    }
-
-    /// Agents whose client has died take their questions with them.
-    fn forget_dead_agents(&self) {
-        let in_use: Vec<_> = self.sessions.borrow().values().map(|s| s.agent.id).collect();
-        let dead: Vec<_> = {
-            let agents = self.agents.borrow();
-            agents.values().filter(|a| !in_use.contains(&a.id) && !a.lives()).cloned().collect()
-        };
-        for agent in dead {
-            self.agents.borrow_mut().remove(&agent.process);
-            let events = self.desk.borrow_mut().session_ended(agent.id);
-            self.act(events);
-        }
-    }
-
-    /// Shortens the log to what the settings keep, now and once a day.
-    pub async fn run_retention(self: Rc<Self>) {
-        loop {
-            let keep = u64::from(self.log_days.get()) * 86_400_000;
-            let before = Millis(now().0.saturating_sub(keep));
-            if let Err(e) = self.recorder.with(move |store| store.prune(before, None)).await {
-                self.problem(format!("the audit log cannot be shortened: {e}"));
-            }
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_secs(86_400)) => {}
-                () = self.retain.notified() => {}
-            }
-        }
-    }
-
-    /// Counts the use of the rule that settled a decision, if one did.
-    pub fn settled_by(&self, reason: &Reason) {
-        let Some(id) = reason.rule() else { return };
-        let mut uses = self.uses.borrow_mut();
-        let seen = uses.entry(id).or_insert(Use { hits: 0, last: now() });
-        *seen = Use { hits: seen.hits.saturating_add(1), last: now() };
-    }
-
-    /// Writes down the uses of rules since the last time.
-    pub async fn write_uses(&self) {
-        let uses = self.uses.take();
-        if uses.is_empty() {
-            return;
-        }
-        if let Err(e) = self.recorder.with(move |store| store.count_uses(&uses)).await {
-            self.problem(format!("the uses of rules cannot be counted: {e}"));
-        }
-    }
-
-    /// Writes the uses of rules down now and then: not with every call.
-    pub async fn run_uses(self: Rc<Self>) {
-        loop {
-            tokio::time::sleep(USES).await;
-            self.write_uses().await;
-        }
-    }
-
-    /// Lets the desk's clocks run.
-    pub async fn run_clocks(self: Rc<Self>) {
-        loop {
-            let asked = self.desk.borrow().next_deadline();
-            let deadline = asked.into_iter().chain(self.pause_ends()).min();
-            let wait = deadline.map_or(ROUND, |at| Duration::from_millis(at.since(now()) + 1).min(ROUND));
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = self.wake.notified() => {}
-            }
-            let events = self.desk.borrow_mut().tick(now());
-            self.act(events);
-            self.let_pause_end();
-            self.forget_dead_agents();
-        }
-    }
-
-    /// Does what follows from the desk's events.
-    fn act(&self, events: Vec<DeskEvent>) {
-        if !events.is_empty() {
-            self.changed();
-        }
-        for event in events {
-            match event {
-                DeskEvent::HoldExpired { reference, held } => {
-                    self.refuse_held(&held, &Refusal::Awaiting, &reference);
-                    self.recorder.record(self.event(What::Unanswered { reference }));
-                }
-                DeskEvent::Expired { reference, held } => {
-                    self.refuse_held(&held, &Refusal::Awaiting, &reference);
-                    self.recorder.record(self.event(What::Expired { reference }));
-                }
-                DeskEvent::Withdrawn { reference } => {
-                    self.recorder.record(self.event(What::Withdrawn { reference }));
-                }
-                // It shows in the question.
-                DeskEvent::LetGo { .. } => {}
-                // It shows in the status, in the refusals and in the log.
-                DeskEvent::Quieted { .. } => {}
-            }
         }
     }
 

@@ -16,7 +16,7 @@ use firedoor_model::{
 use firedoor_policy::{Ask, Call, Decision, HOST, HeldId, Input, MessageKind, Opening, Reason, Subject};
 
 use super::{Session, attempts};
-use crate::engine::{Engine, Held};
+use crate::engine::{Engine, held::Held};
 
 /// In the audit log and in what a permit is good for.
 const METHOD: &str = "connect";

@@ -23,7 +23,7 @@ use super::{
     ruling::{Judged, Ruling},
 };
 use crate::{
-    engine::{Engine, Held},
+    engine::{Engine, held::Held},
     io::{Inlet, Line, Lines},
 };
 
