@@ -8,7 +8,7 @@ use firedoor_launch::{known_route, route};
 use firedoor_model::{EntryId, Untrusted, broker::Route};
 
 use crate::{
-    arguments::{BrokerCommand, BrokerOptions},
+    arguments::secrets::{BrokerCommand, BrokerOptions},
     engine::{Engine, unexpected},
     failure::Failure,
     output,

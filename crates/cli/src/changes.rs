@@ -15,7 +15,7 @@ use firedoor_store::{Store, StoreError};
 use serde::Serialize;
 
 use crate::{
-    arguments::{ProtectOptions, RestoreOptions},
+    arguments::configurations::{ProtectOptions, RestoreOptions},
     clock,
     engine::paths,
     failure::Failure,

@@ -10,7 +10,7 @@ use firedoor_model::{
 };
 
 use crate::{
-    arguments::{EndpointOptions, EndpointsCommand},
+    arguments::endpoints::{EndpointOptions, EndpointsCommand},
     changes::authorize,
     engine::{Engine, unexpected},
     failure::Failure,

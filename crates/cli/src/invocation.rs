@@ -4,7 +4,7 @@ use std::env;
 
 use clap::{Parser, Subcommand};
 
-use crate::arguments::{Arguments, Command, SandboxCommand};
+use crate::arguments::{Arguments, Command, sandbox::SandboxCommand};
 
 /// `firedoor sandbox` and nothing else.
 #[derive(Parser)]

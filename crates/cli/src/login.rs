@@ -20,7 +20,7 @@ use firedoor_model::{
 };
 
 use crate::{
-    arguments::LoginOptions,
+    arguments::secrets::LoginOptions,
     changes::authorize,
     endpoints,
     engine::{Engine, sibling, unexpected},

@@ -96,7 +96,7 @@ fn elsewhere(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Broker { command } => broker::run(command),
         Command::Observe { entry, what, projects, json } => observe::run(entry, what, projects, json),
-        Command::Wasm { command: arguments::WasmCommand::Scan(options) } => toolscan::wasm(options),
+        Command::Wasm { command: arguments::sandbox::WasmCommand::Scan(options) } => toolscan::wasm(options),
         Command::ScanTool(options) => toolscan::native(options),
         everywhere => run(everywhere),
     }

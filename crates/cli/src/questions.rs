@@ -12,7 +12,7 @@ use firedoor_model::{
 };
 
 use crate::{
-    arguments::{ChoiceArgument, DurationArgument, ScopeArgument},
+    arguments::decisions::{ChoiceArgument, DurationArgument, ScopeArgument},
     engine::{Engine, unexpected},
     failure::Failure,
     output,

@@ -11,7 +11,7 @@ use firedoor_model::{EntryId, launch::LaunchRequest};
 use firedoor_sandbox::Level;
 
 use crate::{
-    arguments::{AccessOptions, SandboxCommand},
+    arguments::{grants::AccessOptions, sandbox::SandboxCommand},
     engine::paths,
     failure::Failure,
     log, output,

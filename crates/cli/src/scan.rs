@@ -5,7 +5,7 @@ use std::{cmp::Reverse, env, path::PathBuf, process::ExitCode};
 use firedoor_clients::{Clients, Env, Finding, Scan, State};
 
 use crate::{
-    arguments::ScanOptions,
+    arguments::configurations::ScanOptions,
     engine::{paths, sibling},
     failure::Failure,
     keychain, output, sarif,

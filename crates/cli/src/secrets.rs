@@ -10,7 +10,7 @@ use firedoor_model::{EntryId, SecretRef, Untrusted, broker::Route};
 use serde::Serialize;
 
 use crate::{
-    arguments::SecretsCommand, changes::authorize, engine::paths, failure::Failure, keychain, output,
+    arguments::secrets::SecretsCommand, changes::authorize, engine::paths, failure::Failure, keychain, output,
     scan::surroundings, typed::typed,
 };
 

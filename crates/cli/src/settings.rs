@@ -13,7 +13,10 @@ use firedoor_model::{
 };
 
 use crate::{
-    arguments::{AccessOptions, GrantsCommand, PinsCommand, RulesCommand},
+    arguments::{
+        decisions::{PinsCommand, RulesCommand},
+        grants::{AccessOptions, GrantsCommand},
+    },
     endpoints,
     engine::{Engine, unexpected},
     failure::Failure,

@@ -25,7 +25,7 @@ use firedoor_launch::UserGrants;
 use firedoor_model::{Untrusted, launch::LaunchRequest, paths::Paths};
 
 use crate::{
-    arguments::{ScanRunOptions, ScanToolOptions, WasmScanOptions},
+    arguments::sandbox::{ScanRunOptions, ScanToolOptions, WasmScanOptions},
     engine::{paths, sibling},
     failure::Failure,
     output, settings,

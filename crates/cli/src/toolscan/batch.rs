@@ -16,7 +16,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    arguments::{AccessOptions, BatchOptions, ScanRunOptions, ScanToolOptions, WasmScanOptions},
+    arguments::{
+        grants::AccessOptions,
+        sandbox::{BatchOptions, ScanRunOptions, ScanToolOptions, WasmScanOptions},
+    },
     failure::Failure,
     output,
 };
