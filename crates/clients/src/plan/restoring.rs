@@ -1,0 +1,57 @@
+//! Entries as they were before Firedoor stood in front of them.
+
+use std::collections::BTreeSet;
+
+use firedoor_model::{EntryId, SecretRef};
+
+use super::{Skipped, Text, behind, wrapped_ids};
+use crate::{
+    discover::{ConfigFile, Located},
+    document::{Remote, Shape},
+    endpoint,
+    env::Env,
+    journal::Journal,
+    moved::{self, Kept},
+    remote,
+    source::Source,
+    wrap::{splice, unwrap, wrapped},
+};
+
+pub(super) fn restored(
+    text: &str,
+    all: &[Located],
+    chosen: &BTreeSet<EntryId>,
+    known: &dyn Fn(&SecretRef) -> Result<Kept, String>,
+) -> Text {
+    let (mut edits, mut new) = (Vec::new(), Text::default());
+    for Located { id, server, .. } in all.iter().filter(|l| chosen.contains(&l.id)) {
+        let references = moved::references(server.shape.values());
+        let own = match &server.shape {
+            shape if !behind(shape) && !references.is_empty() => Ok(Vec::new()),
+            Shape::Stdio(stdio) if let Some(own) = wrapped(stdio) => Ok(unwrap(text, stdio, &own)),
+            Shape::Remote(Remote { endpoint: Some(at), url: Some(url), .. }) => Ok(endpoint::unwrap(text, at, url)),
+            Shape::Remote(Remote { parts: Ok(parts), url: Some(url), .. }) => remote::unwrap(text, parts, url),
+            _ => Err("it is not protected: nothing to restore".into()),
+        };
+        match own {
+            Ok(own) => {
+                edits.extend(own);
+                let (secrets, missing) = moved::put_back(&server.shape, known);
+                edits.extend(secrets);
+                new.back.extend(references);
+                new.left.extend(missing);
+                new.changed.push(id.clone());
+            }
+            Err(reason) => new.skipped.push(Skipped { id: id.clone(), reason }),
+        }
+    }
+    new.text = splice(text, edits);
+    new
+}
+
+/// The saved original, if the file is still what we wrote last and the original has nothing of ours in it.
+pub(super) fn original(env: &Env<'_>, file: &ConfigFile, source: &Source, journal: &Journal) -> Option<Vec<u8>> {
+    let record = journal.of(&source.target).filter(|r| r.wrote == source.digest())?;
+    let original = journal.original(env, record.original)?;
+    wrapped_ids(file, &original).ok()?.is_empty().then_some(original)
+}
