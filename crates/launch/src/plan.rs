@@ -2,6 +2,9 @@
 
 mod container;
 mod package;
+mod plain;
+mod run;
+mod uv_run;
 mod wasm;
 
 use std::{
@@ -13,25 +16,23 @@ use std::{
 
 use firedoor_model::{
     Digest,
-    launch::{Access, Confinement, Grant, LaunchRequest, Network, Step},
-    network::{HostGrant, Hosts},
+    launch::{Access, LaunchRequest, Step},
     observation::Basis,
     paths::canonicalize,
 };
 
 use crate::{
     Context, ProxyAddress,
-    command::{self, Command, UvRun},
+    command::{self, Command},
     environment,
     error::PlanError,
-    grants::{self, Grants},
+    grants::Grants,
     identity::{Ecosystem, Identity, What, hash_file},
     install::InstallStep,
-    private::{Linked, Private},
-    profile::{ArgumentAccess, Found, Kind, Profile, Subject},
-    profile_path,
+    private::Private,
+    profile::{Found, Kind, Profile, Subject},
     program::{Lookup, Program},
-    protect::{self, Protected},
+    protect::Protected,
     runtime, sys,
 };
 
@@ -214,37 +215,6 @@ fn kind(name: &str, command: &Command, program: &Program) -> Kind {
 }
 
 impl Planner<'_> {
-    /// An executable, or an interpreter with a script.
-    fn plain(mut self, name: &str) -> Result<Plan, PlanError> {
-        let target = match runtime::target(name, &self.request.args, &self.request.cwd) {
-            Some(runtime::Target::Script(path)) => Some(path),
-            Some(runtime::Target::Module(module)) => runtime::module_file(&module, &self.request.cwd),
-            None => None,
-        };
-        let what = match target.filter(|t| t.is_file()) {
-            Some(script) => {
-                self.grants.derived(runtime::project(&script, self.at.home), Access::Read);
-                if runtime::kind(name) == Some(Kind::Bun) {
-                    // Before it looks for packages it lists the directory that it is started in, and those with packages.
-                    let above = script.ancestors().filter(|d| d.join("node_modules").is_dir()).map(Path::to_owned);
-                    self.grants.derived(above.chain([self.request.cwd.clone()]), Access::List);
-                }
-                let interpreter = self.program.interpreter.clone().unwrap_or_else(|| self.program.real.clone());
-                What::Script { path: real(&script)?, sha256: self.digest(&script)?, interpreter }
-            }
-            None => self.program_identity()?,
-        };
-        if runtime::kind(name) == Some(Kind::Docker) {
-            container::notes(name, &self.request.args).into_iter().for_each(|note| self.grants.note(note));
-        }
-        if self.program.interpreter.is_some() {
-            let real = self.program.real.clone();
-            self.grants.derived(runtime::project(&real, self.at.home), Access::Read);
-        }
-        let args = self.request.args.clone();
-        self.run(what, &args)
-    }
-
     /// The digest of a file, which goes into the identity only.
     fn digest(&self, path: &Path) -> Result<Digest, PlanError> {
         if self.context.identify { hash_file(path) } else { Ok(Digest([0; 32])) }
@@ -258,57 +228,6 @@ impl Planner<'_> {
             Some(interpreter) => What::Script { path, sha256, interpreter: interpreter.clone() },
             None => What::Executable { path, sha256 },
         })
-    }
-
-    /// `uv run` in a project that is synchronised.
-    fn uv_run(mut self, tool: &str, run: &UvRun) -> Result<Plan, PlanError> {
-        let refuse = |what: String, remedy| Err(PlanError::Command { tool: "uv run", what, remedy });
-        let start = run.directory.as_ref().map_or_else(|| self.request.cwd.clone(), |d| self.request.cwd.join(d));
-        let found = start
-            .ancestors()
-            .take_while(|d| !self.at.home.starts_with(d))
-            .find(|d| d.join("pyproject.toml").is_file())
-            .map(Path::to_owned);
-        let Some(project) = found else {
-            return refuse(
-                format!("{} is in no project (no pyproject.toml)", start.display()),
-                "Give --directory the project's directory, or name the project's program in .venv as the command",
-            );
-        };
-        let venv = project.join(".venv");
-        let python = sys::in_venv(&venv, Path::new("python"));
-        if !python.exists() {
-            return refuse(
-                format!("{} has no .venv with the packages, and Firedoor runs servers offline", project.display()),
-                "Run `uv sync` in that directory once",
-            );
-        }
-        self.uv_itself(tool)?;
-        self.grants.derived([project.clone()], Access::Read);
-        let files = crate::program::links(&python);
-        self.installed_at(&files);
-        let first = run.rest.first().map(OsString::as_os_str).unwrap_or_default();
-        let name = Path::new(first).file_name().unwrap_or_default().to_string_lossy();
-        let script = match runtime::target(&sys::program_name(&name), run.rest.get(1..).unwrap_or_default(), &start) {
-            Some(runtime::Target::Script(path)) => Some(path),
-            Some(runtime::Target::Module(m)) => runtime::module_file(&m, &start),
-            None if Path::new(first).extension().is_some_and(|e| e == "py") => Some(start.join(first)),
-            None => Some(sys::in_venv(&venv, Path::new(first))),
-        };
-        let what = match script.filter(|s| s.is_file()) {
-            Some(script) => {
-                self.grants.derived(runtime::project(&script, self.at.home), Access::Read);
-                What::Script { path: real(&script)?, sha256: self.digest(&script)?, interpreter: real(&python)? }
-            }
-            None => self.program_identity()?,
-        };
-        for (name, value) in
-            [("UV_OFFLINE", "1"), ("UV_NO_SYNC", "1"), ("UV_FROZEN", "1"), ("UV_PYTHON_DOWNLOADS", "never")]
-        {
-            self.set(name, value);
-        }
-        let args = self.request.args.clone();
-        self.run(what, &args)
     }
 
     /// The node that runs npx.
@@ -329,172 +248,6 @@ impl Planner<'_> {
             self.set(name, place);
         }
     }
-
-    /// The base set, the program itself and its interpreters, and the certificate authorities.
-    fn common_grants(&mut self) {
-        self.grants.base();
-        let files = self.program.files.clone();
-        self.installed_at(&files);
-        self.grants.certificates(&self.env);
-        if !self.program.bin_dirs.is_empty() {
-            let dirs = self.program.bin_dirs.clone().into_iter();
-            let old: Vec<PathBuf> = self.at.path.map(|p| std::env::split_paths(p).collect()).unwrap_or_default();
-            // A directory with ":" in its name cannot stand in PATH; then PATH stays as it is.
-            if let Ok(path) = std::env::join_paths(dirs.chain(old)) {
-                self.set("PATH", path);
-            }
-        }
-    }
-
-    /// What the profile grants.
-    fn profile_grants(&mut self, args: &[OsString]) -> Result<(), PlanError> {
-        let home = self.at.home;
-        let profile = &self.profile;
-        for (paths, access) in
-            [(&profile.list, Access::List), (&profile.read, Access::Read), (&profile.write, Access::Write)]
-        {
-            for path in paths {
-                self.grants.named_if_there(&profile_path(path, home), access);
-            }
-        }
-        for path in &profile.state {
-            let target = profile_path(path, home);
-            let access = if profile.read.contains(path) { Access::Read } else { Access::Write };
-            if !self.grants.named_if_there(&target, access) {
-                continue;
-            }
-            let rest = Path::new(path.trim_start_matches("~/"));
-            let why = match self.private.link(rest, &target)? {
-                Linked::Yes => continue,
-                Linked::TheServersOwn => "the server has made its own there",
-                Linked::NotAllowed => {
-                    "Windows lets programs make links in developer mode only: switch it on in the settings"
-                }
-            };
-            self.grants.note(format!(
-                "{path} is not linked into the private home, because {why} ({})",
-                self.private.home().join(rest).display()
-            ));
-        }
-        if let Some(access) = profile.args {
-            let access = match access {
-                ArgumentAccess::Read => Access::Read,
-                ArgumentAccess::Write => Access::Write,
-            };
-            let paths = args.iter().filter_map(|a| path_argument(a, &self.request.cwd, home));
-            self.grants.derived(paths.filter(|p| p.exists()), access);
-        }
-        Ok(())
-    }
-
-    /// The hosts and Unix sockets that the profile and the user grant.
-    fn reach(&mut self, args: &[OsString]) -> (Network, Vec<PathBuf>) {
-        let (user, profile) = (self.context.user, &self.profile);
-        let mut allowed: Vec<HostGrant> = user.hosts.iter().chain(&profile.hosts).cloned().collect();
-        // Of what the server is given, so that it and we read the same.
-        let (found, notes) = profile.endpoints.find(args, &self.env);
-        allowed.extend(found);
-        notes.into_iter().for_each(|note| self.grants.note(note));
-        let refuse = profile.refuse.clone();
-        let hosts = Hosts { allowed, listen: profile.listen, refuse, ..Hosts::default() };
-        let mut named = user.sockets.clone();
-        named.extend(profile.unix.iter().map(|p| profile_path(p, self.at.home)));
-        let sockets = named.into_iter().filter(|path| self.grants.socket(path)).collect();
-        (Network::Hosts(hosts), sockets)
-    }
-
-    fn run(mut self, what: What, args: &[OsString]) -> Result<Plan, PlanError> {
-        self.common_grants();
-        self.profile_grants(args)?;
-        let mut basis = self.basis(args);
-        for grant in &self.context.user.grants {
-            self.grants.named(&grant.path, grant.access);
-        }
-        let (home, tmp, cache) = (self.private.home(), self.private.tmp(), self.private.cache());
-        let short = self.private.short_tmp(&self.context.paths.runtime)?;
-        self.home_at(&home, &short, &cache);
-        for (name, sub) in [("npm_config_cache", "npm"), ("UV_CACHE_DIR", "uv"), ("PIP_CACHE_DIR", "pip")] {
-            self.set(name, cache.join(sub));
-        }
-        for (name, value) in std::mem::take(&mut self.profile.variables) {
-            if self.env.iter().any(|(n, _)| sys::same_variable(n, OsStr::new(&name))) {
-                continue;
-            }
-            match value.strip_prefix("~/") {
-                Some(rest) => self.set(&name, home.join(rest)),
-                None => self.set(&name, value),
-            }
-        }
-        for (rest, text) in &self.profile.files {
-            self.private.put(Path::new(rest), text)?;
-        }
-        for argument in std::mem::take(&mut self.profile.arguments) {
-            if !args.iter().any(|a| *a == *argument) {
-                self.args.push(argument.into());
-            }
-        }
-        for dir in [home, tmp, cache] {
-            basis.grants.push(Grant { path: dir.clone(), access: Access::Write });
-            self.grants.trusted(dir, Access::Write);
-        }
-        let (network, sockets) = self.reach(args);
-        let limits = self.profile.limits.over(grants::base_limits());
-        if let Network::Hosts(hosts) = &network {
-            basis.hosts.clone_from(&hosts.allowed);
-        }
-        let Grants { grants, notes, .. } = self.grants;
-        basis.in_force.clone_from(&grants);
-        let Program { path: program, first, .. } = self.program;
-        Ok(Plan::Run(Box::new(Run {
-            step: Step {
-                program,
-                args: first.into_iter().chain(self.args).collect(),
-                env: self.env,
-                cwd: self.request.cwd.clone(),
-                confinement: Confinement { grants, protected: protect::names().clone(), network, sockets, limits },
-            },
-            identity: self.context.identify.then(|| Identity::new(what, args)),
-            profile: self.profile.name,
-            basis,
-            named_env: self.named_env,
-            dropped_env: self.dropped_env,
-            notes,
-        })))
-    }
-
-    /// What the command and the profile give, before anything that the user granted.
-    fn basis(&self, args: &[OsString]) -> Basis {
-        let arguments = args.iter().filter_map(|a| path_argument(a, &self.request.cwd, self.at.home));
-        let sockets = self.profile.unix.iter().map(|p| profile_path(p, self.at.home));
-        Basis {
-            grants: self.grants.grants.clone(),
-            in_force: Vec::new(),
-            profile_hosts: self
-                .profile
-                .hosts
-                .iter()
-                .cloned()
-                .chain(self.profile.endpoints.find(args, &self.env).0)
-                .collect(),
-            hosts: Vec::new(),
-            sockets: sockets.collect(),
-            listen: self.profile.listen,
-            cwd: self.request.cwd.clone(),
-            arguments: arguments.filter_map(|path| canonicalize(&path).ok()).collect(),
-            subject: self.subject.clone().map(|(kind, name)| (kind.to_owned(), name)),
-            extends: self.extends.clone(),
-        }
-    }
-}
-
-/// The path that an argument names: absolute, or relative in a way that can only be a path; also after `--option=`.
-fn path_argument(arg: &OsStr, cwd: &Path, home: &Path) -> Option<PathBuf> {
-    let text = arg.to_str()?;
-    let text = if text.starts_with('-') { text.split_once('=')?.1 } else { text };
-    if let Some(rest) = text.strip_prefix("~/") {
-        return Some(home.join(rest));
-    }
-    sys::is_path_argument(text).then(|| cwd.join(text))
 }
 
 fn real(path: &Path) -> Result<PathBuf, PlanError> {

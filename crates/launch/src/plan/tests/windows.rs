@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use firedoor_model::{EntryId, Millis, launch::Access, paths::Paths};
+use firedoor_model::{
+    EntryId, Millis,
+    launch::{Access, Grant},
+    paths::Paths,
+};
 
 use super::*;
 use crate::{InstallStep, Profiles, UserGrants};
