@@ -34,13 +34,11 @@ const PLAIN: [u8; 256] = {
 pub(crate) fn words(text: &[u8], length: usize) -> Box<[u64]> {
     let mut bits = vec![0u64; length.div_ceil(64)];
     let (mut at, mut between) = (0, true);
+    // Nothing for a processor to guess.
     for b in text {
         let kept = PLAIN.get(usize::from(*b)) != Some(&0);
-        if kept
-            && between
-            && let Some(word) = bits.get_mut(at / 64)
-        {
-            *word |= 1 << (at % 64);
+        if let Some(word) = bits.get_mut(at / 64) {
+            *word |= u64::from(kept & between) << (at % 64);
         }
         at += usize::from(kept);
         between = !kept;

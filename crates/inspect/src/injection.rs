@@ -194,6 +194,9 @@ impl Injections {
             return None;
         }
         let plain = how <= Concealment::Customary;
+        if plain && phrases.is_empty() && normal.len() < MIN_ALONE {
+            return None;
+        }
         // Digits and digests, or no sentence, whatever attacks they remind of. What was hidden may have lost its blanks.
         let mute = |window: &str| signs::digits(window) || sentence && !signs::says(window);
         let short = Short::of(normal);

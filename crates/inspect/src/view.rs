@@ -5,14 +5,15 @@
 //! One pass, no backtracking; the output is at most a small multiple of the input.
 
 mod letters;
+mod written;
 
 use unicode_normalization::char::decompose_compatible;
 
 use letters::{Letter, letters_of_two, shaped};
 pub(crate) use letters::{alike, invisible};
+use written::escape;
+pub(crate) use written::{entity, escaped};
 
-/// Longest HTML entity that is looked at, between `&` and `;`.
-const MAX_ENTITY: usize = 10;
 /// Longest terminal sequence (ECMA-48 gives no bound; real ones have a dozen bytes).
 const MAX_SEQUENCE: usize = 32;
 
@@ -374,48 +375,6 @@ impl Writer {
         let word = String::from_utf8_lossy(self.text.get(start..self.length).unwrap_or_default()).into_owned();
         self.length = start;
         word.chars().for_each(|c| self.character(alike(c).unwrap_or(c)));
-    }
-}
-
-/// The character of an HTML entity at the start of `text`, and its length (HTML Living Standard 13.5, a selection).
-pub(crate) fn entity(text: &str) -> Option<(char, usize)> {
-    let body = text.get(1..)?;
-    let end = body.bytes().take(MAX_ENTITY).position(|b| b == b';')?;
-    let name = body.get(..end)?;
-    let c = match name {
-        "lt" => '<',
-        "gt" => '>',
-        "amp" => '&',
-        "quot" => '"',
-        "apos" => '\'',
-        "nbsp" => ' ',
-        "colon" => ':',
-        "period" => '.',
-        "comma" => ',',
-        "sol" => '/',
-        "lowbar" => '_',
-        "equals" => '=',
-        "NewLine" | "Tab" => ' ',
-        _ => {
-            let number = name.strip_prefix('#')?;
-            let code = match number.strip_prefix(['x', 'X']) {
-                Some(hex) => u32::from_str_radix(hex, 16).ok()?,
-                None => number.parse().ok()?,
-            };
-            char::from_u32(code)?
-        }
-    };
-    Some((c, end + 2))
-}
-
-/// The character of a JSON or JavaScript escape at the start of `text`, and its length.
-fn escape(text: &str) -> Option<(char, usize)> {
-    match text.as_bytes().get(1)? {
-        b'n' | b'r' | b't' => Some((' ', 2)),
-        b'"' => Some(('"', 2)),
-        b'u' => Some((char::from_u32(u32::from_str_radix(text.get(2..6)?, 16).ok()?)?, 6)),
-        b'x' => Some((char::from_u32(u32::from_str_radix(text.get(2..4)?, 16).ok()?)?, 4)),
-        _ => None,
     }
 }
 

@@ -14,6 +14,9 @@ pub(crate) fn each_run(
     mut visit: impl FnMut(usize, usize) -> bool,
 ) {
     debug_assert!(shortest >= 8, "shorter runs within a block are not seen");
+    if text.len() < shortest {
+        return;
+    }
     // Where the run begins that goes on into the block.
     let mut begin = 0;
     let (blocks, last) = text.as_chunks::<BLOCK>();

@@ -3,6 +3,10 @@
 //! Honest programs encode documents: mail, what services answer, addresses. Such a one counts as in plain sight
 //! ([`Concealment::Customary`]); a sentence that somebody took the trouble to encode does not.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use super::{
     escapes,
     layers::{Concealment, Found, Inner, MAX_LAYERS, MIN_TEXT},
@@ -69,15 +73,16 @@ fn runs(bytes: &[u8], found: &mut Found<'_>) {
 /// Where certificates, keys and signatures stand in their armor (RFC 7468 section 2, RFC 9580 section 6.2): their names and terms of use are
 /// sentences, in part.
 fn armored(bytes: &[u8]) -> Vec<(usize, usize)> {
-    let ends = memchr::memmem::Finder::new(b"-----END ");
-    let begins = memchr::memmem::find_iter(bytes, b"-----BEGIN ");
+    // Made once: most strings are short, and to make one takes longer than to look through them.
+    static BEGINS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"-----BEGIN "));
+    static ENDS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"-----END "));
     let mut out: Vec<(usize, usize)> = Vec::new();
-    for from in begins {
+    for from in BEGINS.find_iter(bytes) {
         if out.last().is_some_and(|(_, to)| from < *to) {
             continue;
         }
         // Where none ends from here on, none does later.
-        let Some(length) = bytes.get(from..).and_then(|rest| ends.find(rest)) else { break };
+        let Some(length) = bytes.get(from..).and_then(|rest| ENDS.find(rest)) else { break };
         out.push((from, from + length));
     }
     out

@@ -1,11 +1,11 @@
-//! Texts that are written with escapes: of addresses (percent), of mail (quoted-printable), of programs (octal).
+//! Texts that are written with escapes: of addresses (percent), of mail (quoted-printable), of programs (octal, and what nothing shows).
 
 use super::{
     encoded::prose,
     layers::{Concealment, Found, Inner, MIN_TEXT},
     stretches,
 };
-use crate::decode;
+use crate::{decode, view};
 
 /// Fewest percent escapes of a value, and most values of one text.
 const MIN_ESCAPES: usize = 4;
@@ -18,10 +18,45 @@ const MAX_WORD: usize = 16;
 
 /// Hands on what is escaped in a text.
 pub(super) fn find(text: &str, found: &mut Found<'_>) {
+    invisible(text, found);
+    if memchr::memchr3(b'%', b'=', b'\\', text.as_bytes()).is_none() {
+        return;
+    }
     percent(text, found);
     quoted_printable(text, found);
     rows(text, b'\\', 3, 8, "octal", found);
     rows(text, b'=', 2, 16, "quoted-printable", found);
+}
+
+/// Characters that nothing shows, written as escapes of JSON and programs or as entities, several near each other: as they are, so that
+/// they are read as such.
+fn invisible(text: &str, found: &mut Found<'_>) {
+    let written = |at: usize| {
+        let rest = text.get(at..)?;
+        let written = if rest.starts_with('&') { view::entity(rest) } else { view::escaped(rest) };
+        written.filter(|(c, _)| view::invisible(*c)).map(|(c, length)| (at, c, length))
+    };
+    let all = || memchr::memchr2_iter(b'\\', b'&', text.as_bytes()).filter_map(written);
+    let overrides = |(_, c, _): &(usize, char, usize)| *c == '\u{202E}';
+    if all().nth(MIN_ESCAPES - 1).is_none() && !all().any(|one| overrides(&one)) {
+        return;
+    }
+    for part in stretches::around(text, all().map(|(at, _, length)| (at, at + length))) {
+        let (mut said, mut rest) = (String::with_capacity(part.text.len()), &*part.text);
+        while let Some(at) = memchr::memchr2(b'\\', b'&', rest.as_bytes()) {
+            let (before, escape) = rest.split_at(at);
+            said.push_str(before);
+            let entity = escape.starts_with('&');
+            let (c, length) = if entity { view::entity(escape) } else { view::escaped(escape) }.unwrap_or(('\\', 0));
+            match length {
+                0 => said.push_str(escape.get(..1).unwrap_or_default()),
+                _ => said.push(c),
+            }
+            rest = escape.get(length.max(1)..).unwrap_or_default();
+        }
+        said.push_str(rest);
+        found.push(Inner::made(said, Concealment::None, "escapes", part.span));
+    }
 }
 
 /// Percent escapes (RFC 3986): words that are full of them, and all of a text or what is around them where there are many.

@@ -133,7 +133,8 @@ struct Outer<'t> {
 pub(super) fn each(text: &str, signs: Signs, hidden: &mut Hidden, visit: &mut dyn FnMut(&Layer<'_>)) {
     let mut counts: Vec<usize> = Vec::new();
     let (mut decoded, mut inflated) = (hidden.decoded.share(text.len()), hidden.inflated.share(text.len()));
-    let mut open = VecDeque::from([Outer {
+    // The outermost is for itself: most have no other in them, and need no room for some.
+    let mut outermost = Some(Outer {
         text: Cow::Borrowed(text),
         signs,
         transform: String::new(),
@@ -142,8 +143,9 @@ pub(super) fn each(text: &str, signs: Signs, hidden: &mut Hidden, visit: &mut dy
         depth: 0,
         span: None,
         root: 0,
-    }]);
-    while let Some(outer) = open.pop_front() {
+    });
+    let mut open = VecDeque::new();
+    while let Some(outer) = outermost.take().or_else(|| open.pop_front()) {
         for Inner { text, how, name, span, stands } in inside(&outer, &mut decoded) {
             let root = if outer.span.is_none() { counts.len() } else { outer.root };
             match counts.get_mut(root) {
@@ -210,8 +212,9 @@ fn changed<'t>(source: &str, text: Cow<'t, str>, span: (usize, usize)) -> Option
     if (to - from) * 4 > text.len() * 3 {
         return Some((text, span));
     }
+    // As much is left out at the end of the source, where the same stands.
     let part = text.get(from..to).unwrap_or_default().to_owned();
-    Some((Cow::Owned(part), (span.0 + from, span.1.saturating_sub(behind))))
+    Some((Cow::Owned(part), (span.0 + from, span.1.saturating_sub(text.len() - to))))
 }
 
 /// As much of a text that was made of `source` bytes as may be read.

@@ -1,10 +1,12 @@
 //! Leaders: the rows of dots between a title and its page that tables of contents are set with (`Scope . . . . . 4`). Each dot counts
 //! for the model as much as a word, so that one row of them would outweigh all that stands around it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
+
+use memchr::memmem::Finder;
 
 /// Dots and the blanks around them from which a row is a leader.
-const ROW: &str = " . . . . ";
+static ROW: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(" . . . . "));
 
 /// A normalised text with one dot for each leader.
 pub(super) struct Short<'t> {
@@ -15,9 +17,8 @@ pub(super) struct Short<'t> {
 
 impl<'t> Short<'t> {
     pub(super) fn of(normal: &'t str) -> Self {
-        let rows = memchr::memmem::Finder::new(ROW);
         let (mut text, mut cuts, mut copied) = (String::new(), Vec::new(), 0);
-        while let Some(found) = normal.get(copied..).and_then(|rest| rows.find(rest.as_bytes())) {
+        while let Some(found) = normal.get(copied..).and_then(|rest| ROW.find(rest.as_bytes())) {
             // With its first dot.
             let keep = copied + found + 2;
             let dots =

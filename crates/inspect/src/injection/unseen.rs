@@ -1,6 +1,7 @@
 //! Texts that no screen shows: characters that nothing shows, what a terminal conceals, what stands beyond long white space.
 
 use super::{
+    encoded::prose,
     layers::{Concealment, Found, Inner, MIN_TEXT},
     signs::Signs,
 };
@@ -11,6 +12,8 @@ const FAR: usize = 160;
 /// Bytes behind it that are looked at, and how often in one text each for itself.
 const BEHIND: usize = 600;
 const MAX_FAR: usize = 16;
+/// Characters that nothing shows of which a text has at most so many kinds, if they are bits.
+const MAX_KINDS: usize = 3;
 
 /// Hands on what a text holds unseen. All of it stands there as it is, or is no longer than what it stands in.
 pub(super) fn find<'a>(text: &'a str, signs: Signs, found: &mut Found<'a>) {
@@ -19,6 +22,8 @@ pub(super) fn find<'a>(text: &'a str, signs: Signs, found: &mut Found<'a>) {
     }
     if !text.is_ascii() {
         tags(text, found);
+        selectors(text, found);
+        bits(text, found);
         bidi(text, found);
         borders(text, found);
     }
@@ -41,6 +46,79 @@ fn tags(text: &str, found: &mut Found<'_>) {
         let tag = |c: char| ('\u{E0000}'..'\u{E0080}').contains(&c);
         let span = (text.find(tag).unwrap_or(0), text.rfind(tag).map_or(text.len(), |at| at + 4));
         found.push(Inner::made(spelt, Concealment::Covert, "unicode-tags", span));
+    }
+}
+
+/// Variation selectors (Unicode 23.4), of which there are 256, for bytes: they stand behind a sign and show nothing. Sixteen of them stand
+/// apart from the others; two of those may be one byte.
+fn selectors(text: &str, found: &mut Found<'_>) {
+    // U+FE00–U+FE0F are EF B8 80–8F in UTF-8; U+E0100–U+E01EF begin with F3 A0.
+    let may_be = |lead: &[u8; 2]| memchr::memmem::find(text.as_bytes(), lead).is_some();
+    if !may_be(&[0xEF, 0xB8]) && !may_be(&[0xF3, 0xA0]) {
+        return;
+    }
+    let value = |c: char| match u32::from(c) {
+        code @ 0xFE00..=0xFE0F => Some(code as u8 & 15),
+        code @ 0xE0100..=0xE01EF => Some((code - 0xE0100) as u8 + 16),
+        _ => None,
+    };
+    let (mut bytes, mut halves, mut span, mut before) = (Vec::new(), Vec::new(), None, false);
+    for (at, c) in text.char_indices() {
+        let Some(value) = value(c) else {
+            before = false;
+            continue;
+        };
+        // Behind one sign there is one: of signs that are shown in colour honest texts have many.
+        if value >= 16 || before {
+            bytes.push(value);
+            halves.extend((value < 16).then_some(value));
+            let (from, _) = span.unwrap_or((at, at));
+            span = Some((from, at + c.len_utf8()));
+        }
+        before = true;
+    }
+    let Some(span) = span else { return };
+    let paired: Vec<u8> = halves.chunks_exact(2).map(|two| two.iter().fold(0, |byte, half| byte << 4 | half)).collect();
+    for bytes in [bytes, paired] {
+        if let Some(said) = prose(&bytes) {
+            found.push(Inner::made(said, Concealment::Covert, "variation-selectors", span));
+            return;
+        }
+    }
+}
+
+/// Bits, of two characters that nothing shows, seven or eight to a character; a third may separate those.
+fn bits(text: &str, found: &mut Found<'_>) {
+    let mut kinds: Vec<char> = Vec::new();
+    let mut row: Vec<u8> = Vec::new();
+    let mut span = None;
+    for (at, c) in text.char_indices().filter(|(_, c)| !c.is_ascii() && view::invisible(*c)) {
+        let kind = kinds.iter().position(|kind| *kind == c).unwrap_or(kinds.len());
+        match kind {
+            MAX_KINDS => return,
+            _ if kind == kinds.len() => kinds.push(c),
+            _ => {}
+        }
+        row.push(kind as u8);
+        let (from, _) = span.unwrap_or((at, at));
+        span = Some((from, at + c.len_utf8()));
+    }
+    let Some(span) = span.filter(|_| kinds.len() >= 2 && row.len() >= MIN_TEXT * 7) else { return };
+    // Which of them separates, if any does, and which is the one.
+    for (between, one) in (0..=MAX_KINDS as u8).flat_map(|between| (0..MAX_KINDS as u8).map(move |one| (between, one))) {
+        let left = kinds.len() - usize::from(usize::from(between) < kinds.len());
+        if left != 2 || between == one || usize::from(one) >= kinds.len() {
+            continue;
+        }
+        let bits: Vec<u8> = row.iter().filter(|kind| **kind != between).map(|kind| u8::from(*kind == one)).collect();
+        for width in [8, 7] {
+            let bytes: Vec<u8> =
+                bits.chunks_exact(width).map(|bits| bits.iter().fold(0, |byte, bit| byte << 1 | bit)).collect();
+            if let Some(said) = prose(&bytes) {
+                found.push(Inner::made(said, Concealment::Covert, "zero-width-bits", span));
+                return;
+            }
+        }
     }
 }
 

@@ -1,6 +1,10 @@
 //! Words that are broken up by marks, as in `ig<b></b>nore`, `**ig**nore` and `[ig](#)nore`, or stuck together, as in `ignore_all_of_it`. A page shows
 //! the former whole, and a model reads the latter as what they are. Honest texts have both, so what is read so counts as in plain sight.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use super::{
     html::Tag,
     layers::{Concealment, Found, Inner},
@@ -74,11 +78,12 @@ fn unmarked(text: &str) -> String {
 
 /// Marks that break words, in order, apart from each other.
 fn marks(text: &[u8]) -> Vec<(usize, usize)> {
+    static UNDERSCORES: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("__"));
     // They begin right behind a letter, so that none is met twice.
     let mut marks: Vec<_> = memchr::memchr3_iter(b'<', b'*', b'`', text).filter_map(|at| broken_at(text, at)).collect();
     let known = marks.len();
     marks.extend(memchr::memchr3_iter(b'~', b'\\', b']', text).filter_map(|at| broken_at(text, at)));
-    marks.extend(memchr::memmem::find_iter(text, "__").filter_map(|at| broken_at(text, at)));
+    marks.extend(UNDERSCORES.find_iter(text).filter_map(|at| broken_at(text, at)));
     if marks.len() > known {
         marks.sort_unstable();
     }
