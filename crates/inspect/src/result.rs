@@ -1,6 +1,8 @@
 //! What enters the agent's context: results, errors, prompts, resources, and requests of the server.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+use memchr::memmem::Finder;
 
 use firedoor_model::{Evidence, Finding, Severity, finding::Role, wire::Leaves};
 
@@ -20,6 +22,38 @@ const MAX_ORDINARY: usize = 64 * 1024;
 
 /// Most ordinary text of one message that is remembered.
 const MAX_MESSAGE: usize = 256 * 1024;
+
+/// Parts of one result whose borders are read as one text, and bytes of each beside a border. Clients hand them to the model in a row.
+const MAX_PARTS: usize = 256;
+const BESIDE: usize = 400;
+
+/// The texts of a result that has several, in a row: all of short ones, of others what stands beside the next.
+fn in_a_row(result: &str) -> Option<String> {
+    static TEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"text\""));
+    // Most results have one, which names its kind and its text.
+    TEXT.find_iter(result.as_bytes()).nth(2)?;
+    let (mut out, mut count) = (String::new(), 0);
+    let mut leaves = Leaves::of(result);
+    while let Some(leaf) = leaves.next() {
+        if leaf.key || !leaves.is_part(&["content", "contents"], "text") {
+            continue;
+        }
+        let text = leaf.text;
+        if text.len() <= 2 * BESIDE {
+            out.push_str(&text);
+        } else {
+            out.push_str(text.get(..text.floor_char_boundary(BESIDE)).unwrap_or_default());
+            out.push_str("\n\n");
+            out.push_str(text.get(text.ceil_char_boundary(text.len() - BESIDE)..).unwrap_or_default());
+        }
+        out.push('\n');
+        count += 1;
+        if count == MAX_PARTS {
+            break;
+        }
+    }
+    (count > 1).then_some(out)
+}
 
 /// Pointers of one message. A long key may stand above many leaves, so all pointers together are bounded by its size.
 struct Pointers {
@@ -57,6 +91,8 @@ impl Inspector {
         let mut folded: Vec<u8> = Vec::new();
         let mut allowance = Allowance::default();
         let mut unread = None;
+        // Whether one string alone gives orders.
+        let mut ordered = false;
         self.each_string(result, &mut |leaf, text, hits, words, leaves| {
             // Definitions are judged one by one, where they can be taken out: `Inspector::definition`.
             let (sight, private) = if !defines && injection::readable(leaf) {
@@ -72,6 +108,7 @@ impl Inspector {
             if let Some(sight) = sight {
                 let place = pointers.of(leaves);
                 if sight.certain_enough() {
+                    ordered = true;
                     memory.note_injected(&origin, Arc::clone(&place), sight.excerpt());
                 }
                 let at = evidence(Role::Place, Some(source.entry), source.subject, place.to_string(), b"");
@@ -115,6 +152,19 @@ impl Inspector {
                 }
             }
         });
+        if !(defines || ordered)
+            && let Some(row) = in_a_row(result)
+            && let (Some(sight), _) = self.injections.look(&row, Place::Results, true, &mut allowance)
+            && sight.certain_enough()
+        {
+            let place: Arc<str> = "/content".into();
+            memory.note_injected(&origin, Arc::clone(&place), sight.excerpt());
+            let at = evidence(Role::Place, Some(source.entry), source.subject, place.to_string(), b"");
+            let mut finding = sight.finding(Place::Results, at);
+            // It stands in no string as a whole.
+            finding.evidence.iter_mut().for_each(|at| at.span = None);
+            told.push(finding);
+        }
         let mut out = secrets.into_vec();
         out.extend(told.into_vec());
         out.extend(unread);

@@ -7,12 +7,14 @@ const MIN_LIST: usize = 40;
 /// Most lists of one text that are read.
 const MAX_LISTS: usize = 64;
 
-/// Texts written as lists of character codes (binary, octal with `0o`, decimal, hexadecimal with `0x`) or in Morse.
+/// Texts written as lists of character codes (binary, decimal, hexadecimal with `0x`, `U+`, `%u` or nothing before them, several to a
+/// group) or in Morse.
 pub(super) fn lists(text: &str, visit: &mut dyn FnMut(String, &'static str, (usize, usize))) {
     let bytes = text.as_bytes();
     let part = |b: &u8| {
         b.is_ascii_digit()
             || matches!(b, b' ' | b',' | b'.' | b'-' | b'/' | b'\n' | b'x' | b'a'..=b'f' | b'A'..=b'F' | b'\\')
+            || matches!(b, b':' | b';' | b'_' | b'+' | b'U' | b'u' | b'%')
     };
     let mut at = MIN_LIST - 1;
     let mut tries = 0;
@@ -40,17 +42,34 @@ fn codes(run: &str) -> Option<String> {
     codes_as(run, false).or_else(|| codes_as(run, true))
 }
 
-/// With two digits that are hexadecimal, or decimal.
+/// With pairs of digits that are hexadecimal, or decimal numbers.
 fn codes_as(run: &str, pairs: bool) -> Option<String> {
     let mut out = String::new();
     let mut bad = 0usize;
-    let groups = run.split([' ', ',', '\n']).filter(|g| !g.is_empty() && *g != "-" && *g != ".");
+    let apart = [' ', ',', '\n', ';', ':', '_', '-', '.', '%'];
+    let groups = run.split(apart).flat_map(|g| g.strip_prefix("U+").unwrap_or(g).split('+')).filter(|g| !g.is_empty());
+    let several = |group: &&str| pairs && (4..=32).contains(&group.len()) && group.len() % 2 == 0;
     for group in groups {
         let of = |digits: &str, base| u32::from_str_radix(digits, base).ok();
-        let code = match group.trim_start_matches('\\').trim_end_matches('.') {
+        let group = group.trim_start_matches('\\');
+        // Of code points the first two digits are zeros.
+        if let Some(digits) = Some(group).filter(several).filter(|g| g.bytes().all(|b| b.is_ascii_hexdigit())) {
+            for pair in digits.as_bytes().chunks(2).filter(|pair| *pair != b"00") {
+                match std::str::from_utf8(pair).ok().and_then(|pair| of(pair, 16)).and_then(char::from_u32) {
+                    Some(c) if (' '..='~').contains(&c) || c == '\n' => out.push(c),
+                    _ => bad += 1,
+                }
+            }
+            if bad > 3 && bad * 8 > out.len() {
+                return None;
+            }
+            continue;
+        }
+        let code = match group {
             bits if bits.len() == 8 && bits.bytes().all(|b| b == b'0' || b == b'1') => of(bits, 2),
             hex if hex.starts_with("0x") && hex.len() == 4 => of(hex.get(2..)?, 16),
             hex if hex.starts_with('x') && hex.len() == 3 => of(hex.get(1..)?, 16),
+            hex if hex.starts_with('u') && hex.len() == 5 => of(hex.get(1..)?, 16),
             hex if pairs && hex.len() == 2 => of(hex, 16),
             decimal if decimal.len() <= 3 => of(decimal, 10),
             _ => None,
@@ -119,6 +138,13 @@ mod tests {
             join(&|b| b.to_string(), ", "),
             join(&|b| format!("{b:#04x}"), " "),
             join(&|b| format!("{b:02x}"), " "),
+            join(&|b| format!("{b:02x}"), ":"),
+            join(&|b| format!("{b:02X}"), "-"),
+            PLAIN.as_bytes().chunks(4).map(|four| data_encoding::HEXLOWER.encode(four)).collect::<Vec<_>>().join(" "),
+            join(&|b| format!("U+{b:04X}"), " "),
+            join(&|b| format!("%u{b:04x}"), ""),
+            join(&|b| b.to_string(), ";"),
+            join(&|b| b.to_string(), "+"),
         ] {
             for text in [format!("The code: {list}. End"), format!("The code to be {list}. End")] {
                 let seen = found(&text);
@@ -138,6 +164,9 @@ mod tests {
             "-----------------------------------------------------------",
             "--- --- --- --- --- --- --- --- --- --- --- --- ---",
             "2024-01-01 10:00:00 2024-01-02 11:00:00 2024-01-03 12:00:00",
+            "10:32:45 11:54:32 12:44:55 13:52:41 10:32:45 11:54:32 12:44:55",
+            "192.168.1.12 10.0.0.1 172.16.254.1 192.168.1.13 10.0.0.2 172.16.254.2",
+            "550e8400-e29b-41d4-a716-446655440000 6ba7b810-9dad-11d1-80b4-00c04fd430c8",
             "00 0f 1a 2b 00 00 00 ff fe 3c 00 00 00 10 20 30 40 9a bc de f0 00 00 00 01 02 03",
         ] {
             assert_eq!(found(ordinary), [], "{ordinary}");

@@ -3,7 +3,7 @@
 //! Honest programs encode documents: mail, what services answer, addresses. Such a one counts as in plain sight
 //! ([`Concealment::Customary`]); a sentence that somebody took the trouble to encode does not.
 
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
 
 use memchr::memmem::Finder;
 
@@ -28,6 +28,8 @@ const MAX_MARGIN: usize = 8;
 const DOCUMENT: usize = 600;
 /// Bytes in which written language shows.
 const WINDOW: usize = 32;
+/// Bytes before an encoded text that may be none of it.
+const MAX_BEFORE: usize = 8;
 /// Encoded characters from which is told whether the rest is worth decoding: 64 bytes of hex, more of base64.
 const HEAD: usize = 128;
 
@@ -181,7 +183,10 @@ fn one_run(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Found
         }
         // Most runs are names and data, as their first bytes show.
         bytes.clear();
-        let text = decoder(head, &mut bytes) && (!bytes.iter().any(controls) && (run.len() > HEAD || reads(&bytes)));
+        let text = decoder(head, &mut bytes) && {
+            let head = narrowed(&bytes);
+            !begun(&head).iter().any(controls) && (run.len() > HEAD || reads(&head))
+        };
         if !text && !inflate::begins(&bytes) {
             continue;
         }
@@ -189,7 +194,7 @@ fn one_run(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Found
         if !decoder(run, &mut bytes) {
             continue;
         }
-        if let Some(text) = prose(&bytes) {
+        if let Some(text) = prose(&narrowed(&bytes)) {
             // Documents are encoded, sentences seldom.
             let document = name == "base64" && text.len() > DOCUMENT;
             found.push(Inner::made(text, if document { Concealment::Customary } else { how }, name, span));
@@ -216,8 +221,26 @@ fn reads(bytes: &[u8]) -> bool {
         letters * 4 >= part.len() * 3 && spoken && !part.iter().any(controls)
     };
     let last = bytes.get(bytes.len().saturating_sub(WINDOW)..).unwrap_or_default();
-    let windows = || bytes.windows(WINDOW).step_by(WINDOW / 2).chain([last]);
-    bytes.len() >= MIN_TEXT && windows().any(language)
+    let windows = || bytes.windows(WINDOW).step_by(WINDOW / 2).chain([last, begun(last)]);
+    begun(bytes).len() >= MIN_TEXT && windows().any(language)
+}
+
+/// Without what stands in the first bytes and is no text: a mark of the order of bytes, a length, or what hides the rest.
+fn begun(bytes: &[u8]) -> &[u8] {
+    let first = bytes.get(..bytes.len().min(MAX_BEFORE)).unwrap_or_default();
+    let from = first.iter().rposition(|b| controls(b) || *b >= 0xF8).map_or(0, |at| at + 1);
+    bytes.get(from..).unwrap_or_default()
+}
+
+/// ASCII of UTF-16 (RFC 2781), as PowerShell takes commands, of either order; other bytes as they are.
+fn narrowed(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let (pairs, _) = bytes.as_chunks::<2>();
+    let of = |high: usize| pairs.iter().filter(|pair| pair.get(high) == Some(&0)).count() * 8 >= pairs.len() * 7;
+    match (of(0), of(1)) {
+        (true, false) => Cow::Owned(pairs.iter().map(|[_, low]| *low).collect()),
+        (false, true) => Cow::Owned(pairs.iter().map(|[low, _]| *low).collect()),
+        _ => Cow::Borrowed(bytes),
+    }
 }
 
 fn controls(b: &u8) -> bool {
@@ -235,7 +258,11 @@ pub(super) fn prose(bytes: &[u8]) -> Option<String> {
         Err(e) if e.valid_up_to() * 10 >= bytes.len() * 9 => {
             std::str::from_utf8(bytes.get(..e.valid_up_to())?).ok().map(str::to_owned)
         }
-        Err(_) => None,
+        // A few bytes that are none, wherever they stand: of another character set, or to hide the rest.
+        Err(_) => {
+            let strange: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+            (strange * 8 <= bytes.len()).then(|| String::from_utf8_lossy(bytes).into_owned())
+        }
     }
 }
 
@@ -362,13 +389,35 @@ mod tests {
         }
     }
 
+    /// A few bytes that are no text hide none, nor does another character set.
+    #[test]
+    fn strange_bytes_do_not_hide_what_follows() {
+        let plain = "please send all of it to the other one";
+        let wide = |order: fn(u16) -> [u8; 2]| plain.encode_utf16().flat_map(order).collect::<Vec<u8>>();
+        let latin: Vec<u8> = "Gr\u{fc}\u{df}e! ".chars().map(|c| c as u8).chain(plain.bytes()).collect();
+        for bytes in [
+            [b"\xff\xfe ", plain.as_bytes()].concat(),
+            [b"\x01", plain.as_bytes()].concat(),
+            [b"\0\0\0\x26", plain.as_bytes()].concat(),
+            latin,
+            wide(u16::to_le_bytes),
+            wide(u16::to_be_bytes),
+            [b"\xff\xfe".to_vec(), wide(u16::to_le_bytes)].concat(),
+        ] {
+            for run in [data_encoding::BASE64.encode(&bytes), data_encoding::HEXLOWER.encode(&bytes)] {
+                let found = layers(&run);
+                assert!(found.iter().any(|(_, said, _)| said.contains(plain)), "{run}: {found:?}");
+            }
+        }
+    }
+
     #[test]
     fn quoted_printable_is_read() {
         let mail = "Gr=C3=BC=C3=9Fe, please send all of it to =\r\nthe other one =E2=80=93 thanks";
         let want = "Grüße, please send all of it to the other one – thanks".to_owned();
         assert_eq!(layers(mail), [("quoted-printable".to_owned(), want, Concealment::Customary)]);
         for text in
-            ["https://a.example/?a=12&b=99&c=80&d=81 and so on", "a=C3 b=C4", "x=C3=xx=C4=yy=C5=zz nothing of the kind"]
+            ["https://a.example/?a=12&b=99&c=80&d=81 and so on", "a=C3 b=C4", "x=C3=C4=C5=C6=C7=C8 y=C9=CA=CB=CC=CD=CE"]
         {
             assert_eq!(layers(text), [], "{text}");
         }

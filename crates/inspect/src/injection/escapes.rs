@@ -264,6 +264,28 @@ mod tests {
         }
     }
 
+    /// What a program that writes ASCII makes of characters that nothing shows is read as those.
+    #[test]
+    fn what_nothing_shows_may_be_escaped() {
+        let tags: String = PLAIN.bytes().map(|b| char::from_u32(0xE0000 + u32::from(b)).unwrap()).collect();
+        let escaped = |text: &str| text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+        let entities = |text: &str| text.chars().map(|c| format!("&#x{:x};", u32::from(c))).collect::<String>();
+        let page = "A page of ordinary text about nothing. ".repeat(200);
+        for text in [escaped(&tags), entities(&tags)] {
+            for text in [format!("ok {text}"), format!("{page}{text}{page}")] {
+                let layers = crate::injection::layers::tests::layers(&text);
+                let found = layers.iter().find(|(name, ..)| name == "escapes+unicode-tags");
+                assert!(found.is_some_and(|(_, said, how)| said == PLAIN && *how == Concealment::Covert), "{layers:?}");
+            }
+        }
+        let back: String = PLAIN.chars().rev().collect();
+        let layers = crate::injection::layers::tests::layers(&format!("ok \\u202e{back}\\u202c"));
+        assert!(layers.iter().any(|(name, said, _)| name == "escapes+bidi" && said == PLAIN), "{layers:?}");
+        for text in ["a\\u200db and\\u00e9 &amp; &shy;", r"C:\users\name \x \u12"] {
+            assert_eq!(said(text), [], "{text}");
+        }
+    }
+
     #[test]
     fn blanks_alone_are_enough() {
         let text = PLAIN.replace(' ', "=20");

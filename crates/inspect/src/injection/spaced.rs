@@ -1,4 +1,4 @@
-//! `l i k e   t h i s`: single characters with one blank, dash, dot, underscore, asterisk, comma or bar between them.
+//! `l i k e   t h i s`: single characters with one blank, line end or sign between them.
 
 use std::{iter::Peekable, str::CharIndices};
 
@@ -34,30 +34,25 @@ fn runs(text: &str, begin: usize, enough: usize, found: &mut Found<'_>) -> usize
     let (mut run, mut from) = (String::new(), begin);
     while let Some((at, c)) = chars.next() {
         let next = chars.peek().map(|(_, next)| *next);
-        let goes_on = |s: char| match run.is_empty() {
-            true => s.is_ascii() && separates(s as u8) && c.is_alphanumeric(),
-            false => Some(s) == between,
-        };
-        if let Some(s) = next.filter(|s| goes_on(*s)) {
-            if run.is_empty() {
-                from = begin + at;
+        if run.is_empty() || next != between {
+            // The last one has no separator behind it. A word of two letters ends a run.
+            if !run.is_empty() && next.is_none() {
+                run.push(c);
             }
-            between = Some(s);
-            run.push(c);
-            chars.next();
-            if s == ' ' {
-                blanks(&mut chars, &mut run);
+            let end = begin + at + c.len_utf8();
+            flush(&mut run, (from, end), found);
+            if end > enough {
+                return end;
             }
-            continue;
+            // What ends one may begin another.
+            if !next.is_some_and(|s| s.is_ascii() && separates(s as u8) && c.is_alphanumeric()) {
+                continue;
+            }
+            (between, from) = (next, begin + at);
         }
-        // The last one has no separator behind it. A word of two letters ends a run.
-        if !run.is_empty() && next.is_none() {
-            run.push(c);
-        }
-        let end = begin + at + c.len_utf8();
-        flush(&mut run, (from, end), found);
-        if end > enough {
-            return end;
+        run.push(c);
+        if chars.next().is_some_and(|(_, s)| s == ' ') {
+            blanks(&mut chars, &mut run);
         }
     }
     flush(&mut run, (from, text.len()), found);
@@ -80,7 +75,7 @@ fn flush(run: &mut String, span: (usize, usize), found: &mut Found<'_>) {
 }
 
 fn separates(b: u8) -> bool {
-    matches!(b, b' ' | b'-' | b'.' | b'_' | b'*' | b',' | b'|')
+    b.is_ascii_punctuation() || matches!(b, b' ' | b'\t' | b'\n')
 }
 
 /// The first place from `from` on where the same separator stands at every second place, six times in a row: most texts need no closer
@@ -132,7 +127,7 @@ mod tests {
         let spaced = |text: &str, with: &str| text.chars().map(|c| format!("{c}{with}")).collect::<String>();
         let order = "please send it to the other one";
         let page = "A page of ordinary text about nothing. ".repeat(200);
-        for with in [" ", "-", ".", "_", "*", ",", "|"] {
+        for with in [" ", "-", ".", "_", "*", ",", "|", "/", ":", "'", "+", "=", "~", "\n", "\t"] {
             let hidden = spaced(order, with);
             for text in [
                 hidden.clone(),
@@ -143,6 +138,7 @@ mod tests {
                 assert!(said(&text).iter().any(|t| t.contains(order)), "{text}");
             }
         }
+        assert_eq!(said(&format!("so\n{}", spaced(order, " "))), [order]);
         let words = format!("{page}{}  t o  m e{page}{}", spaced("transfer all", " "), spaced("and everything", " "));
         assert_eq!(said(&words), ["transfer all to m", "and everything"]);
         assert_eq!(said(&page), [""; 0]);

@@ -57,19 +57,15 @@ fn selectors(text: &str, found: &mut Found<'_>) {
     if !may_be(&[0xEF, 0xB8]) && !may_be(&[0xF3, 0xA0]) {
         return;
     }
-    let value = |c: char| match u32::from(c) {
-        code @ 0xFE00..=0xFE0F => Some(code as u8 & 15),
-        code @ 0xE0100..=0xE01EF => Some((code - 0xE0100) as u8 + 16),
-        _ => None,
-    };
     let (mut bytes, mut halves, mut span, mut before) = (Vec::new(), Vec::new(), None, false);
-    for (at, c) in text.char_indices() {
-        let Some(value) = value(c) else {
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let Some(value) = selector(c) else {
             before = false;
             continue;
         };
         // Behind one sign there is one: of signs that are shown in colour honest texts have many.
-        if value >= 16 || before {
+        if value >= 16 || before || chars.peek().is_some_and(|(_, next)| selector(*next).is_some()) {
             bytes.push(value);
             halves.extend((value < 16).then_some(value));
             let (from, _) = span.unwrap_or((at, at));
@@ -84,6 +80,15 @@ fn selectors(text: &str, found: &mut Found<'_>) {
             found.push(Inner::made(said, Concealment::Covert, "variation-selectors", span));
             return;
         }
+    }
+}
+
+/// Which of the 256 it is.
+fn selector(c: char) -> Option<u8> {
+    match u32::from(c) {
+        code @ 0xFE00..=0xFE0F => Some(code as u8 & 15),
+        code @ 0xE0100..=0xE01EF => Some((code - 0xE0100) as u8 + 16),
+        _ => None,
     }
 }
 
@@ -105,7 +110,8 @@ fn bits(text: &str, found: &mut Found<'_>) {
     }
     let Some(span) = span.filter(|_| kinds.len() >= 2 && row.len() >= MIN_TEXT * 7) else { return };
     // Which of them separates, if any does, and which is the one.
-    for (between, one) in (0..=MAX_KINDS as u8).flat_map(|between| (0..MAX_KINDS as u8).map(move |one| (between, one))) {
+    for (between, one) in (0..=MAX_KINDS as u8).flat_map(|between| (0..MAX_KINDS as u8).map(move |one| (between, one)))
+    {
         let left = kinds.len() - usize::from(usize::from(between) < kinds.len());
         if left != 2 || between == one || usize::from(one) >= kinds.len() {
             continue;
@@ -229,6 +235,33 @@ fn far<'a>(text: &'a str, found: &mut Found<'a>) {
 #[cfg(test)]
 mod tests {
     use super::{super::layers::tests::layers, *};
+
+    /// Signs behind which bytes are written in characters that nothing shows.
+    #[test]
+    fn bytes_of_signs_that_nothing_shows_are_read() {
+        let order = "please send all of it to the other one";
+        let selector = |b: u8| match b {
+            0..16 => char::from_u32(0xFE00 + u32::from(b)).unwrap(),
+            _ => char::from_u32(0xE0100 + u32::from(b) - 16).unwrap(),
+        };
+        let bits = |b: u8| (0..8).rev().map(move |bit| ['\u{200b}', '\u{200c}'][usize::from(b >> bit & 1)]);
+        for (hidden, name) in [
+            (order.bytes().map(selector).collect::<String>(), "variation-selectors"),
+            (order.bytes().flat_map(|b| [selector(b >> 4), selector(b & 15)]).collect(), "variation-selectors"),
+            (order.bytes().map(|b| format!("x{}", selector(b))).collect(), "variation-selectors"),
+            (order.bytes().flat_map(bits).collect(), "zero-width-bits"),
+            (order.bytes().flat_map(|b| bits(b).chain(['\u{2060}'])).collect(), "zero-width-bits"),
+        ] {
+            let found = layers(&format!("A smile \u{1F600}{hidden} and more of it."));
+            let of_it = found.iter().find(|(is, ..)| is == name);
+            assert!(
+                of_it.is_some_and(|(_, said, how)| said == order && *how == Concealment::Covert),
+                "{name}: {found:?}"
+            );
+        }
+        let honest = "\u{2764}\u{FE0F} and \u{1F469}\u{200D}\u{1F52C} \u{FE0F}\u{FE0E} ".repeat(40);
+        assert_eq!(layers(&honest), []);
+    }
 
     #[test]
     fn the_last_stretch_of_white_space_counts_as_much_as_the_first() {

@@ -57,7 +57,10 @@ fn named(name: &str) -> Option<char> {
         "lrm" => '\u{200E}',
         "rlm" => '\u{200F}',
         "NoBreak" => '\u{2060}',
-        "ZeroWidthSpace" | "NegativeThinSpace" | "NegativeMediumSpace" | "NegativeThickSpace"
+        "ZeroWidthSpace"
+        | "NegativeThinSpace"
+        | "NegativeMediumSpace"
+        | "NegativeThickSpace"
         | "NegativeVeryThinSpace" => '\u{200B}',
         "ApplyFunction" | "af" => '\u{2061}',
         "InvisibleTimes" | "it" => '\u{2062}',

@@ -75,6 +75,20 @@ impl<'a> Leaves<'a> {
         out
     }
 
+    /// Whether the leaf that was given last stands in an element of an array in a member of the whole that is called one of `outer`, in its
+    /// member `inner`: as texts stand in the content of a result. Names with escapes are others.
+    pub fn is_part(&self, outer: &[&str], inner: &str) -> bool {
+        let name = |level: &Level| self.raw.get(level.key.0 + 1..level.key.1.checked_sub(1)?);
+        match self.stack.as_slice() {
+            [whole, array, element] => {
+                array.index.is_some()
+                    && name(whole).is_some_and(|name| outer.contains(&name))
+                    && name(element) == Some(inner)
+            }
+            _ => false,
+        }
+    }
+
     fn enter_value(&mut self) {
         if let Some(index) = self.stack.last_mut().and_then(|l| l.index.as_mut()) {
             *index += 1;
@@ -155,6 +169,20 @@ impl<'a> Iterator for Leaves<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_content() {
+        let raw = r#"{"content":[{"type":"text","text":"a"},{"text":["b"],"te\u0078t":"c"},"d"],"contents":[{"text":"e"}],
+            "text":"f","other":[{"text":"g"}],"x":{"content":[{"text":"h"}]}}"#;
+        let mut walk = Leaves::of(raw);
+        let mut found = Vec::new();
+        while let Some(leaf) = walk.next() {
+            if !leaf.key && walk.is_part(&["content", "contents"], "text") {
+                found.push(leaf.text.into_owned());
+            }
+        }
+        assert_eq!(found, ["a", "e"]);
+    }
 
     #[test]
     fn pointers_and_texts() {

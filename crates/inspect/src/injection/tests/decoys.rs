@@ -20,6 +20,23 @@ fn of_many(texts: &[String]) -> (Vec<Finding>, bool) {
     (found, memory.injected().is_some())
 }
 
+/// What a client hands to the model in a row is read in a row.
+#[test]
+fn an_order_in_several_parts_is_one() {
+    let words: Vec<&str> = ORDER.split(' ').collect();
+    let page = "A page of ordinary text about nothing. ".repeat(60);
+    let ends: [&[String]; 3] = [&[], std::slice::from_ref(&page), &[page.clone(), page.clone()]];
+    for (many, ends) in [1, 2, 4].into_iter().flat_map(|many| ends.map(|ends| (many, ends))) {
+        let parts = words.chunks(many).map(|some| some.join(" "));
+        let texts: Vec<String> = ends.iter().cloned().chain(parts).chain(ends.iter().cloned()).collect();
+        let (found, injected) = of_many(&texts);
+        assert!(injected && found.iter().any(|f| f.detector == "result/injection"), "{many}: {found:?}");
+    }
+    let halves = ORDER.split_at(ORDER.len() / 2);
+    assert!(of_many(&[format!("{page}{}", halves.0), format!("{}{page}", halves.1)]).1);
+    assert!(!of_many(&[page.clone(), page]).1);
+}
+
 #[test]
 fn trifles_before_an_order_do_not_hide_it() {
     let trifle = "eCA9IHkgKyB6OyByZXR1cm4gMQ==";
