@@ -53,7 +53,9 @@ impl Clients {
                     match &remote.endpoint {
                         None => {
                             wraps.extend(edits);
-                            fresh.insert(id.clone());
+                            // What is restored of one with references is not what it is now.
+                            let none = moved::references(server.shape.values()).is_empty();
+                            if none { &mut fresh } else { &mut with_secrets }.insert(id.clone());
                         }
                         Some(at) if at.address == *address && at.id == *id => {}
                         Some(_) => {
@@ -79,7 +81,7 @@ impl Clients {
                         Shape::Remote(Remote { parts: Ok(parts), .. }) => remote::wrap(text, parts, id, shim),
                         _ => continue,
                     });
-                    // What is restored of one with references is not what it is now.
+                    // As above: one with references is misrouted.
                     if state == State::Unprotected { &mut fresh } else { &mut with_secrets }.insert(id.clone());
                 }
                 State::Protected => {}

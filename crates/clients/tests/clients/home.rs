@@ -99,6 +99,14 @@ impl Home {
         self.clients.apply(&self.env(), &plan)
     }
 
+    /// The same, with an address of Firedoor's.
+    pub fn protect_at(&self, selections: &[&str], address: &str) -> Vec<FileResult> {
+        let chosen = self.choose(selections);
+        let addresses = chosen.iter().map(|id| (id.clone(), address.to_owned())).collect();
+        let plan = self.clients.plan_protect_at(&self.env(), &chosen, &self.shim(), addresses).unwrap();
+        self.clients.apply(&self.env(), &plan)
+    }
+
     pub fn restore(&self, selections: &[&str]) -> Vec<FileResult> {
         let plan = self.clients.plan_restore(&self.env(), &self.choose(selections));
         self.clients.apply(&self.env(), &plan)

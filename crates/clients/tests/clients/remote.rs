@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, process::Command};
 
-use firedoor_clients::{
-    FileResult,
-    verify::{self, Verified},
-};
+use firedoor_clients::verify::{self, Verified};
 
 use crate::home::{Home, one, read};
 
@@ -231,14 +228,6 @@ fn what_an_entry_sets_itself_is_told_from_what_its_client_does() {
     }
 }
 
-/// Protects what can be with an address of Firedoor's.
-fn protect_at(home: &Home, address: &str) -> Vec<FileResult> {
-    let chosen = home.choose(&[]);
-    let addresses: BTreeMap<_, _> = chosen.iter().map(|id| (id.clone(), address.to_owned())).collect();
-    let plan = home.clients.plan_protect_at(&home.env(), &chosen, &home.shim(), addresses).unwrap();
-    home.clients.apply(&home.env(), &plan)
-}
-
 #[test]
 fn an_entry_that_stays_one_with_an_address() {
     const ADDRESS: &str = "http://127.0.0.1:20417/5qv3abc";
@@ -272,15 +261,15 @@ fn an_entry_that_stays_one_with_an_address() {
         for forget in [false, true] {
             let home = Home::new();
             let path = home.write(place, before);
-            one(protect_at(&home, ADDRESS)).unwrap();
+            one(home.protect_at(&[], ADDRESS)).unwrap();
             assert_eq!(read(&path), after);
             assert_eq!(home.states()["a"], "protected");
             assert!(
-                protect_at(&home, ADDRESS).is_empty() && home.protect(&[]).is_empty(),
+                home.protect_at(&[], ADDRESS).is_empty() && home.protect(&[]).is_empty(),
                 "protecting twice is nothing"
             );
             // The engine's database was lost: there is another address.
-            one(protect_at(&home, "http://127.0.0.1:20418/other")).unwrap();
+            one(home.protect_at(&[], "http://127.0.0.1:20418/other")).unwrap();
             assert_eq!(read(&path), after.replace(ADDRESS, "http://127.0.0.1:20418/other"));
             if forget {
                 home.forget();
@@ -302,7 +291,7 @@ fn an_entry_that_stays_one_with_an_address() {
 fn an_entry_with_an_address_that_its_client_wrote_anew_or_copied() {
     let home = Home::new();
     let path = home.write(CLAUDE, r#"{"mcpServers":{"a":{"type":"http","url":"https://x/mcp"}}}"#);
-    one(protect_at(&home, "http://127.0.0.1:20417/k")).unwrap();
+    one(home.protect_at(&[], "http://127.0.0.1:20417/k")).unwrap();
     fs::write(&path, read(&path).replace('/', "\\/").replace('=', "\\u003d").replace("\"a\"", "\"b\"")).unwrap();
     assert!(
         home.states()["b"].starts_with("misrouted: it runs in the name of claude-code/user/a"),
@@ -310,7 +299,7 @@ fn an_entry_with_an_address_that_its_client_wrote_anew_or_copied() {
         home.states()
     );
     assert!(home.protect(&[]).is_empty());
-    one(protect_at(&home, "http://127.0.0.1:20419/l")).unwrap();
+    one(home.protect_at(&[], "http://127.0.0.1:20419/l")).unwrap();
     let want = r#"{"mcpServers":{"b":{"type":"http","url":"http://127.0.0.1:20419/l#firedoor:claude-code/user/b=https://x/mcp"}}}"#;
     assert_eq!(read(&path), want);
     one(home.restore(&[])).unwrap();

@@ -187,3 +187,27 @@ fn headers_move_out_of_entries_that_were_protected_before_and_of_copies() {
     one(home.protect(&[])).unwrap();
     assert!(keychain.get("cursor/user/b/Authorization").unwrap().is_some());
 }
+
+#[test]
+fn an_entry_whose_address_was_put_back_gets_one_of_firedoors_again() {
+    const ADDRESS: &str = "http://127.0.0.1:20417/5qv3abc";
+    let (home, keychain) = home();
+    let text = r#"{"mcpServers":{"a":{"url":"https://x/mcp","headers":{"Authorization":"Bearer FAKEvalue1"}},"b":{"command":"x"}}}"#;
+    let path = home.write(CURSOR, text);
+    one(home.protect_at(&["cursor/user/a"], ADDRESS)).unwrap();
+    let at = format!("{ADDRESS}#firedoor:cursor/user/a=");
+    let by_hand = read(&path).replace(&at, "");
+    assert_eq!(by_hand, text.replace("Bearer FAKEvalue1", "firedoor-secret:cursor/user/a/Authorization"));
+    fs::write(&path, &by_hand).unwrap();
+    assert!(home.states()["a"].contains("its secrets are in the keychain"), "{:?}", home.states());
+    one(home.protect_at(&["cursor/user/a"], ADDRESS)).unwrap();
+    assert_eq!(read(&path), by_hand.replace("https://x", &format!("{at}https://x")));
+    one(home.restore(&[])).unwrap();
+    assert_eq!(read(&path), text);
+    // Also where the keychain has lost it.
+    fs::write(&path, &by_hand).unwrap();
+    assert!(keychain.remove("cursor/user/a/Authorization").unwrap());
+    one(home.protect_at(&["cursor/user/a"], ADDRESS)).unwrap();
+    one(home.restore(&[])).unwrap();
+    assert_eq!(read(&path), by_hand);
+}
