@@ -240,6 +240,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if REVISION and isinstance(message, list) and not has_batches():
             error = {"code": -32600, "message": "this revision has no batches"}
             return self.reply(400, json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode())
+        if not asks and method == "notifications/initialized" and UNWILLING:
+            self.reply(UNWILLING.pop(), b"not now", kind="text/plain")
+            return print("unwilling", flush=True)
         if not asks:
             return self.reply(202)
         if method == "tools/call" and arguments.get("forget"):
@@ -247,6 +250,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             SESSIONS.clear()
             if arguments["forget"] == "changed":
                 INTRODUCTION[0] += 1
+            if arguments["forget"] == "unwilling":
+                # The next session takes no `notifications/initialized`.
+                UNWILLING.append(400)
         answers = [answer_to(m, self.headers) for m in asks]
         answer = answers if isinstance(message, list) else answers[0]
         if arguments.get("form") in ("one by one", "together"):
@@ -317,6 +323,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 HELD = []  # the call whose answer comes on another stream
 REFUSED = []  # whether something was refused already
+UNWILLING = []  # what the next `notifications/initialized` are answered with
 BROKEN = []  # how each stream has ended
 http.server.ThreadingHTTPServer.request_queue_size = 128
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -455,6 +455,24 @@ fn a_session_that_the_server_ended_is_opened_again_unless_it_has_changed() {
 }
 
 #[test]
+fn a_session_whose_beginning_the_server_does_not_take_is_not_used() {
+    let (_home, mut http, mut client) = open("json");
+    client.call("echo", json!({"forget": "unwilling"}));
+    // Nobody waits for what becomes of this one.
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}));
+    assert_eq!(http.line(), "unwilling\n");
+    let all = seen(&mut client);
+    let begun = all.iter().filter(|s| s[2].as_str().is_some_and(|body| body.contains("notifications/initialized")));
+    let sessions: Vec<_> = begun.chain(all.last()).map(|s| &s[1]["mcp-session-id"]).collect();
+    assert_eq!(sessions, ["s-1", "s-2", "s-3", "s-3"]);
+    client.call("echo", json!({"forget": "unwilling"}));
+    let id = client.send_call("echo", json!({}));
+    let answer = client.answer(id);
+    assert!(message(&answer).contains("refuses the first message of another: HTTP 400"), "{answer}");
+    assert_eq!(client.wait(), 1);
+}
+
+#[test]
 fn headers_come_from_variables_and_stand_in_no_argument_and_no_environment_but_the_clients() {
     let home = Home::new();
     let http = Http::start(&home, "locked");

@@ -87,7 +87,12 @@ impl Session {
 
     /// The headers that belong to it.
     pub fn headers(&self) -> HeaderMap {
-        let id = self.id.borrow().clone().map(|id| (SESSION, id));
+        self.headers_as(self.id.borrow().as_ref())
+    }
+
+    /// The headers that will belong to one with this name.
+    pub fn headers_as(&self, id: Option<&HeaderValue>) -> HeaderMap {
+        let id = id.map(|id| (SESSION, id.clone()));
         let version = self.version.borrow().clone().map(|version| (VERSION, version));
         id.into_iter().chain(version).collect()
     }

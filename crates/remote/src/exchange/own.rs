@@ -12,16 +12,18 @@ use crate::{
     events::Events,
     http::place,
     output::one_line,
+    session::SESSION,
 };
 
 /// Pages of a list of tools that are read for its annotations.
 const MAX_PAGES: usize = 100;
 
+const ENDED: &str = "the server has ended the session";
+
 impl Bridge {
     /// The server has ended the session: opens another with the client's own words. What the server says about itself
     /// must not have changed, because the client will not hear it.
     pub(crate) async fn renew(self: &Rc<Self>, seen: u64) -> Result<(), String> {
-        const ENDED: &str = "the server has ended the session";
         let _turn = self.session.renewing.lock().await;
         if self.session.generation() != seen {
             return Ok(());
@@ -29,21 +31,31 @@ impl Bridge {
         let (body, before) = self.session.opening().ok_or(ENDED)?;
         let response = self.with_login(|| self.http.post(self.http.url(), body.clone(), HeaderMap::new())).await;
         let response = response.map_err(|e| e.to_string())?;
-        let status = response.status();
-        if !status.is_success() {
-            let wants = self.wants_login(response).await.map(|wants| format!("{ENDED}, and {wants}"));
-            return Err(wants.unwrap_or_else(|| format!("{ENDED}, and opens no other: HTTP {status}")));
+        if !response.status().is_success() {
+            return Err(self.not_renewed(response, "opens no other").await);
         }
         let headers = response.headers().clone();
         let now = self.result_of(response).await.ok_or(ENDED)?;
         if now != before {
             return Err(format!("{ENDED}, and introduces itself differently now: start it again"));
         }
-        self.session.named(&headers);
         let notice = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        self.http.post(self.http.url(), notice, self.session.headers()).await.map_err(|e| e.to_string())?;
+        let begin = || self.http.post(self.http.url(), notice.clone(), self.session.headers_as(headers.get(&SESSION)));
+        let response = self.with_login(begin).await.map_err(|e| e.to_string())?;
+        if !response.status().is_success() {
+            return Err(self.not_renewed(response, "refuses the first message of another").await);
+        }
+        // Nothing else is sent in it before.
+        self.session.named(&headers);
         self.listen_anew();
         Ok(())
+    }
+
+    /// Why there is no other session.
+    async fn not_renewed(&self, response: Response, what: &str) -> String {
+        let status = response.status();
+        let wants = self.wants_login(response).await.map(|wants| format!("{ENDED}, and {wants}"));
+        wants.unwrap_or_else(|| format!("{ENDED}, and {what}: HTTP {status}"))
     }
 
     /// Reads the list of tools for its annotations alone. True when the call may be tried again.
