@@ -1,7 +1,11 @@
 //! Broker mode: a server uses its service, over TLS, with a secret that it never has.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::{fs, io::Write as _};
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 use firedoor_tests::{Client, Home, Keychain, Service, descendants, kill, text, until};
 use nix::sys::signal::Signal;
@@ -132,6 +136,63 @@ fn a_server_uses_its_service_with_a_secret_that_it_never_has() {
     assert!(listens());
     assert_eq!(client.end(), 0);
     until("nothing listens any more", || (!listens()).then_some(()));
+}
+
+/// An `npx` whose installs wait: they bring a server, once the file `go` lies beside `waits`.
+fn slow_npx(home: &Home) {
+    let source = |name: &str| fs::read_to_string(home.script(name)).unwrap();
+    let server = source("spending_server.py").replace("/usr/bin/env python3", home.python().to_str().unwrap());
+    let modules = json!({
+        ".package-lock.json": r#"{"packages":{"node_modules/srv":{"version":"1.2.3","integrity":"sha512-AA"}}}"#,
+        "srv/package.json": r#"{"bin":"srv.py"}"#,
+        ".bin/srv": server,
+        ".bin/stdio_mcp.py": source("stdio_mcp.py"),
+    });
+    let npx = format!(
+        r#"#!{}
+import json, os, pathlib, time
+pathlib.Path("waits").touch()
+while not os.path.exists("go"):
+    time.sleep(0.02)
+for name, text in json.loads({}).items():
+    path = pathlib.Path(os.environ["npm_config_cache"], "_npx/abc/node_modules", name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+"#,
+        home.python().display(),
+        json!(modules.to_string()),
+    );
+    let path = home.program("npx");
+    fs::write(&path, npx).unwrap();
+    home.set_mode(&path, 0o755);
+}
+
+/// The file of this name, wherever it lies.
+fn find(directory: &Path, name: &str) -> Option<PathBuf> {
+    let entries: Vec<_> = fs::read_dir(directory).ok()?.flatten().collect();
+    let here = entries.iter().find(|entry| entry.file_name() == name).map(fs::DirEntry::path);
+    let directories = || entries.iter().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    here.or_else(|| directories().find_map(|entry| find(&entry.path(), name)))
+}
+
+#[test]
+fn what_the_user_says_of_secrets_while_a_server_is_installed_counts() {
+    let home = Home::new();
+    let _keychain = Keychain::start(&home);
+    slow_npx(&home);
+    home.cursor(json!({"s": {"command": "npx", "args": ["-y", "srv"], "env": {"SERVICE_TOKEN": TOKEN}}}));
+    home.protect();
+    let mut client = Client::start(&home, &configured(&home, "s"));
+    let id = client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+    let waits = until("the install", || find(&home.path(), "waits"));
+    let more = ["--variable", "SERVICE_BASE_URL", "--url", "https://service.example/v1"];
+    home.firedoor(&[["broker", "add", ENTRY, "SERVICE_TOKEN"], more].concat()).expect_code(0);
+    fs::write(waits.with_file_name("go"), "").unwrap();
+    let answer = client.answer(id);
+    assert!(answer["result"].is_object(), "{answer}");
+    let given = variable(&mut client, "SERVICE_TOKEN");
+    assert!(given.starts_with("firedoor-broker-"), "{given}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use firedoor_model::{
 };
 
 use install::install;
-use known::known;
+use known::{Known, known};
 use planning::{Planned, plan, user_grants};
 use remote::{launch_remote, without_own_way};
 use started::{Lasting, Running, Start, resume, start};
@@ -115,30 +115,18 @@ async fn launch(
     engine: &Rc<Engine>,
     agent: &impl Deref<Target = Rc<Agent>>,
     shim: Process,
-    mut request: LaunchRequest,
+    request: LaunchRequest,
     incoming: &mut Incoming,
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
     let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
-    // Asked of the database together: each wait for its thread delays the server.
-    let (routes, user) = tokio::join!(broker::routes(engine, &request.entry), user_grants(engine, &request.entry));
-    let routes = routes.map_err(|e| refused(&e))?;
-    if secrets::wants(&request) {
-        // Whoever waits there with a shell must be known for a client's by then.
-        let _ = agent.deref();
-    }
-    let Filled { brokered, secrets } =
-        secrets::fill_in(engine, &mut request, &routes).await.map_err(|e| refused(&e))?;
-    let who = async { agent.deref() };
-    let (planned, known, agent) = tokio::join!(plan(engine, &request, user), known(engine, &request.entry), who);
-    let (mut planned, mut known) = (planned?, known?);
-    if let Planned { plan: Plan::Install(step), token, .. } = planned {
+    let mut prepared = prepare(engine, agent, request.clone()).await?;
+    if let Planned { plan: Plan::Install(step), token, .. } = prepared.planned {
         install(engine, &request.entry, &step, token, incoming, outgoing).await?;
-        // That may have taken minutes.
-        let user = user_grants(engine, &request.entry).await;
-        planned = plan(engine, &request, user).await?;
-        known = self::known(engine, &request.entry).await?;
+        // That may have taken minutes, in which the user may have said something else of all this.
+        prepared = prepare(engine, agent, request).await?;
     }
+    let Prepared { request, filled: Filled { brokered, secrets }, planned, known } = prepared;
     let Plan::Run(run) = planned.plan else {
         return Err(LaunchError::Refused("the install step left the server uninstalled; try again".into()));
     };
@@ -171,6 +159,37 @@ async fn launch(
     let secrets = named(secrets);
     let start_it = Start { shim, entry, step, lasting, known, remote: None, broker, secrets, notes };
     start(engine, agent, start_it, incoming, outgoing).await
+}
+
+/// A start as the user has it now.
+struct Prepared {
+    /// With its secrets.
+    request: LaunchRequest,
+    filled: Filled,
+    planned: Planned,
+    known: Known,
+}
+
+/// Reads what the user has said of an entry, fills in its secrets and makes the plan.
+async fn prepare(
+    engine: &Rc<Engine>,
+    agent: &impl Deref<Target = Rc<Agent>>,
+    mut request: LaunchRequest,
+) -> Result<Prepared, LaunchError> {
+    let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
+    // Asked of the database together: each wait for its thread delays the server.
+    let (routes, user) = tokio::join!(broker::routes(engine, &request.entry), user_grants(engine, &request.entry));
+    let routes = routes.map_err(|e| refused(&e))?;
+    if secrets::wants(&request) {
+        // Whoever waits there with a shell must be known for a client's by then.
+        let _ = agent.deref();
+    }
+    // Before the plan: they may stand in options of an install. Its environment has none.
+    let filled = secrets::fill_in(engine, &mut request, &routes).await.map_err(|e| refused(&e))?;
+    let who = async { agent.deref() };
+    let (planned, known, _) = tokio::join!(plan(engine, &request, user), known(engine, &request.entry), who);
+    let (planned, known) = (planned?, known?);
+    Ok(Prepared { request, filled, planned, known })
 }
 
 /// Secrets by what people know them by.
