@@ -19,7 +19,7 @@ use crate::{
     environment,
     error::PlanError,
     grants::{self, Grants},
-    identity::{Ecosystem, What, hash_file},
+    identity::{Ecosystem, What},
     install::{self, InstallStep, Installed, Record, Target},
     installed,
     program::{Program, links},
@@ -40,7 +40,7 @@ impl Planner<'_> {
                     self.npm_at(&self.private.cache().join("npm"));
                     self.set("npm_config_offline", "true");
                     let node = self.node().to_owned();
-                    let what = What::Script { path: bin.clone(), sha256: hash_file(&bin)?, interpreter: node };
+                    let what = What::Script { path: bin.clone(), sha256: self.digest(&bin)?, interpreter: node };
                     return self.run(what, &command.rest);
                 }
                 // Runners such as tsx start a script of the user's.

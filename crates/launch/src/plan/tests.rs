@@ -31,6 +31,7 @@ struct World {
     user: UserGrants,
     profile: Option<String>,
     proxy: bool,
+    identify: bool,
     now: u64,
 }
 
@@ -46,6 +47,7 @@ impl World {
             user: UserGrants::default(),
             profile: None,
             proxy: true,
+            identify: true,
             now: 1_800_000_000_000,
         };
         for (name, text) in [
@@ -95,6 +97,7 @@ impl World {
             profile: self.profile.as_deref(),
             declared_env: Some(&self.declared),
             proxy: self.proxy.then_some(proxy),
+            identify: self.identify,
             ..Context::new(&paths, &profiles, &self.user, Millis(self.now))
         };
         plan(&request, &context)

@@ -208,3 +208,15 @@ fn packages_of_the_project_need_no_install() {
         }
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_file_of_a_projects_package_is_read_only_to_identify_it() {
+    let mut world = World::new();
+    world.file("home/app/node_modules/srv/package.json", r#"{"version":"1.0.0","bin":"cli.js"}"#);
+    // A file that nobody can read, root included.
+    symlink("/proc/self/mem", world.at("home/app/node_modules/srv/cli.js")).unwrap();
+    assert!(matches!(world.plan("npx -y srv"), Err(PlanError::Io { .. })));
+    world.identify = false;
+    assert!(world.run("npx -y srv").identity.is_none());
+}
