@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// One entry's server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Server {
-    /// How it was started, newest last; absent when this engine has not started it.
+    /// How it was started last; absent when this engine has not started it.
     pub start: Option<Start>,
     /// What the user has granted is not what the running server was started with: it has to be started again.
     pub restart: bool,
