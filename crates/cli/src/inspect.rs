@@ -6,14 +6,39 @@ use std::{
 };
 
 use firedoor_inspect::{Inspector, record::inspect_record};
-use firedoor_ipc::command::Judged;
-use firedoor_model::Verdict;
+use firedoor_model::{Finding, Verdict};
 use firedoor_policy::verdict_for_record;
+use serde::Serialize;
 
 use crate::{failure::Failure, output};
 
 /// Longest record, in bytes.
 const MAX_LINE: u64 = 64 << 20;
+
+/// What is said about one record.
+#[derive(Serialize)]
+struct Judged {
+    id: String,
+    findings: Vec<Explained>,
+    /// What Balanced would do.
+    verdict: Verdict,
+}
+
+/// A finding for somebody who wants to know what to do about it.
+#[derive(Serialize)]
+struct Explained {
+    #[serde(flatten)]
+    finding: Finding,
+    /// What would make it go away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'static str>,
+}
+
+impl From<Finding> for Explained {
+    fn from(finding: Finding) -> Self {
+        Self { remedy: finding.remedy(), finding }
+    }
+}
 
 /// Judges each line alone.
 pub fn run() -> Result<ExitCode, Failure> {

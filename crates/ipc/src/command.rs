@@ -1,6 +1,5 @@
 //! Commands to the engine, from the command line and from the desktop.
 
-mod judged;
 mod log;
 mod rules;
 mod server;
@@ -22,7 +21,6 @@ use firedoor_model::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use judged::{Explained, Judged};
 pub use log::{Count, LogQuery, PageQuery, Row};
 pub use rules::{Suggestion, WantedRule};
 pub use server::{EndpointView, EntryGrants, Observation, Pin, Server, Start};
