@@ -36,7 +36,9 @@ fn invisible(text: &str, found: &mut Found<'_>) {
         let written = if rest.starts_with('&') { view::entity(rest) } else { view::escaped(rest) };
         written.filter(|(c, _)| view::invisible(*c)).map(|(c, length)| (at, c, length))
     };
-    let all = || memchr::memchr2_iter(b'\\', b'&', text.as_bytes()).filter_map(written);
+    let Some(first) = memchr::memchr2(b'\\', b'&', text.as_bytes()) else { return };
+    let rest = text.as_bytes().get(first..).unwrap_or_default();
+    let all = || memchr::memchr2_iter(b'\\', b'&', rest).filter_map(|at| written(first + at));
     let overrides = |(_, c, _): &(usize, char, usize)| *c == '\u{202E}';
     if all().nth(MIN_ESCAPES - 1).is_none() && !all().any(|one| overrides(&one)) {
         return;

@@ -97,7 +97,10 @@ fn bits(text: &str, found: &mut Found<'_>) {
     let mut kinds: Vec<char> = Vec::new();
     let mut row: Vec<u8> = Vec::new();
     let mut span = None;
-    for (at, c) in text.char_indices().filter(|(_, c)| !c.is_ascii() && view::invisible(*c)) {
+    // Those without width: U+180E, U+200B–U+200F, U+2060–U+206F and U+FEFF begin with E1, E2 and EF.
+    let leads = memchr::memchr3_iter(0xE1, 0xE2, 0xEF, text.as_bytes());
+    let unseen = |at: usize| text.get(at..)?.chars().next().filter(|c| view::invisible(*c)).map(|c| (at, c));
+    for (at, c) in leads.filter_map(unseen) {
         let kind = kinds.iter().position(|kind| *kind == c).unwrap_or(kinds.len());
         match kind {
             MAX_KINDS => return,

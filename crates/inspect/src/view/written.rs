@@ -13,8 +13,9 @@ pub(crate) fn entity(text: &str) -> Option<(char, usize)> {
     if let Some((c, length)) = body.strip_prefix("amp;#").and_then(numeric) {
         return Some((c, length + 6));
     }
-    let end = body.bytes().take(MAX_ENTITY).position(|b| b == b';')?;
-    Some((named(body.get(..end)?)?, end + 2))
+    let end = body.bytes().take(MAX_ENTITY).take_while(u8::is_ascii_alphanumeric).count();
+    let name = body.get(..end).filter(|_| body.as_bytes().get(end) == Some(&b';'))?;
+    Some((named(name)?, end + 2))
 }
 
 /// What stands behind `&#`, and its length.
