@@ -48,7 +48,7 @@ fn codes_as(run: &str, pairs: bool) -> Option<String> {
     let mut bad = 0usize;
     let apart = [' ', ',', '\n', ';', ':', '_', '-', '.', '%'];
     let groups = run.split(apart).flat_map(|g| g.strip_prefix("U+").unwrap_or(g).split('+')).filter(|g| !g.is_empty());
-    let several = |group: &&str| pairs && (4..=32).contains(&group.len()) && group.len() % 2 == 0;
+    let several = |group: &&str| pairs && (4..=32).contains(&group.len()) && group.len().is_multiple_of(2);
     for group in groups {
         let of = |digits: &str, base| u32::from_str_radix(digits, base).ok();
         let group = group.trim_start_matches('\\');

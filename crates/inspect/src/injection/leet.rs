@@ -125,7 +125,16 @@ struct Word<'t> {
 
 /// Whether a word ends before a byte.
 fn ends(b: &u8) -> bool {
-    !(b.is_ascii_alphanumeric() || matches!(b, b'@' | b'$' | b'!' | b'+'))
+    !(b.is_ascii_alphanumeric() | (*b == b'@') | (*b == b'$') | (*b == b'!') | (*b == b'+'))
+}
+
+/// The first byte before which one ends. Digests and what is encoded have none for long.
+#[inline]
+fn first_end(some: &[u8; TOGETHER]) -> Option<usize> {
+    let mut flags = [0; TOGETHER];
+    flags.iter_mut().zip(some).for_each(|(flag, b)| *flag = u8::from(ends(b)));
+    let flags = u128::from_le_bytes(flags);
+    (flags != 0).then(|| (flags.trailing_zeros() / 8) as usize)
 }
 
 /// The words of a text from `from` on, where none begins before it.
@@ -285,7 +294,7 @@ fn words_in(part: &[u8; TOGETHER + 1], before: &[u8]) -> usize {
     if behind(some, next) == 0 {
         return 0;
     }
-    let Some(end) = some.iter().position(ends) else { return 0 };
+    let Some(end) = first_end(some) else { return 0 };
     // Two bytes may be none of it, see `words`.
     let begin = before.len().checked_sub(TOGETHER + 2 - end);
     let long = begin.and_then(|begin| before.get(begin..)).is_some_and(|begin| !begin.iter().any(ends));
