@@ -108,9 +108,12 @@ impl Injections {
     ) -> (Option<Sight>, bool) {
         let thresholds = self.phrases.thresholds;
         let visible = match place {
-            Place::Results => {
-                Bounds { agents: thresholds.agents, eastern: thresholds.eastern, ..Bounds::both(thresholds.result) }
-            }
+            Place::Results => Bounds {
+                phrase: thresholds.result,
+                alone: thresholds.result_alone,
+                agents: thresholds.agents,
+                eastern: thresholds.eastern,
+            },
             // All of them are about tools for agents.
             Place::Definitions => Bounds { alone: thresholds.definition_alone, ..Bounds::both(thresholds.definition) },
         };

@@ -33,6 +33,7 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Thresholds {
     pub(crate) result: f32,
+    pub(crate) result_alone: f32,
     pub(crate) definition: f32,
     /// Of a definition without a phrase.
     pub(crate) definition_alone: f32,
