@@ -10,7 +10,7 @@ use crate::{
     DefinitionKind, Inspector, Source, evidence, fold,
     gravest::Gravest,
     in_leaf,
-    injection::{self, Allowance, phrases::Place},
+    injection::{self, Allowance, Sight, phrases::Place},
     memory::{Label, Memory, Origin},
     placeholder,
 };
@@ -23,9 +23,10 @@ const MAX_ORDINARY: usize = 64 * 1024;
 /// Most ordinary text of one message that is remembered.
 const MAX_MESSAGE: usize = 256 * 1024;
 
-/// Parts of one result whose borders are read as one text, and bytes of each beside a border. Clients hand them to the model in a row.
-const MAX_PARTS: usize = 256;
+/// Bytes of each part of a result beside the next that are read with it. Clients hand the parts to the model in a row.
 const BESIDE: usize = 400;
+/// Where all of them stand.
+const CONTENT: &str = "/content";
 
 /// The texts of a result that has several, in a row: all of short ones, of others what stands beside the next.
 fn in_a_row(result: &str) -> Option<String> {
@@ -48,9 +49,6 @@ fn in_a_row(result: &str) -> Option<String> {
         }
         out.push('\n');
         count += 1;
-        if count == MAX_PARTS {
-            break;
-        }
     }
     (count > 1).then_some(out)
 }
@@ -91,6 +89,7 @@ impl Inspector {
         let mut folded: Vec<u8> = Vec::new();
         let mut allowance = Allowance::default();
         let mut unread = None;
+        let at = |place: &str| evidence(Role::Place, Some(source.entry), source.subject, place.to_owned(), b"");
         // Whether one string alone gives orders.
         let mut ordered = false;
         self.each_string(result, &mut |leaf, text, hits, words, leaves| {
@@ -101,9 +100,7 @@ impl Inspector {
                 (None, false)
             };
             if allowance.short() && unread.is_none() {
-                let place = pointers.of(leaves).to_string();
-                let at = evidence(Role::Place, Some(source.entry), source.subject, place, b"");
-                unread = Some(injection::unread(Place::Results, at));
+                unread = Some(injection::unread(Place::Results, at(&pointers.of(leaves))));
             }
             if let Some(sight) = sight {
                 let place = pointers.of(leaves);
@@ -111,8 +108,7 @@ impl Inspector {
                     ordered = true;
                     memory.note_injected(&origin, Arc::clone(&place), sight.excerpt());
                 }
-                let at = evidence(Role::Place, Some(source.entry), source.subject, place.to_string(), b"");
-                told.push(sight.finding(Place::Results, at));
+                told.push(sight.finding(Place::Results, at(&place)));
             }
             for hit in hits {
                 let value = text.get(hit.span.0..hit.span.1).unwrap_or_default();
@@ -154,16 +150,18 @@ impl Inspector {
         });
         if !(defines || ordered)
             && let Some(row) = in_a_row(result)
-            && let (Some(sight), _) = self.injections.look(&row, Place::Results, true, &mut allowance)
-            && sight.certain_enough()
         {
-            let place: Arc<str> = "/content".into();
-            memory.note_injected(&origin, Arc::clone(&place), sight.excerpt());
-            let at = evidence(Role::Place, Some(source.entry), source.subject, place.to_string(), b"");
-            let mut finding = sight.finding(Place::Results, at);
-            // It stands in no string as a whole.
-            finding.evidence.iter_mut().for_each(|at| at.span = None);
-            told.push(finding);
+            let (sight, _) = self.injections.look(&row, Place::Results, true, &mut allowance);
+            if let Some(sight) = sight.filter(Sight::certain_enough) {
+                memory.note_injected(&origin, CONTENT.into(), sight.excerpt());
+                let mut finding = sight.finding(Place::Results, at(CONTENT));
+                // It stands in no string as a whole.
+                finding.evidence.iter_mut().for_each(|at| at.span = None);
+                told.push(finding);
+            }
+            if allowance.short() {
+                unread = unread.or_else(|| Some(injection::unread(Place::Results, at(CONTENT))));
+            }
         }
         let mut out = secrets.into_vec();
         out.extend(told.into_vec());
