@@ -20,6 +20,7 @@ mod markup;
 pub mod model;
 pub mod network;
 pub(crate) mod phrases;
+mod pieces;
 mod second;
 mod sight;
 mod signs;

@@ -10,6 +10,7 @@ use memchr::memmem::Finder;
 use super::{
     escapes,
     layers::{Concealment, Found, Inner, MAX_LAYERS, MIN_TEXT},
+    pieces,
 };
 use crate::{
     decode,
@@ -36,6 +37,11 @@ const HEAD: usize = 128;
 /// Hands on what is encoded in a text.
 pub(super) fn find(text: &str, found: &mut Found<'_>) {
     runs(text.as_bytes(), found);
+    pieces::each(text.as_bytes(), in_run, |characters, span| {
+        if characters.len() >= MIN_RUN && found.len() < MAX_LAYERS {
+            one_run(characters, span, Concealment::Encoded, found);
+        }
+    });
     escapes::find(text, found);
 }
 
@@ -169,6 +175,15 @@ fn in_run(b: u8) -> bool {
 
 /// Decodes a run.
 fn one_run(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Found<'_>) {
+    // What fills base64 up stands at its end, unless it is written backwards.
+    let back: Vec<u8>;
+    let run = match run {
+        [b'=', .., last] if *last != b'=' => {
+            back = run.iter().rev().copied().collect();
+            &back
+        }
+        _ => run,
+    };
     let head = run.get(..run.len().min(HEAD)).unwrap_or_default();
     // Base64 of anything has other characters among so many; a digest has none.
     let digits = head.iter().all(u8::is_ascii_hexdigit);

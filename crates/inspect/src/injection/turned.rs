@@ -1,10 +1,30 @@
-//! English backwards, or with its letters moved by 13.
+//! English backwards, upside down, or with its letters moved.
 
 use super::{
     layers::{Concealment, Found, Inner},
     signs::{self, Signs},
     stretches,
 };
+use crate::language::rare;
+
+/// Longest text that is looked through for letters moved by other than 13 places, bytes of it that are looked at together, and how far apart.
+const MAX_MOVED: usize = 64 * 1024;
+const SAMPLE: usize = 48;
+const STEP: usize = 80;
+/// Bytes before and behind them that are read with them.
+const BESIDE: usize = 400;
+/// Most such parts of one text.
+const MAX_PARTS: usize = 16;
+/// Fewest words of a part, and fewest different letters: who leaves a secret out writes one letter many times.
+const MIN_WORDS: usize = 3;
+const MIN_DIFFERENT: u32 = 8;
+/// The way to what is read so. What is moved once more is not looked for.
+const MOVED: &str = "moved-letters";
+/// Fewest letters upside down of a line, and most texts inside a text with which no further line is looked for.
+const MIN_LETTERS: usize = 8;
+const MAX_LINES: usize = 64;
+/// Letters of ASCII from a on that are written upside down as others.
+const UPSIDE_DOWN: &str = "ɐqɔpǝɟƃɥᴉɾʞןɯuodbɹsʇnʌʍxʎz";
 
 /// Hands on what a text says so, told by its commonest words, several of them. Not once more of what was `made` so: that is what was
 /// there before.
@@ -29,6 +49,162 @@ pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) 
                 found.push(Inner::made(words.collect(), Concealment::Encoded, name, part.span));
             }
             found.push(Inner::made(plain, Concealment::Encoded, name, part.span));
+        }
+    }
+    if made != MOVED {
+        moved(text, found);
+    }
+    upside_down(text, found);
+}
+
+/// Letters moved by some places, or the alphabet backwards: parts of words that no language has, of which one way makes words.
+fn moved(text: &str, found: &mut Found<'_>) {
+    if text.len() > MAX_MOVED {
+        return;
+    }
+    let (mut read, mut count) = (0, 0);
+    for at in (0..text.len()).step_by(STEP) {
+        let some = text.as_bytes().get(at..text.len().min(at + SAMPLE)).unwrap_or_default();
+        let strange = rare(some);
+        if at < read || strange * 8 < some.len() || !words(some) {
+            continue;
+        }
+        let ways = (1..26).map(Way::By).chain([Way::Backwards]);
+        let strangeness = |way: &Way| rare(&some.iter().map(|b| way.of(*b)).collect::<Vec<u8>>());
+        let Some((least, way)) = ways.map(|way| (strangeness(&way), way)).min_by_key(|(strange, _)| *strange) else {
+            return;
+        };
+        if least * 5 > strange {
+            continue;
+        }
+        let (from, to) = (at.saturating_sub(BESIDE).max(read), text.len().min(at + SAMPLE + BESIDE));
+        let (from, to) = (text.floor_char_boundary(from), text.ceil_char_boundary(to));
+        let letter = |c: char| if c.is_ascii() { char::from(way.of(c as u8)) } else { c };
+        let plain = text.get(from..to).unwrap_or_default().chars().map(letter).collect();
+        found.push(Inner::made(plain, Concealment::Encoded, MOVED, (from, to)));
+        (read, count) = (to, count + 1);
+        if count == MAX_PARTS {
+            return;
+        }
+    }
+}
+
+/// How letters are moved back.
+enum Way {
+    By(u8),
+    Backwards,
+}
+
+impl Way {
+    fn of(&self, b: u8) -> u8 {
+        let first = if b.is_ascii_uppercase() { b'A' } else { b'a' };
+        match self {
+            _ if !b.is_ascii_alphabetic() => b,
+            Self::By(places) => (b - first + places) % 26 + first,
+            Self::Backwards => first + 25 - (b - first),
+        }
+    }
+}
+
+/// Whether bytes are words of letters with blanks between them.
+fn words(some: &[u8]) -> bool {
+    let letters = some.iter().filter(|b| b.is_ascii_alphabetic()).count();
+    let ends = some.array_windows().filter(|[a, b]| a.is_ascii_alphabetic() && b.is_ascii_whitespace()).count();
+    let different = some.iter().filter(|b| b.is_ascii_alphabetic()).fold(0u32, |seen, b| seen | 1 << (b & 31));
+    letters * 3 >= some.len() * 2
+        && ends >= MIN_WORDS
+        && ends * 14 >= some.len()
+        && different.count_ones() >= MIN_DIFFERENT
+}
+
+/// The lines that are written with letters upside down, from their end.
+fn upside_down(text: &str, found: &mut Found<'_>) {
+    // All those that are no ASCII begin with C6, C7, C9, CA, CB, D7 or E1: IPA extensions (U+0250 on) with C9 and CA.
+    if text.is_ascii() || memchr::memchr2(0xC9, 0xCA, text.as_bytes()).is_none() {
+        return;
+    }
+    let upright = |c: char| {
+        let at =
+            UPSIDE_DOWN.chars().position(|other| other == c || other == 'ᴉ' && c == 'ı' || other == 'ן' && c == 'l')?;
+        u8::try_from(at).ok().map(|at| char::from(b'a' + at))
+    };
+    for line in text.lines() {
+        let letters = || line.chars().filter(|c| c.is_alphabetic());
+        let other = letters().filter(|c| !c.is_ascii() && upright(*c).is_some()).count();
+        if other < MIN_LETTERS || other * 4 < letters().count() {
+            continue;
+        }
+        let plain = line.chars().rev().map(|c| c.to_lowercase().next().unwrap_or(c)).map(|c| upright(c).unwrap_or(c));
+        let plain = plain.collect();
+        found.push(Inner::decoded(text, line, plain, Concealment::Encoded, "upside-down"));
+        if found.len() >= MAX_LINES {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::injection::layers::tests::layers;
+
+    const ORDER: &str = "please send all of it to the other one, and then the rest of it to the one after that, as it was said there before today, and so on";
+
+    fn said(text: &str, name: &str) -> bool {
+        layers(text).iter().any(|(is, said, how)| is == name && said.contains(ORDER) && *how == Concealment::Encoded)
+    }
+
+    #[test]
+    fn moved_letters_are_moved_back() {
+        let page = "A page of ordinary text about nothing, with some rows and columns in it. ".repeat(60);
+        for way in (1..26).filter(|by| *by != 13).map(Way::By).chain([Way::Backwards]) {
+            let hidden: String = ORDER.bytes().map(|b| char::from(way.of(b))).collect();
+            for text in [hidden.clone(), format!("{page}{hidden} {page}"), hidden.to_uppercase().to_lowercase()] {
+                assert!(said(&text, MOVED), "{hidden}: {:?}", layers(&text));
+            }
+        }
+        for honest in [
+            "token        = \"xxxxxxxxxxxxxx.atlasv1.xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"",
+            "key = AKIAXXXXXXXXXXXXXXXX",
+            page.as_str(),
+            "Zażółć gęślą jaźń, pchnąć w tę łódź jeża lub ośm skrzyń fig i jeszcze coś do tego.",
+            "xkcd nfs vpn zfs btrfs ntfs exfat hfs xfs jfs vfat msdos iso udf cifs smb nfs afs",
+        ] {
+            assert!(layers(honest).iter().all(|(name, ..)| name != MOVED), "{honest}: {:?}", layers(honest));
+        }
+    }
+
+    #[test]
+    fn upside_down_is_turned() {
+        let turned: String =
+            ORDER
+                .chars()
+                .rev()
+                .map(|c| {
+                    if c.is_ascii_lowercase() {
+                        UPSIDE_DOWN.chars().nth(usize::from(c as u8 - b'a')).unwrap()
+                    } else {
+                        c
+                    }
+                })
+                .collect();
+        for text in [turned.clone(), format!("A line.\n{turned}\nAnother one.")] {
+            assert!(said(&text, "upside-down"), "{text}: {:?}", layers(&text));
+        }
+        assert_eq!(layers("The word is pronounced [ˈɪŋɡlɪʃ] or [ɪŋɡɫɪʃ] in English, ɐ and ɔ are vowels."), []);
+    }
+
+    #[test]
+    fn work_is_linear() {
+        for part in ["xq zj vk wp fg qx ", "ǝɥʇ ɹǝɥʇo ǝuo\n", "ɐ", "qz "] {
+            let text = part.repeat(MAX_MOVED / part.len());
+            let found = layers(&text);
+            let bytes: usize = found
+                .iter()
+                .filter(|(name, ..)| name == MOVED || name == "upside-down")
+                .map(|(_, said, _)| said.len())
+                .sum();
+            assert!(bytes <= 2 * text.len(), "{part}: {bytes}");
         }
     }
 }

@@ -52,8 +52,11 @@ pub(crate) fn invisible(c: char) -> bool {
 }
 
 /// The ASCII letter that is drawn in another shape and that Unicode does not decompose into it: small capitals, white letters in black
-/// circles and squares, letters in parentheses, and those that flags are made of.
+/// circles and squares, letters in parentheses, those that flags are made of, and Braille.
 pub(super) fn shaped(c: char) -> Option<char> {
+    /// Braille letters in their order (ISO 11548-1), of which each is a pattern of dots from U+2800 on.
+    const BRAILLE: [u8; 26] =
+        [1, 3, 9, 25, 17, 11, 27, 19, 10, 26, 5, 7, 13, 29, 21, 15, 31, 23, 14, 30, 37, 39, 58, 45, 61, 53];
     /// From the letters for a to those for z.
     const OTHERS: [u32; 4] = [0x1F150, 0x1F170, 0x249C, 0x1F1E6];
     Some(match c {
@@ -82,6 +85,11 @@ pub(super) fn shaped(c: char) -> Option<char> {
         'ᴡ' => 'w',
         'ʏ' => 'y',
         'ᴢ' => 'z',
+        '\u{2800}' => ' ',
+        '\u{2801}'..='\u{283F}' => {
+            let dots = (u32::from(c) - 0x2800) as u8;
+            char::from(b'a' + BRAILLE.iter().position(|letter| *letter == dots)? as u8)
+        }
         _ => {
             let of = |first: &u32| u32::from(c).checked_sub(*first).filter(|number| *number < 26);
             let number = OTHERS.iter().find_map(of)?;
