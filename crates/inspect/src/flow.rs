@@ -13,12 +13,16 @@ use crate::{
     decode::{Budget, Encoding},
     fold,
     gravest::{Graded, Gravest},
-    memory::{ENDS, Grasp, Item, Label, Memory},
+    memory::{Grasp, Item, Label, Memory},
 };
 
 mod cut;
 mod keyed;
+mod runs;
 pub(crate) mod split;
+
+pub(crate) use runs::runs;
+use runs::turned;
 
 /// Informative bytes of private or ordinary text that must be common. With windows of 16 at every 8th byte such a run is
 /// always found in private text; in ordinary text (every 16th) a run of 32 is too.
@@ -239,132 +243,6 @@ fn unusual(
         }
         chain.pop();
     });
-}
-
-/// What [`turned`] calls: item, start and end in the item, start in the text, and how the text was turned.
-type OnRun<'v> = &'v mut dyn FnMut(u32, usize, usize, usize, Option<Encoding>);
-
-/// Runs of folded text as it is and, where that is not one encoding too many, backwards.
-fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, deeper: bool, visit: OnRun<'_>) {
-    runs(memory, &text, opaque, &mut |item, start, end, at| visit(item, start, end, at, None));
-    if !deeper {
-        return;
-    }
-    text.reverse();
-    let last = text.len();
-    runs(memory, &text, true, &mut |item, start, end, at| {
-        visit(item, start, end, last.saturating_sub(at + 1), Some(Encoding::Reverse));
-    });
-}
-
-/// Every run of `text` that is remembered: `visit(item, start in item, end in item, start in text)`. Ordinary text counts
-/// only where it was hidden.
-pub(crate) fn runs(memory: &Memory, text: &[u8], opaque: bool, visit: &mut dyn FnMut(u32, usize, usize, usize)) {
-    runs_beyond(memory, text, 0, opaque, visit);
-}
-
-/// The same, of those that go on beyond a place; others may be among them. Of such a run the last window begins no further before that place
-/// than windows are long and apart. Where another text has that window, the run is found as one of that text, as far as both are alike.
-fn runs_beyond(
-    memory: &Memory,
-    text: &[u8],
-    place: usize,
-    opaque: bool,
-    visit: &mut dyn FnMut(u32, usize, usize, usize),
-) {
-    let index = memory.index();
-    let mut found = Vec::new();
-    // Nothing before these places is looked at again, so that all runs together cost no more than the text; of the secrets that may begin
-    // alike, of which the index has a few for each window, each has its own.
-    let mut floors = [0usize; 3];
-    let mut kept_floors: HashMap<u32, usize> = HashMap::new();
-    const ALWAYS: [usize; 3] = [ENDS, Label::Secret as usize, Label::Private as usize];
-    const HIDDEN: [usize; 4] = [ENDS, Label::Secret as usize, Label::Private as usize, Label::Ordinary as usize];
-    let kinds = if opaque { HIDDEN.as_slice() } else { ALWAYS.as_slice() };
-    index.find(text, place.saturating_sub(MIN_PASSAGE), kinds, |kind, end, (id, at)| {
-        let Some(item) = memory.item(id) else { return };
-        if kind == ENDS {
-            let to = item.folded.len();
-            if let Some(start) = end.checked_sub(to).filter(|start| text.get(*start..end) == Some(&item.folded)) {
-                // One that has to stand there as it is may turn out not to.
-                found.push(Run { id, from: 0, to, at: start, secret: true, covers: item.grasp != Grasp::Exact });
-            }
-            return;
-        }
-        let floor = if item.kept { Some(kept_floors.entry(id).or_default()) } else { floors.get_mut(kind) };
-        let Some(floor) = floor else { return };
-        let width = index.cut(kind).width;
-        let (start, at) = (end.saturating_sub(width), at as usize);
-        if start < *floor || item.folded.get(at..at + width) != text.get(start..end) {
-            return;
-        }
-        // Many that Firedoor keeps begin alike, and a digit may be all that tells them apart.
-        let same: fn(u8, u8) -> bool = if item.kept { |a, b| a == b } else { fold::alike };
-        let left = common(same, item.folded.iter().take(at).rev(), text.iter().take(start).skip(*floor).rev());
-        let right = common(same, item.folded.iter().skip(at + width), text.iter().skip(end));
-        let (from, to) = (at - left, at + width + right);
-        let shortest = match item.label {
-            Label::Secret => MIN_PART,
-            Label::Private => MIN_PIECE,
-            Label::Ordinary => MIN_PASSAGE,
-        };
-        if to - from >= shortest {
-            *floor = end + right;
-            if !(item.kept && to - from == item.folded.len()) {
-                let secret = item.label == Label::Secret;
-                found.push(Run { id, from, to, at: start - left, secret, covers: false });
-            }
-        }
-    });
-    for Run { id, from, to, at, .. } in meant(found) {
-        visit(id, from, to, at);
-    }
-}
-
-/// A run of what is remembered: `from..to` of it stands at `at` in the text.
-struct Run {
-    id: u32,
-    from: usize,
-    to: usize,
-    at: usize,
-    secret: bool,
-    /// It is all of a secret that Firedoor keeps, and nothing else is meant by what lies in it.
-    covers: bool,
-}
-
-impl Run {
-    fn end(&self) -> usize {
-        self.at + self.to - self.from
-    }
-}
-
-/// Without runs of secrets that lie in one that covers them: what two have in common is meant as a part of the one that stands there, and
-/// so is a shorter one in a longer. Of two that are equally long both stay.
-fn meant(mut runs: Vec<Run>) -> Vec<Run> {
-    let mut covering: Vec<(usize, usize)> =
-        runs.iter().filter(|run| run.covers).map(|run| (run.at, run.end())).collect();
-    // Of those that begin in one place the longest.
-    covering.sort_unstable_by_key(|(at, end)| (*at, std::cmp::Reverse(*end)));
-    covering.dedup_by_key(|(at, _)| *at);
-    let furthest: Vec<usize> = covering
-        .iter()
-        .scan(0, |most, (_, end)| {
-            *most = (*most).max(*end);
-            Some(*most)
-        })
-        .collect();
-    runs.retain(|run| {
-        let earlier = covering.partition_point(|(at, _)| *at < run.at);
-        let lies_in_earlier = earlier.checked_sub(1).and_then(|i| furthest.get(i)).is_some_and(|end| *end >= run.end());
-        let beside = covering.get(earlier).filter(|(at, _)| *at == run.at).map(|(_, end)| *end);
-        let lies_in_longer = beside.is_some_and(|end| end > run.end() || end == run.end() && !run.covers);
-        !(run.secret && (lies_in_earlier || lies_in_longer))
-    });
-    runs
-}
-
-fn common<'a>(same: fn(u8, u8) -> bool, a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -> usize {
-    a.zip(b).take_while(|(x, y)| same(**x, **y)).count()
 }
 
 /// How sure it is that data of `item` reaches somebody new, if it does.

@@ -6,12 +6,14 @@
 //! as in plain sight.
 
 mod allowance;
+mod broken;
 mod classes;
 mod codes;
 mod definition;
 mod encoded;
 mod escapes;
 mod html;
+mod joined;
 mod languages;
 pub(crate) mod layers;
 mod leaders;
@@ -28,7 +30,6 @@ mod spaced;
 mod stretches;
 mod turned;
 mod unseen;
-mod woven;
 
 use std::borrow::Cow;
 

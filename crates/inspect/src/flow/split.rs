@@ -12,7 +12,10 @@ use std::{
 
 use foldhash::fast::RandomState;
 
-use super::{MIN_PASSAGE, Match, Outgoing, Seen, runs, runs_beyond};
+use super::{
+    MIN_PASSAGE, Match, Outgoing, Seen,
+    runs::{runs, runs_beyond},
+};
 use crate::{
     Call, decode, fold,
     memory::{Label, Memory},

@@ -4,11 +4,11 @@ use std::{borrow::Cow, collections::VecDeque};
 
 use super::{
     allowance::{Hidden, Share},
-    codes, encoded, leet, markup,
+    broken, codes, encoded, joined, leet, markup,
     signs::Signs,
     spaced,
     stretches::BESIDE,
-    turned, unseen, woven,
+    turned, unseen,
 };
 use crate::view;
 
@@ -171,7 +171,7 @@ pub(super) fn each(text: &str, signs: Signs, hidden: &mut Hidden, visit: &mut dy
                 if outer.transform.is_empty() { name.to_owned() } else { format!("{}+{name}", outer.transform) };
             // Names of programs are encoded like other data: what is a sentence only when it is taken apart is no hidden one for that.
             let concealed = match outer.how {
-                Concealment::Encoded if name == woven::JOINED => Concealment::Customary,
+                Concealment::Encoded if name == joined::NAME => Concealment::Customary,
                 other => how.max(other),
             };
             let layer = Layer {
@@ -260,8 +260,8 @@ fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
     spaced::find(text, &mut found);
     // Names of programs that have digits are no order because they lose them.
     if made != leet::NAME {
-        woven::broken(text, &mut found);
-        woven::joined(text, &mut found);
+        broken::find(text, &mut found);
+        joined::find(text, &mut found);
     }
     // What is encoded is counted for itself.
     let mut decoded: Found<'_> = Vec::new();
