@@ -10,6 +10,7 @@ mod broken;
 mod classes;
 mod codes;
 mod definition;
+mod disguised;
 mod encoded;
 mod escapes;
 mod html;

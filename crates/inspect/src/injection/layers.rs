@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::VecDeque};
 
 use super::{
     allowance::{Hidden, Share},
-    broken, codes, encoded, joined, leet, markup,
+    broken, codes, disguised, encoded, joined, leet, markup,
     signs::Signs,
     spaced,
     stretches::BESIDE,
@@ -241,6 +241,7 @@ fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
         return found;
     }
     unseen::find(text, signs, &mut found);
+    disguised::find(text, &mut found);
     if memchr::memchr(b'<', text.as_bytes()).is_some() {
         markup::comments(text, &mut found);
         if signs.styles() {
