@@ -1,6 +1,8 @@
 //! Words in letters that only look like theirs, or with characters inside that nothing shows. [`crate::view::normalised`] reads them as
 //! what they are; that somebody took the trouble says as much as an encoding does.
 
+use unicode_normalization::char::compose;
+
 use super::layers::{Concealment, Found, Inner, MIN_TEXT};
 use crate::view;
 
@@ -57,14 +59,21 @@ fn ends(b: u8) -> bool {
 fn disguises(before: &[u8], c: char, after: &[u8]) -> bool {
     let letter = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphabetic);
     match u32::from(c) {
-        // Letters of mathematics, in circles, squares and parentheses, and Braille, several in a row: those of a formula stand alone.
-        0x1D400..=0x1D7FF | 0x249C..=0x24E9 | 0x1F110..=0x1F189 | 0x2801..=0x283F => {
-            c.encode_utf8(&mut [0; 4]).as_bytes().get(..2).is_some_and(|lead| after.starts_with(lead))
-        }
+        // Letters of mathematics, in circles, squares and parentheses, as wide as ideographs, and Braille, several in a row: those of a formula
+        // stand alone.
+        0x1D400..=0x1D7FF
+        | 0xFF21..=0xFF3A
+        | 0xFF41..=0xFF5A
+        | 0x249C..=0x24E9
+        | 0x1F110..=0x1F189
+        | 0x2801..=0x283F => c.encode_utf8(&mut [0; 4]).as_bytes().get(..2).is_some_and(|lead| after.starts_with(lead)),
         // Without width, between letters of ASCII. Soft hyphens and joiners of other scripts are honest.
         0x200B..=0x200F | 0x2060..=0x2064 | 0xFEFF => letter(before.last()) && letter(after.first()),
-        // Two marks on one letter.
-        0x0300..=0x036F => matches!(after, [0xCC | 0xCD, ..]),
+        // Two marks on one letter, or one that no language has on it.
+        0x0300..=0x036F => {
+            let base = before.last().filter(|b| b.is_ascii_alphabetic()).map(|b| char::from(*b));
+            matches!(after, [0xCC | 0xCD, ..]) || base.is_some_and(|base| compose(base, c).is_none())
+        }
         _ => view::alike(c).is_some() && (letter(before.last()) || letter(after.first())),
     }
 }
@@ -102,6 +111,8 @@ mod tests {
             moved(0x1D41A),
             moved(0x24D0),
             moved(0x1F130),
+            moved(0xFF41),
+            each(&|c| if c.is_ascii_alphabetic() { format!("{c}\u{336}") } else { c.to_string() }),
             each(&|c| if c.is_ascii_alphabetic() { format!("{c}\u{301}\u{317}") } else { c.to_string() }),
         ] {
             for text in [hidden.clone(), format!("{page}{hidden} {page}")] {
@@ -118,6 +129,7 @@ mod tests {
         for honest in [
             "Все люди рождаются свободными и равными в своём достоинстве и правах, и так далее.",
             "Thông báo: tất cả các tệp đã được lưu; xem thêm ở đây. Le café était fermé à cause de l'été.",
+            "The\u{301} cafe\u{301} of Rene\u{301} and Zoe\u{308}, a` la carte: pa\u{302}te\u{301}, cre\u{300}me bru\u{302}le\u{301}e, nai\u{308}ve",
             "Let 𝑥 and 𝑦 be in 𝔽, with 𝑥 + 𝑦 = 0 and 𝑛 of them.",
             "می\u{200c}خواهم به خانه بروم و کتاب\u{200c}ها را بخوانم و می\u{200c}نویسم و می\u{200c}روم و می\u{200c}آیم",
             "auto\u{ad}matisch ge\u{ad}trennte Wör\u{ad}ter ste\u{ad}hen in vie\u{ad}len Sei\u{ad}ten und Bü\u{ad}chern",

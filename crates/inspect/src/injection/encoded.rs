@@ -35,7 +35,7 @@ const MAX_BEFORE: usize = 8;
 const HEAD: usize = 128;
 
 /// Hands on what is encoded in a text.
-pub(super) fn find(text: &str, found: &mut Found<'_>) {
+pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) {
     runs(text.as_bytes(), found);
     pieces::each(text.as_bytes(), in_run, |characters, span| {
         if characters.len() >= MIN_RUN && found.len() < MAX_LAYERS {

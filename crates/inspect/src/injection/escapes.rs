@@ -12,13 +12,17 @@ const MIN_ESCAPES: usize = 4;
 const MAX_VALUES: usize = 32;
 /// Bytes in which so many escapes stand where what is around them is read without.
 const DENSE: usize = 200;
+/// Fewest letters in a row that need not be written as escapes, and bytes from one to the next: blanks and signs may be written so, too.
+const MIN_NEEDLESS: usize = 40;
+const NEAR: usize = 24;
 /// Fewest escapes of quoted-printable text, and longest word between two of them that stand for blanks.
 const MIN_QUOTED: usize = 3;
 const MAX_WORD: usize = 16;
 
 /// Hands on what is escaped in a text.
-pub(super) fn find(text: &str, found: &mut Found<'_>) {
+pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) {
     invisible(text, found);
+    needless(text, found);
     if memchr::memchr3(b'%', b'=', b'\\', text.as_bytes()).is_none() {
         return;
     }
@@ -58,6 +62,35 @@ fn invisible(text: &str, found: &mut Found<'_>) {
         }
         said.push_str(rest);
         found.push(Inner::made(said, Concealment::None, "escapes", part.span));
+    }
+}
+
+/// Letters and digits that are written as entities or escapes, of which none needs to be, many in a row. Normalising undoes them; that they are
+/// written so is no accident. Addresses are hidden from collectors like this, which are shorter.
+fn needless<'a>(text: &'a str, found: &mut Found<'a>) {
+    let Some(first) = memchr::memchr2(b'\\', b'&', text.as_bytes()) else { return };
+    let rest = text.as_bytes().get(first..).unwrap_or_default();
+    let written = |at: usize| {
+        let rest = text.get(first + at..)?;
+        let numeric = rest.starts_with("&#").then(|| view::entity(rest)).flatten();
+        let written = numeric.or_else(|| rest.starts_with('\\').then(|| view::escaped(rest)).flatten());
+        written.filter(|(c, _)| c.is_ascii_alphanumeric()).map(|(_, length)| (first + at, first + at + length))
+    };
+    let mut row = (0, 0, 0usize);
+    let most = found.len() + MAX_VALUES;
+    let end = (usize::MAX, usize::MAX);
+    for (from, to) in memchr::memchr2_iter(b'\\', b'&', rest).filter_map(written).chain([end]) {
+        if row.2 > 0 && from <= row.1 + NEAR {
+            row = (row.0, to, row.2 + 1);
+            continue;
+        }
+        if let Some(part) = text.get(row.0..row.1).filter(|_| row.2 >= MIN_NEEDLESS) {
+            found.push(Inner::part(text, part, Concealment::Encoded, "needless-escapes"));
+        }
+        if found.len() == most {
+            return;
+        }
+        row = (from, to, 1);
     }
 }
 
@@ -286,6 +319,33 @@ mod tests {
         for text in ["a\\u200db and\\u00e9 &amp; &shy;", r"C:\users\name \x \u12"] {
             assert_eq!(said(text), [], "{text}");
         }
+    }
+
+    #[test]
+    fn what_needs_no_escape_is_found_where_it_has_some() {
+        let plain = format!("{PLAIN}, and then the rest");
+        let page = "A page of ordinary text about nothing, R&#38;D &amp; caf\\u00e9. ".repeat(40);
+        for hidden in [
+            each(&plain, |b| format!("&#{b};")),
+            each(&plain, |b| if b == b' ' { " ".into() } else { format!("&#x{b:x};") }),
+            each(&plain, |b| format!("\\u{b:04x}")),
+            each(&plain, |b| format!("\\x{b:02x}")),
+        ] {
+            let text = format!("{page}{hidden} {page}");
+            let layers = crate::injection::layers::tests::layers(&text);
+            let found = layers.iter().find(|(name, ..)| name == "needless-escapes");
+            let says = |said: &str| view::normalised(said) == plain;
+            assert!(
+                found.is_some_and(|(_, said, how)| says(said) && *how == Concealment::Encoded),
+                "{hidden}: {layers:?}"
+            );
+        }
+        let address = each("mailto:someone@somewhere.example", |b| format!("&#{b};"));
+        assert!(
+            said(&format!("<a href=\"{address}\">write to us</a> {page}"))
+                .iter()
+                .all(|(name, ..)| *name != "needless-escapes")
+        );
     }
 
     #[test]

@@ -244,6 +244,7 @@ fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
     disguised::find(text, &mut found);
     if memchr::memchr(b'<', text.as_bytes()).is_some() {
         markup::comments(text, &mut found);
+        markup::attributes(text, &mut found);
         if signs.styles() {
             markup::elements(text, &mut found);
         }
