@@ -6,6 +6,7 @@
 //! as in plain sight.
 
 mod allowance;
+mod beside;
 mod broken;
 mod classes;
 mod codes;

@@ -42,7 +42,7 @@ pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) {
         }
         // Each word once.
         let begin = before.iter().rposition(|b| ends(*b)).map_or(0, |end| end + 1);
-        at = next + bytes.iter().skip(next).position(|b| ends(*b)).unwrap_or(bytes.len() - next);
+        at = next + rest.find(|c: char| c.is_whitespace() || u8::try_from(c).is_ok_and(ends)).unwrap_or(rest.len());
         if words == 0 {
             from = begin;
         }

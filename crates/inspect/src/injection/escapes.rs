@@ -3,7 +3,7 @@
 use super::{
     encoded::prose,
     layers::{Concealment, Found, Inner, MIN_TEXT},
-    stretches,
+    stretches, unseen,
 };
 use crate::{decode, view};
 
@@ -38,12 +38,15 @@ fn invisible(text: &str, found: &mut Found<'_>) {
     let written = |at: usize| {
         let rest = text.get(at..)?;
         let written = if rest.starts_with('&') { view::entity(rest) } else { view::escaped(rest) };
-        written.filter(|(c, _)| view::invisible(*c)).map(|(c, length)| (at, c, length))
+        // What a terminal is told counts where it hides.
+        let hides = |length: usize| rest.get(length..).is_some_and(unseen::hides);
+        let unseen = |c: char, length| view::invisible(c) || c == '\u{1B}' && hides(length);
+        written.filter(|(c, length)| unseen(*c, *length)).map(|(c, length)| (at, c, length))
     };
     let Some(first) = memchr::memchr2(b'\\', b'&', text.as_bytes()) else { return };
     let rest = text.as_bytes().get(first..).unwrap_or_default();
     let all = || memchr::memchr2_iter(b'\\', b'&', rest).filter_map(|at| written(first + at));
-    let overrides = |(_, c, _): &(usize, char, usize)| *c == '\u{202E}';
+    let overrides = |(_, c, _): &(usize, char, usize)| matches!(*c, '\u{202E}' | '\u{1B}');
     if all().nth(MIN_ESCAPES - 1).is_none() && !all().any(|one| overrides(&one)) {
         return;
     }
@@ -80,6 +83,10 @@ fn needless<'a>(text: &'a str, found: &mut Found<'a>) {
     let most = found.len() + MAX_VALUES;
     let end = (usize::MAX, usize::MAX);
     for (from, to) in memchr::memchr2_iter(b'\\', b'&', rest).filter_map(written).chain([end]) {
+        // The second of two backslashes.
+        if from < row.1 {
+            continue;
+        }
         if row.2 > 0 && from <= row.1 + NEAR {
             row = (row.0, to, row.2 + 1);
             continue;

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::VecDeque};
 
 use super::{
     allowance::{Hidden, Share},
-    broken, codes, disguised, encoded, joined, leet, markup,
+    beside, broken, codes, disguised, encoded, joined, leet, markup,
     signs::Signs,
     spaced,
     stretches::BESIDE,
@@ -242,9 +242,11 @@ fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
     }
     unseen::find(text, signs, &mut found);
     disguised::find(text, &mut found);
+    beside::titles(text, &mut found);
     if memchr::memchr(b'<', text.as_bytes()).is_some() {
         markup::comments(text, &mut found);
-        markup::attributes(text, &mut found);
+        beside::attributes(text, &mut found);
+        beside::undrawn(text, &mut found);
         if signs.styles() {
             markup::elements(text, &mut found);
         }

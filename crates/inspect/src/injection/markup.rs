@@ -21,21 +21,6 @@ const EMPTY: [&str; 13] =
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
 /// Elements that end where the next one of them begins.
 const UNENDED: [&str; 7] = ["p", "li", "dt", "dd", "td", "th", "option"];
-/// Attributes whose values are words, beside those that begin with `data-`; shortest value, and fewest blanks in it.
-const ATTRIBUTES: [&[u8]; 10] = [
-    b"alt",
-    b"title",
-    b"aria-label",
-    b"aria-description",
-    b"aria-roledescription",
-    b"content",
-    b"placeholder",
-    b"summary",
-    b"label",
-    b"value",
-];
-const MIN_VALUE: usize = 40;
-const MIN_BLANKS: usize = 5;
 /// Longest content of an element.
 const MAX_CONTENT: usize = 4000;
 /// What hides an element, in its start tag.
@@ -52,33 +37,6 @@ pub(super) fn comments<'a>(text: &'a str, found: &mut Found<'a>) {
         let end = memchr::memmem::find(part.as_bytes(), b"-->").unwrap_or(part.len());
         if end >= MIN_TEXT {
             found.push(Inner::part(text, part.get(..end).unwrap_or_default(), Concealment::Markup, "html-comment"));
-        }
-    }
-}
-
-/// What attributes say that a page does not show, or only to those who ask: as long as a sentence, and in words.
-pub(super) fn attributes<'a>(text: &'a str, found: &mut Found<'a>) {
-    let bytes = text.as_bytes();
-    let (mut read, mut count) = (0, 0);
-    for at in memchr::memchr_iter(b'=', bytes) {
-        let (Some(before), Some([quote @ (b'"' | b'\''), ..])) = (bytes.get(read..at), bytes.get(at + 1..)) else {
-            continue;
-        };
-        let name = before.rsplit(|b| b.is_ascii_whitespace()).next().unwrap_or_default();
-        let data = name.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"data-"));
-        if !data && !ATTRIBUTES.iter().any(|other| name.eq_ignore_ascii_case(other)) {
-            continue;
-        }
-        let most = text.floor_char_boundary(text.len().min(at + 2 + MAX_CONTENT));
-        let value = text.get(at + 2..most).unwrap_or_default();
-        let value = value.get(..memchr::memchr(*quote, value.as_bytes()).unwrap_or(value.len())).unwrap_or_default();
-        if value.len() >= MIN_VALUE && value.bytes().filter(|b| *b == b' ').count() >= MIN_BLANKS {
-            found.push(Inner::part(text, value, Concealment::Markup, "html-attribute"));
-            read = at + 2 + value.len();
-            count += 1;
-        }
-        if count == MAX_COMMENTS {
-            return;
         }
     }
 }

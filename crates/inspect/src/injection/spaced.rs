@@ -7,6 +7,8 @@ use super::layers::{Concealment, Found, Inner, MIN_TEXT};
 /// Bytes before and behind a place where characters alternate that are read with it: words of few letters do not show.
 const BESIDE: usize = 256;
 
+/// Fewest different letters of ASCII.
+const MIN_DIFFERENT: u32 = 5;
 /// How many texts are found so before no further stretch is looked for, so that they leave room for what is hidden otherwise. One
 /// stretch may have several.
 const MAX_STRETCHES: usize = 64;
@@ -68,7 +70,11 @@ fn blanks(chars: &mut Peekable<CharIndices<'_>>, run: &mut String) {
 }
 
 fn flush(run: &mut String, span: (usize, usize), found: &mut Found<'_>) {
-    if run.len() >= MIN_TEXT && run.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_TEXT {
+    // Tables of numbers and of signs have few different ones.
+    let different = run.bytes().filter(u8::is_ascii_alphabetic).fold(0u32, |seen, b| seen | 1 << (b & 31)).count_ones();
+    let strange = || run.chars().filter(|c| !c.is_ascii() && c.is_alphabetic()).count() >= MIN_TEXT;
+    let said = || run.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_TEXT;
+    if run.len() >= MIN_TEXT && (different >= MIN_DIFFERENT || strange()) && said() {
         found.push(Inner::made(std::mem::take(run), Concealment::Encoded, "spaced", span));
     }
     run.clear();

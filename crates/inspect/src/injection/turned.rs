@@ -18,7 +18,7 @@ const MAX_PARTS: usize = 16;
 /// Fewest words of a part, and fewest different letters: who leaves a secret out writes one letter many times.
 const MIN_WORDS: usize = 3;
 const MIN_DIFFERENT: u32 = 8;
-/// The way to what is read so. What is moved once more is not looked for.
+/// The way to what is read so.
 const MOVED: &str = "moved-letters";
 /// Fewest letters upside down of a line, and most texts inside a text with which no further line is looked for.
 const MIN_LETTERS: usize = 8;
@@ -51,7 +51,8 @@ pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) 
             found.push(Inner::made(plain, Concealment::Encoded, name, part.span));
         }
     }
-    if made != MOVED {
+    // Of names that were taken apart the words are of no language.
+    if matches!(made, "" | "base64" | "base32" | "hex" | "url") {
         moved(text, found);
     }
     upside_down(text, found);

@@ -170,13 +170,26 @@ fn bidi(text: &str, found: &mut Found<'_>) {
     }
 }
 
-/// Text that a terminal is told to conceal (SGR 8), or to overwrite at once.
+/// Ways to tell a terminal, behind the escape, that what follows is not seen: conceal (SGR 8), and a colour on the same colour.
+const CONCEALS: [&str; 17] = [
+    "[8m", "[30;40m", "[31;41m", "[32;42m", "[33;43m", "[34;44m", "[35;45m", "[36;46m", "[37;47m", "[40;30m",
+    "[41;31m", "[42;32m", "[43;33m", "[44;34m", "[45;35m", "[46;36m", "[47;37m",
+];
+
+/// Whether what stands behind an escape hides something from who looks at a terminal.
+pub(super) fn hides(text: &str) -> bool {
+    text.starts_with("[2K") || CONCEALS.iter().any(|conceals| text.starts_with(conceals))
+}
+
+/// Text that a terminal is told to conceal, or to overwrite at once.
 fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
     if memchr::memchr(0x1B, text.as_bytes()).is_none() {
         return;
     }
-    for part in text.split("\u{1b}[8m").skip(1).take(16) {
-        let inner = part.split('\u{1b}').next().unwrap_or_default();
+    for part in
+        text.split('\u{1b}').skip(1).filter(|part| CONCEALS.iter().any(|conceals| part.starts_with(conceals))).take(16)
+    {
+        let inner = part.split_once('m').map_or("", |(_, inner)| inner);
         if inner.len() >= MIN_TEXT {
             found.push(Inner::part(text, inner, Concealment::Covert, "ansi-concealed"));
         }

@@ -85,8 +85,16 @@ pub(super) fn escape(text: &str) -> Option<(char, usize)> {
     }
 }
 
-/// The same of a character by its number: `\u0069`, with the second half of a pair (RFC 8259 section 7), `\u{69}`, `\U00000069`, `\x69`.
+/// The same of a character by its number: `\u0069`, with the second half of a pair (RFC 8259 section 7), `\u{69}`, `\U00000069`, `\x69`; with
+/// two backslashes, too, as a string inside a string has it.
 pub(crate) fn escaped(text: &str) -> Option<(char, usize)> {
+    if let Some(inner) = text.strip_prefix('\\').filter(|inner| inner.starts_with("\\u") || inner.starts_with("\\x")) {
+        return by_number(inner).map(|(c, length)| (c, length + 1));
+    }
+    by_number(text)
+}
+
+fn by_number(text: &str) -> Option<(char, usize)> {
     let code = |from: usize, to: usize| {
         let digits = text.get(from..to).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
         u32::from_str_radix(digits, 16).ok()
@@ -154,6 +162,9 @@ mod tests {
             (r"\Users", None),
             (r"\x69", Some(('i', 4))),
             (r"\x+9", None),
+            (r"\\u0069x", Some(('i', 7))),
+            (r"\\\u0069x", None),
+            (r"\\n", None),
             (r"\n", Some((' ', 2))),
             (r"\", None),
             (r"\é", None),
