@@ -197,6 +197,32 @@ fn an_engine_that_is_ending_is_waited_for() {
     }
 }
 
+/// It has said what to run, and is gone before it hears that it runs: the next engine gets the server that was started.
+#[test]
+fn an_engine_that_dies_while_a_server_starts_is_followed_by_the_next() {
+    let home = Home::new();
+    home.cursor(json!({"echo": home.entry("echo_server.py", &[])}));
+    home.protect();
+    Client::open(&home, "echo").end();
+    let first = home.engine().unwrap();
+    let (socket, moved) = (home.runtime().join("engine.sock"), home.runtime().join("moved.sock"));
+    fs::rename(&socket, &moved).unwrap();
+    let mut command = home.command(home.python());
+    command.arg(home.script("dying_engine.py")).args([&socket, &moved]).arg(first.to_string());
+    let (mut between, _input, output) = home.spawn(&mut command);
+    let mut ready = String::new();
+    BufReader::new(output).read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    let mut client = Client::open(&home, "echo");
+    assert!(between.wait().unwrap().success());
+    assert_eq!(text(&client.call("echo", json!({"text": "x"}))).0, "x");
+    assert_ne!(home.engine().unwrap(), first);
+    assert_eq!(servers(client.pid()).len(), 1);
+    assert_eq!(client.end(), 0);
+    home.firedoor(&["log"]).expect_code(0).expect_said("taken over from an engine that died");
+    home.firedoor(&["log", "verify"]).expect_code(0);
+}
+
 #[test]
 fn status_starts_nothing() {
     let home = Home::new();

@@ -9,6 +9,7 @@ use std::{
 use firedoor_ipc::{
     blocking::Connection,
     shim::{Ended, STREAMS, ToEngine},
+    wire::WireError,
 };
 use firedoor_model::{EntryId, broker, launch::Step, remote::Instructions};
 use firedoor_sandbox::{Exit, Launch, Notice, Stderr, Tree};
@@ -51,6 +52,15 @@ pub struct Server {
     observe: bool,
     /// What it says, if it stands for one that is reached over HTTP.
     pub words: Option<Words>,
+}
+
+/// Why an engine was not told of a server.
+#[derive(Debug, thiserror::Error)]
+enum Untold {
+    #[error("the Firedoor engine has gone ({0})")]
+    Engine(#[from] WireError),
+    #[error("{0}")]
+    Here(String),
 }
 
 /// How a server ended, for the engine.
@@ -109,9 +119,19 @@ impl Server {
             observe,
             words,
         };
-        server.send(&ToEngine::Started { pid: server.pid(), level: server.level() }, engine)?;
-        server.hand_record(engine)?;
+        match server.introduce(engine) {
+            // An engine that has died meanwhile is noticed on its socket, and the next one gets the server: as when it dies
+            // with the message unread.
+            Err(Untold::Engine(e)) if e.lost() => {}
+            told => told.map_err(|e| format!("{e}; the server was stopped"))?,
+        }
         Ok(server)
+    }
+
+    /// Tells the engine that wanted it that it runs.
+    fn introduce(&self, engine: &Connection) -> Result<(), Untold> {
+        self.send(&ToEngine::Started { pid: self.pid(), level: self.level() }, engine)?;
+        self.hand_record(engine)
     }
 
     /// Hands the server to an engine that takes over from one that died.
@@ -123,20 +143,19 @@ impl Server {
             level: self.level(),
             exited: exited.map(in_message),
         };
-        self.send(&message, engine)?;
-        self.hand_record(engine)?;
+        self.send(&message, engine).and_then(|()| self.hand_record(engine)).map_err(|e| e.to_string())?;
         // What the engine before was asked about connections, nobody knows any more.
         let _ = self.tree.ask_again();
         Ok(())
     }
 
     /// Hands the record of an observed server to the engine.
-    fn hand_record(&self, engine: &Connection) -> Result<(), String> {
+    fn hand_record(&self, engine: &Connection) -> Result<(), Untold> {
         if !self.observe {
             return Ok(());
         }
         let record: Vec<BorrowedFd<'_>> = self.tree.record().into_iter().collect();
-        engine.send(&ToEngine::Observing, &record).map_err(|e| format!("the Firedoor engine has gone ({e})"))
+        Ok(engine.send(&ToEngine::Observing, &record)?)
     }
 
     fn pid(&self) -> u32 {
@@ -148,17 +167,18 @@ impl Server {
     }
 
     /// Sends a message with the streams, in the order of [`STREAMS`].
-    fn send(&self, message: &ToEngine, engine: &Connection) -> Result<(), String> {
+    fn send(&self, message: &ToEngine, engine: &Connection) -> Result<(), Untold> {
         let (stdin, stdout) = (io::stdin(), io::stdout());
         // Where the server's input is closed already, nobody reads what is written.
+        let null = || File::options().write(true).open("/dev/null");
         let nobody = match self.stdin {
             Some(_) => None,
-            None => {
-                Some(File::options().write(true).open("/dev/null").map_err(|e| format!("cannot open /dev/null: {e}"))?)
-            }
+            None => Some(null().map_err(|e| Untold::Here(format!("cannot open /dev/null: {e}")))?),
         };
         let to_server = self.stdin.as_ref().map(AsFd::as_fd).or(nobody.as_ref().map(AsFd::as_fd));
-        let Some(to_server) = to_server else { return Err("the server's input is lost".into()) };
+        let Some(to_server) = to_server else {
+            return Err(Untold::Here("the server's input is lost".into()));
+        };
         let ([read_up, read_down], [up, down]) = (&self.logs, &self.remainders);
         let fds: [BorrowedFd<'_>; STREAMS] = [
             stdin.as_fd(),
@@ -173,6 +193,6 @@ impl Server {
             self.between.0.as_fd(),
             self.between.1.as_fd(),
         ];
-        engine.send(message, &fds).map_err(|e| format!("the Firedoor engine has gone ({e}); the server was stopped"))
+        Ok(engine.send(message, &fds)?)
     }
 }

@@ -282,7 +282,8 @@ fn obey(message: ToShim, stage: Stage, entry: &EntryId, engine: &Connection) -> 
             match Server::start(entry, Wanted { step, context, observe, remote, broker }, engine) {
                 Ok(server) => Stage::Running(Box::new(server), None),
                 Err(detail) => {
-                    report(engine, &ToEngine::Failed { detail: detail.clone() })?;
+                    // With no engine to tell it is still the reason.
+                    let _ = report(engine, &ToEngine::Failed { detail: detail.clone() });
                     return Err(detail);
                 }
             }
