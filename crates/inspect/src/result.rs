@@ -31,8 +31,8 @@ const CONTENT: &str = "/content";
 /// The texts of a result that has several, in a row: all of short ones, of others what stands beside the next.
 fn in_a_row(result: &str) -> Option<String> {
     static TEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"text\""));
-    // Most results have one, which names its kind and its text.
-    TEXT.find_iter(result.as_bytes()).nth(2)?;
+    // Of most results one part has it once or twice.
+    TEXT.find_iter(result.as_bytes()).nth(1)?;
     let (mut out, mut count) = (String::new(), 0);
     let mut leaves = Leaves::of(result);
     while let Some(leaf) = leaves.next() {

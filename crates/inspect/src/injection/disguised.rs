@@ -6,20 +6,33 @@ use unicode_normalization::char::compose;
 use super::layers::{Concealment, Found, Inner, MIN_TEXT};
 use crate::view;
 
-/// Fewest such words, and how many bytes may stand from the end of one to the end of the next: a formula, or a name, has fewer.
+/// Fewest such words, and how many bytes may stand from the end of one to the next character beyond ASCII: a formula, or a name, has fewer.
 const MIN_WORDS: usize = 6;
 const NEAR: usize = 96;
 /// Most parts of one text.
-const MAX_PARTS: usize = 16;
+const MAX_PARTS: usize = 256;
+/// Bytes before a character in which its word begins.
+const MAX_WORD: usize = 64;
+/// Most marks on a letter that are looked at.
+const MAX_MARKS: usize = 4;
 
-/// Hands on the parts of a text whose words are disguised, as they stand there.
-pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) {
+/// How a character disguises a word.
+#[derive(PartialEq)]
+enum Disguise {
+    /// As honest pages style text.
+    Style,
+    /// As nobody writes.
+    Covert,
+}
+
+/// Hands on the parts of a text whose words are disguised, as they stand there. False when there are more than are handed on.
+pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) -> bool {
     if text.is_ascii() {
-        return;
+        return true;
     }
     let bytes = text.as_bytes();
-    // From the first of such words to the end of the last, and how many.
-    let (mut from, mut to, mut words) = (0, 0, 0usize);
+    // From the first of such words to the end of the last, how many, and how many that nobody writes so.
+    let (mut from, mut to, mut words, mut covert) = (0, 0, 0usize, 0usize);
     let (mut at, mut parts) = (0, 0);
     loop {
         let next = bytes.get(at..).unwrap_or_default().iter().position(|b| *b >= 0x80).map(|more| at + more);
@@ -27,55 +40,78 @@ pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) {
         if words > 0 && !near {
             let part = text.get(from..to).filter(|_| words >= MIN_WORDS).unwrap_or_default();
             if part.len() >= MIN_TEXT {
-                found.push(Inner::part(text, part, Concealment::Encoded, "disguised"));
+                let how = if covert >= MIN_WORDS { Concealment::Encoded } else { Concealment::Markup };
+                found.push(Inner::part(text, part, how, "disguised"));
                 parts += 1;
             }
-            words = 0;
+            (words, covert) = (0, 0);
         }
-        let Some(next) = next.filter(|_| parts < MAX_PARTS) else { return };
+        let Some(next) = next else { return true };
+        if parts == MAX_PARTS {
+            return false;
+        }
         let rest = text.get(next..).unwrap_or_default();
-        let before = bytes.get(..next).unwrap_or_default();
-        let Some(c) = rest.chars().next() else { return };
-        at = next + c.len_utf8();
-        if !disguises(before, c, rest.get(c.len_utf8()..).unwrap_or_default().as_bytes()) {
+        let Some(c) = rest.chars().next() else { return true };
+        let Some(how) = disguise(text.get(..next).unwrap_or_default(), c, rest.get(c.len_utf8()..).unwrap_or_default())
+        else {
+            at = next + c.len_utf8();
             continue;
-        }
-        // Each word once.
-        let begin = before.iter().rposition(|b| ends(*b)).map_or(0, |end| end + 1);
-        at = next + rest.find(|c: char| c.is_whitespace() || u8::try_from(c).is_ok_and(ends)).unwrap_or(rest.len());
+        };
+        // Each word once, and none from before the last one.
+        let near = text.floor_char_boundary(next.saturating_sub(MAX_WORD)).max(to);
+        let begin = text.get(near..next).and_then(|before| before.rfind(ends)).map_or(near, |end| near + end + 1);
+        let begin = text.ceil_char_boundary(begin);
+        at = next + rest.find(ends).unwrap_or(rest.len());
         if words == 0 {
             from = begin;
         }
-        (to, words) = (at, words + 1);
+        (to, words, covert) = (at, words + 1, covert + usize::from(how == Disguise::Covert));
     }
 }
 
-/// Whether a word ends before a byte.
-fn ends(b: u8) -> bool {
-    b.is_ascii_whitespace() || b.is_ascii_punctuation()
+/// Whether a word ends before a character.
+fn ends(c: char) -> bool {
+    c.is_whitespace() || c.is_ascii_punctuation()
 }
 
-/// Whether a character between two texts disguises a word.
-fn disguises(before: &[u8], c: char, after: &[u8]) -> bool {
-    let letter = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphabetic);
-    match u32::from(c) {
-        // Letters of mathematics, in circles, squares and parentheses, as wide as ideographs, and Braille, several in a row: those of a formula
-        // stand alone.
-        0x1D400..=0x1D7FF
-        | 0xFF21..=0xFF3A
-        | 0xFF41..=0xFF5A
-        | 0x249C..=0x24E9
-        | 0x1F110..=0x1F189
-        | 0x2801..=0x283F => c.encode_utf8(&mut [0; 4]).as_bytes().get(..2).is_some_and(|lead| after.starts_with(lead)),
-        // Without width, between letters of ASCII. Soft hyphens and joiners of other scripts are honest.
-        0x200B..=0x200F | 0x2060..=0x2064 | 0xFEFF => letter(before.last()) && letter(after.first()),
-        // Two marks on one letter, or one that no language has on it.
-        0x0300..=0x036F => {
-            let base = before.last().filter(|b| b.is_ascii_alphabetic()).map(|b| char::from(*b));
-            matches!(after, [0xCC | 0xCD, ..]) || base.is_some_and(|base| compose(base, c).is_none())
+/// How a character between two texts disguises a word.
+fn disguise(before: &str, c: char, after: &str) -> Option<Disguise> {
+    let ascii = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphabetic);
+    let (last, first) = (ascii(before.as_bytes().last()), ascii(after.as_bytes().first()));
+    let next = || after.chars().next();
+    match c {
+        // Several in a row: those of a formula stand alone.
+        _ if styled(c) => next().is_some_and(styled).then_some(Disguise::Style),
+        '\u{2801}'..='\u{283F}' => {
+            next().is_some_and(|c| ('\u{2801}'..='\u{283F}').contains(&c)).then_some(Disguise::Covert)
         }
-        _ => view::alike(c).is_some() && (letter(before.last()) || letter(after.first())),
+        // Without width, between letters of ASCII. Soft hyphens and joiners of other scripts are honest.
+        '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}' => (last && first).then_some(Disguise::Covert),
+        '\u{300}'..='\u{36F}' => (!of_a_language(before, c)).then_some(Disguise::Covert),
+        // The dotless i is a letter of Turkish.
+        'ı' => None,
+        _ => ((last || first) && view::alike(c).is_some()).then_some(Disguise::Covert),
     }
+}
+
+/// Letters of mathematics, as wide as ideographs, in circles, squares and parentheses.
+fn styled(c: char) -> bool {
+    matches!(u32::from(c), 0x1D400..=0x1D7FF | 0xFF21..=0xFF3A | 0xFF41..=0xFF5A | 0x249C..=0x24E9 | 0x1F110..=0x1F189)
+}
+
+/// Whether a mark and those before it make a letter that Unicode has, in either order: languages have those (in NFD, as some systems write
+/// names of files), and hardly others.
+fn of_a_language(before: &str, mark: char) -> bool {
+    let is_mark = |c: &char| ('\u{300}'..='\u{36F}').contains(c);
+    let mut marks: Vec<char> = before.chars().rev().take_while(is_mark).take(MAX_MARKS).collect();
+    marks.reverse();
+    marks.push(mark);
+    // More marks than any letter has.
+    let Some(base) = before.chars().rev().take(MAX_MARKS + 1).find(|c| !is_mark(c)) else { return false };
+    let makes = |marks: &[char]| marks.iter().try_fold(base, |letter, mark| compose(letter, *mark)).is_some();
+    let in_order = makes(&marks);
+    marks.reverse();
+    !base.is_ascii_alphabetic() || in_order || makes(&marks)
 }
 
 #[cfg(test)]
@@ -87,7 +123,7 @@ mod tests {
 
     fn said(text: &str) -> Vec<String> {
         let layers = layers(text);
-        assert!(layers.iter().all(|(name, _, how)| name != "disguised" || *how == Concealment::Encoded));
+        assert!(layers.iter().all(|(name, _, how)| name != "disguised" || *how >= Concealment::Markup));
         layers
             .into_iter()
             .filter(|(name, ..)| name == "disguised")
@@ -130,17 +166,24 @@ mod tests {
             "Все люди рождаются свободными и равными в своём достоинстве и правах, и так далее.",
             "Thông báo: tất cả các tệp đã được lưu; xem thêm ở đây. Le café était fermé à cause de l'été.",
             "The\u{301} cafe\u{301} of Rene\u{301} and Zoe\u{308}, a` la carte: pa\u{302}te\u{301}, cre\u{300}me bru\u{302}le\u{301}e, nai\u{308}ve",
+            "Nhấn vào đây để chuyển tiếp tin nhắn này cho một người khác trong nhóm của bạn",
+            "Kapıyı kapatın, ışıkları kapatın ve anahtarı kapıcıya bırakın, sınıfın kapısını açık bırakın.",
             "Let 𝑥 and 𝑦 be in 𝔽, with 𝑥 + 𝑦 = 0 and 𝑛 of them.",
             "می\u{200c}خواهم به خانه بروم و کتاب\u{200c}ها را بخوانم و می\u{200c}نویسم و می\u{200c}روم و می\u{200c}آیم",
             "auto\u{ad}matisch ge\u{ad}trennte Wör\u{ad}ter ste\u{ad}hen in vie\u{ad}len Sei\u{ad}ten und Bü\u{ad}chern",
         ] {
-            assert_eq!(said(honest), [""; 0], "{honest}");
+            let nfd: String = unicode_normalization::UnicodeNormalization::nfd(honest).collect();
+            for honest in [honest, &nfd] {
+                assert_eq!(said(honest), [""; 0], "{honest}");
+            }
         }
     }
 
     #[test]
     fn work_is_linear() {
-        for part in ["𝐱", "𝐱 ", "a\u{200b}a ", "a\u{200b}", "а", "аa", "\u{300}", "é"] {
+        for part in
+            ["𝐱", "𝐱𝐱 ", "a\u{200b}a ", "a\u{200b}", "а", "аa", "\u{300}", "é", "аa\u{3000}", "a\u{200b}a\u{a0}"]
+        {
             let text = part.repeat(1_000_000 / part.len());
             let bytes: usize = said(&text).iter().map(String::len).sum();
             assert!(bytes <= 2 * text.len(), "{part}: {bytes}");

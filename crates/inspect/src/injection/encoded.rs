@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Shortest encoded run that is worth decoding: 24 base64 characters hold 18 bytes.
-const MIN_RUN: usize = 24;
+pub(super) const MIN_RUN: usize = 24;
 /// Shortest full line of a block of encoded characters.
 const MIN_LINE: usize = 40;
 /// How long programs make such lines: GitHub's interface, PEM and openssl, git, mail and base64(1).
@@ -173,17 +173,24 @@ fn in_run(b: u8) -> bool {
     b.is_ascii_alphanumeric() | (b == b'+') | (b == b'/') | (b == b'=') | (b == b'-') | (b == b'_')
 }
 
-/// Decodes a run.
+/// Decodes a run. What a name is joined to by `=` is read without it, and what begins with it backwards, too: it fills up the end.
 fn one_run(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Found<'_>) {
-    // What fills base64 up stands at its end, unless it is written backwards.
-    let back: Vec<u8>;
-    let run = match run {
-        [b'=', .., last] if *last != b'=' => {
-            back = run.iter().rev().copied().collect();
-            &back
-        }
-        _ => run,
-    };
+    if forwards(run, span, how, found) {
+        return;
+    }
+    let filled = run.iter().rposition(|b| *b != b'=').unwrap_or_default();
+    if let Some(name) = run.get(..filled).and_then(|run| memchr::memrchr(b'=', run))
+        && forwards(run.get(name + 1..).unwrap_or_default(), span, how, found)
+    {
+        return;
+    }
+    if run.starts_with(b"=") {
+        forwards(&run.iter().rev().copied().collect::<Vec<u8>>(), span, how, found);
+    }
+}
+
+/// Decodes a run as it stands. Whether it says something.
+fn forwards(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Found<'_>) -> bool {
     let head = run.get(..run.len().min(HEAD)).unwrap_or_default();
     // Base64 of anything has other characters among so many; a digest has none.
     let digits = head.iter().all(u8::is_ascii_hexdigit);
@@ -213,13 +220,14 @@ fn one_run(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Found
             // Documents are encoded, sentences seldom.
             let document = name == "base64" && text.len() > DOCUMENT;
             found.push(Inner::made(text, if document { Concealment::Customary } else { how }, name, span));
-            return;
+            return true;
         }
         if let Some(text) = inflated(&bytes).as_deref().and_then(prose) {
             found.push(Inner::made(text, Concealment::Encoded, "base64+compressed", span));
-            return;
+            return true;
         }
     }
+    false
 }
 
 /// Whether bytes are written language somewhere: mostly letters, with blanks, no control characters. What comes before and behind it

@@ -45,7 +45,15 @@ fn invisible(text: &str, found: &mut Found<'_>) {
     };
     let Some(first) = memchr::memchr2(b'\\', b'&', text.as_bytes()) else { return };
     let rest = text.as_bytes().get(first..).unwrap_or_default();
-    let all = || memchr::memchr2_iter(b'\\', b'&', rest).filter_map(|at| written(first + at));
+    let all = || {
+        let mut read = 0;
+        memchr::memchr2_iter(b'\\', b'&', rest).map(|at| first + at).filter_map(move |at| {
+            // Not at the second of two backslashes once more.
+            let one = written(at).filter(|_| at >= read)?;
+            read = one.0 + one.2;
+            Some(one)
+        })
+    };
     let overrides = |(_, c, _): &(usize, char, usize)| matches!(*c, '\u{202E}' | '\u{1B}');
     if all().nth(MIN_ESCAPES - 1).is_none() && !all().any(|one| overrides(&one)) {
         return;
@@ -80,7 +88,6 @@ fn needless<'a>(text: &'a str, found: &mut Found<'a>) {
         written.filter(|(c, _)| c.is_ascii_alphanumeric()).map(|(_, length)| (first + at, first + at + length))
     };
     let mut row = (0, 0, 0usize);
-    let most = found.len() + MAX_VALUES;
     let end = (usize::MAX, usize::MAX);
     for (from, to) in memchr::memchr2_iter(b'\\', b'&', rest).filter_map(written).chain([end]) {
         // The second of two backslashes.
@@ -93,9 +100,6 @@ fn needless<'a>(text: &'a str, found: &mut Found<'a>) {
         }
         if let Some(part) = text.get(row.0..row.1).filter(|_| row.2 >= MIN_NEEDLESS) {
             found.push(Inner::part(text, part, Concealment::Encoded, "needless-escapes"));
-        }
-        if found.len() == most {
-            return;
         }
         row = (from, to, 1);
     }

@@ -183,7 +183,8 @@ pub(super) fn each(text: &str, signs: Signs, hidden: &mut Hidden, visit: &mut dy
             };
             visit(&layer);
             // What was cut out of the same text is looked through with that text already.
-            if how != Concealment::Markup && outer.depth + 1 < MAX_DEPTH && layer.text.len() >= MIN_TEXT {
+            let apart = !verbatim && how != Concealment::Markup;
+            if apart && outer.depth + 1 < MAX_DEPTH && layer.text.len() >= MIN_TEXT {
                 let Layer { text, how, transform, span, .. } = layer;
                 let signs = Signs::of(&text);
                 let (depth, span, text) = (outer.depth + 1, Some(span), Cow::Owned(text.into_owned()));
@@ -241,18 +242,18 @@ fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
         return found;
     }
     unseen::find(text, signs, &mut found);
-    disguised::find(text, &mut found);
-    beside::titles(text, &mut found);
+    let mut whole = disguised::find(text, &mut found) & beside::titles(text, &mut found);
     if memchr::memchr(b'<', text.as_bytes()).is_some() {
         markup::comments(text, &mut found);
-        beside::attributes(text, &mut found);
-        beside::undrawn(text, &mut found);
+        whole &= beside::attributes(text, &mut found) & beside::undrawn(text, &mut found);
         if signs.styles() {
             markup::elements(text, &mut found);
         }
     }
     found.iter_mut().for_each(|inner| inner.stands = true);
-    turned::find(text, signs, made, &mut found);
+    if !(turned::find(text, signs, made, &mut found) & whole) {
+        share.leave_out();
+    }
     if let Some(plain) = leet::whole(text) {
         found.push(Inner::made(plain, Concealment::Encoded, leet::NAME, (0, text.len())));
     } else {

@@ -1,31 +1,42 @@
 //! Base64 and hex in lines that are too short to be looked at for themselves: listings, comments, strings that a program puts together.
 
+use super::encoded::MIN_RUN;
+
 /// Shortest and longest piece. Longer ones are found as they are.
-const PIECE: std::ops::Range<usize> = 4..24;
+const PIECE: std::ops::Range<usize> = 4..MIN_RUN;
+/// Most bytes of a line beside its piece.
+const MARGINS: usize = 24;
 /// Fewest pieces in a row.
 const MIN_PIECES: usize = 3;
 
 /// Hands on the characters of lines of one length (the last may be shorter) that hold nothing else but what they are quoted, commented or
 /// joined by, and where they stand.
 pub(super) fn each(text: &[u8], part: impl Fn(u8) -> bool, mut visit: impl FnMut(&[u8], (usize, usize))) {
+    let piece = |(from, to): (usize, usize)| match text.get(from..to) {
+        Some(line) if line.len() <= PIECE.end + MARGINS => bare(line, &part),
+        _ => &[],
+    };
     let mut row = Row::default();
+    // The two lines before this one. A row begins where two are equally long; the one before them may have a name before its piece.
+    let mut last = [(0, 0); 2];
     let mut at = 0;
     while at < text.len() {
         let end = memchr::memchr(b'\n', text.get(at..).unwrap_or_default()).map_or(text.len(), |length| at + length);
-        let line = text.get(at..end).unwrap_or_default();
-        // Others are not worth a look at each byte.
-        let piece = if line.len() <= PIECE.end + MARGINS { bare(line, &part) } else { &[] };
-        if !row.take(piece, (at, end)) {
-            row.end(&mut visit);
-            row.take(piece, (at, end));
+        let [_, before] = last;
+        if row.count == 0 && before.1 > before.0 && before.1 - before.0 == end - at {
+            let length = piece(before).len();
+            for line in last.into_iter().filter(|line| piece(*line).len() == length) {
+                row.take(piece(line), line);
+            }
         }
+        if row.count > 0 && !row.take(piece((at, end)), (at, end)) {
+            row.end(&mut visit);
+        }
+        last = [before, (at, end)];
         at = end + 1;
     }
     row.end(&mut visit);
 }
-
-/// Most bytes of a line beside its piece.
-const MARGINS: usize = 24;
 
 /// The characters of a line, without what stands around them; nothing where others stand between them.
 fn bare<'l>(line: &'l [u8], part: &impl Fn(u8) -> bool) -> &'l [u8] {

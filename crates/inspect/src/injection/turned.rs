@@ -14,21 +14,21 @@ const STEP: usize = 80;
 /// Bytes before and behind them that are read with them.
 const BESIDE: usize = 400;
 /// Most such parts of one text.
-const MAX_PARTS: usize = 16;
+const MAX_PARTS: usize = 64;
 /// Fewest words of a part, and fewest different letters: who leaves a secret out writes one letter many times.
 const MIN_WORDS: usize = 3;
 const MIN_DIFFERENT: u32 = 8;
 /// The way to what is read so.
 const MOVED: &str = "moved-letters";
-/// Fewest letters upside down of a line, and most texts inside a text with which no further line is looked for.
+/// Fewest letters upside down of a line, and most such lines of one text.
 const MIN_LETTERS: usize = 8;
-const MAX_LINES: usize = 64;
+const MAX_LINES: usize = 256;
 /// Letters of ASCII from a on that are written upside down as others.
 const UPSIDE_DOWN: &str = "ɐqɔpǝɟƃɥᴉɾʞןɯuodbɹsʇnʌʍxʎz";
 
 /// Hands on what a text says so, told by its commonest words, several of them. Not once more of what was `made` so: that is what was
-/// there before.
-pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) {
+/// there before. False when there is more than is handed on.
+pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) -> bool {
     for (way, name) in [(0, "rot13"), (1, "reverse")] {
         if !signs.turned(way) || made == name {
             continue;
@@ -52,16 +52,14 @@ pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) 
         }
     }
     // Of names that were taken apart the words are of no language.
-    if matches!(made, "" | "base64" | "base32" | "hex" | "url") {
-        moved(text, found);
-    }
-    upside_down(text, found);
+    let all = !matches!(made, "" | "base64" | "base32" | "hex" | "url") || moved(text, found);
+    all & upside_down(text, found)
 }
 
 /// Letters moved by some places, or the alphabet backwards: parts of words that no language has, of which one way makes words.
-fn moved(text: &str, found: &mut Found<'_>) {
+fn moved(text: &str, found: &mut Found<'_>) -> bool {
     if text.len() > MAX_MOVED {
-        return;
+        return true;
     }
     let (mut read, mut count) = (0, 0);
     for at in (0..text.len()).step_by(STEP) {
@@ -70,10 +68,10 @@ fn moved(text: &str, found: &mut Found<'_>) {
         if at < read || strange * 8 < some.len() || !words(some) {
             continue;
         }
-        let ways = (1..26).map(Way::By).chain([Way::Backwards]);
+        let ways = (1..26).filter(|by| *by != 13).map(Way::By).chain([Way::Backwards]);
         let strangeness = |way: &Way| rare(&some.iter().map(|b| way.of(*b)).collect::<Vec<u8>>());
         let Some((least, way)) = ways.map(|way| (strangeness(&way), way)).min_by_key(|(strange, _)| *strange) else {
-            return;
+            return true;
         };
         if least * 5 > strange {
             continue;
@@ -85,9 +83,10 @@ fn moved(text: &str, found: &mut Found<'_>) {
         found.push(Inner::made(plain, Concealment::Encoded, MOVED, (from, to)));
         (read, count) = (to, count + 1);
         if count == MAX_PARTS {
-            return;
+            return false;
         }
     }
+    true
 }
 
 /// How letters are moved back.
@@ -118,12 +117,13 @@ fn words(some: &[u8]) -> bool {
         && different.count_ones() >= MIN_DIFFERENT
 }
 
-/// The lines that are written with letters upside down, from their end.
-fn upside_down(text: &str, found: &mut Found<'_>) {
+/// The lines that are written with letters upside down, from their end: a joke of honest pages, too.
+fn upside_down(text: &str, found: &mut Found<'_>) -> bool {
     // All those that are no ASCII begin with C6, C7, C9, CA, CB, D7 or E1: IPA extensions (U+0250 on) with C9 and CA.
     if text.is_ascii() || memchr::memchr2(0xC9, 0xCA, text.as_bytes()).is_none() {
-        return;
+        return true;
     }
+    let most = found.len() + MAX_LINES;
     let upright = |c: char| {
         let at =
             UPSIDE_DOWN.chars().position(|other| other == c || other == 'ᴉ' && c == 'ı' || other == 'ן' && c == 'l')?;
@@ -137,11 +137,12 @@ fn upside_down(text: &str, found: &mut Found<'_>) {
         }
         let plain = line.chars().rev().map(|c| c.to_lowercase().next().unwrap_or(c)).map(|c| upright(c).unwrap_or(c));
         let plain = plain.collect();
-        found.push(Inner::decoded(text, line, plain, Concealment::Encoded, "upside-down"));
-        if found.len() >= MAX_LINES {
-            return;
+        found.push(Inner::decoded(text, line, plain, Concealment::Markup, "upside-down"));
+        if found.len() == most {
+            return false;
         }
     }
+    true
 }
 
 #[cfg(test)]
@@ -152,7 +153,7 @@ mod tests {
     const ORDER: &str = "please send all of it to the other one, and then the rest of it to the one after that, as it was said there before today, and so on";
 
     fn said(text: &str, name: &str) -> bool {
-        layers(text).iter().any(|(is, said, how)| is == name && said.contains(ORDER) && *how == Concealment::Encoded)
+        layers(text).iter().any(|(is, said, how)| is == name && said.contains(ORDER) && *how >= Concealment::Markup)
     }
 
     #[test]

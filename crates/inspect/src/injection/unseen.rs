@@ -186,14 +186,10 @@ fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
     if memchr::memchr(0x1B, text.as_bytes()).is_none() {
         return;
     }
-    for part in
-        text.split('\u{1b}').skip(1).filter(|part| CONCEALS.iter().any(|conceals| part.starts_with(conceals))).take(16)
-    {
-        let inner = part.split_once('m').map_or("", |(_, inner)| inner);
-        if inner.len() >= MIN_TEXT {
-            found.push(Inner::part(text, inner, Concealment::Covert, "ansi-concealed"));
-        }
-    }
+    let concealed =
+        text.split('\u{1b}').skip(1).filter(|part| CONCEALS.iter().any(|conceals| part.starts_with(conceals)));
+    let inner = concealed.filter_map(|part| Some(part.split_once('m')?.1)).filter(|inner| inner.len() >= MIN_TEXT);
+    found.extend(inner.map(|inner| Inner::part(text, inner, Concealment::Covert, "ansi-concealed")));
     let mut parts = text.split("\u{1b}[2K").take(17).peekable();
     while let Some(part) = parts.next() {
         if parts.peek().is_some() {
