@@ -6,7 +6,6 @@
 //! as in plain sight.
 
 mod allowance;
-mod beside;
 mod broken;
 mod classes;
 mod codes;
@@ -32,6 +31,7 @@ mod spaced;
 mod stretches;
 mod turned;
 mod unseen;
+mod unshown;
 
 use std::borrow::Cow;
 

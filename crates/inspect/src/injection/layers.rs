@@ -4,11 +4,11 @@ use std::{borrow::Cow, collections::VecDeque};
 
 use super::{
     allowance::{Hidden, Share},
-    beside, broken, codes, disguised, encoded, joined, leet, markup,
+    broken, codes, disguised, encoded, joined, leet, markup,
     signs::Signs,
     spaced,
     stretches::BESIDE,
-    turned, unseen,
+    turned, unseen, unshown,
 };
 use crate::view;
 
@@ -242,10 +242,10 @@ fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
         return found;
     }
     unseen::find(text, signs, &mut found);
-    let mut whole = disguised::find(text, &mut found) & beside::comments(text, &mut found);
+    let mut whole = disguised::find(text, &mut found) & unshown::comments(text, &mut found);
     if memchr::memchr(b'<', text.as_bytes()).is_some() {
         markup::comments(text, &mut found);
-        whole &= beside::descriptions(text, &mut found) & beside::undrawn(text, &mut found);
+        whole &= unshown::descriptions(text, &mut found) & unshown::undrawn(text, &mut found);
         if signs.styles() {
             markup::elements(text, &mut found);
         }
