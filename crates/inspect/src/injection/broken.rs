@@ -1,10 +1,6 @@
 //! Words that are broken up by marks, as in `ig<b></b>nore`, `**ig**nore` and `[ig](#)nore`. A page shows them whole. Honest texts have such
 //! marks, so what is read so counts as in plain sight.
 
-use std::sync::LazyLock;
-
-use memchr::memmem::Finder;
-
 use super::{
     html::Tag,
     layers::{Concealment, Found, Inner},
@@ -14,8 +10,8 @@ use super::{
 /// Fewest words that are broken, in so many bytes beside the marks.
 const MIN_BROKEN: usize = 4;
 const DENSE: usize = 200;
-/// Texts up to so many bytes are looked through for all marks at once first.
-const SHORT: usize = 128;
+/// Bytes that are looked at together.
+const TOGETHER: usize = 32;
 /// Most bytes of marks inside a word.
 const MAX_MARKS: usize = 128;
 /// Longest tag.
@@ -38,7 +34,7 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
 
 /// A text without any marks.
 fn unmarked(text: &str) -> String {
-    let may_be = |b: u8| matches!(b, b'<' | b'*' | b'`' | b'~' | b'_' | b'\\' | b'[' | b']' | b'{' | b'^' | 0xC2);
+    let may_be = |b: u8| marks_begin(b) || b == b'[';
     let mut whole = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.bytes().position(may_be) {
@@ -60,36 +56,42 @@ fn unmarked(text: &str) -> String {
 
 /// Marks that break words, in order, apart from each other.
 fn marks(text: &[u8]) -> Vec<(usize, usize)> {
-    static UNDERSCORES: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("__"));
-    static BRACES: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("{}"));
-    // Most strings are short and have none.
-    if text.len() <= SHORT && text.iter().map(|b| u8::from(marks_begin(*b))).sum::<u8>() < MIN_BROKEN as u8 {
-        return Vec::new();
-    }
-    // They begin right behind a letter, so that none is met twice.
-    let mut marks: Vec<_> = memchr::memchr3_iter(b'<', b'*', b'`', text).filter_map(|at| broken_at(text, at)).collect();
-    let known = marks.len();
-    marks.extend(memchr::memchr3_iter(b'~', b'\\', b']', text).filter_map(|at| broken_at(text, at)));
-    marks.extend(memchr::memchr2_iter(b'^', 0xC2, text).filter_map(|at| broken_at(text, at)));
-    marks.extend(BRACES.find_iter(text).filter_map(|at| broken_at(text, at)));
-    marks.extend(UNDERSCORES.find_iter(text).filter_map(|at| broken_at(text, at)));
-    if marks.len() > known {
-        marks.sort_unstable();
-    }
+    let mut marks: Vec<_> = Vec::new();
     // A tag may hold others.
     let mut end = 0;
-    marks.retain(|(from, to)| {
-        let apart = *from >= end;
-        end = if apart { *to } else { end };
-        apart
-    });
+    let mut note = |at: usize| {
+        if at >= end
+            && let Some(mark) = broken_at(text, at)
+        {
+            end = mark.1;
+            marks.push(mark);
+        }
+    };
+    let mut at = 0;
+    while let Some(part) = text.get(at..).and_then(|rest| rest.first_chunk::<{ TOGETHER + 2 }>()) {
+        let mut begins = [false; TOGETHER];
+        begins.iter_mut().zip(part.array_windows()).for_each(|(begins, three)| *begins = may_break(three));
+        if begins.iter().fold(false, |any, begins| any | begins) {
+            begins.iter().zip(at + 1..).filter(|(begins, _)| **begins).for_each(|(_, at)| note(at));
+        }
+        at += TOGETHER;
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    rest.array_windows().zip(at + 1..).filter(|(three, _)| may_break(three)).for_each(|(_, at)| note(at));
     marks
 }
 
-/// Without branches, so that a compiler looks at many at once.
+/// Whether the second of three bytes may be a mark behind a letter. Without branches, so that a compiler looks at many at once.
+#[inline]
+fn may_break([before, b, next]: &[u8; 3]) -> bool {
+    let alone = (*b == b'<') | (*b == b'*') | (*b == b'`') | (*b == b'^') | (*b == b'\\') | (*b == 0xC2);
+    let two = ((*b == b'~') | (*b == b'_')) & (b == next);
+    let pair = (*b == b']') & (*next == b'(') | (*b == b'{') & (*next == b'}');
+    before.is_ascii_alphabetic() & (alone | two | pair)
+}
+
 fn marks_begin(b: u8) -> bool {
-    let known = (b == b'<') | (b == b'*') | (b == b'`') | (b == b'~') | (b == b'\\') | (b == b']');
-    known | (b == b'_') | (b == b'{') | (b == b'^') | (b == 0xC2)
+    matches!(b, b'<' | b'*' | b'`' | b'~' | b'_' | b'\\' | b']' | b'{' | b'^' | 0xC2)
 }
 
 /// The marks at a place, if they stand within a word: a small letter follows, or capitals stand on both sides. A capital alone before
@@ -101,6 +103,11 @@ fn broken_at(text: &[u8], at: usize) -> Option<(usize, usize)> {
         return None;
     }
     let rest = rest.get(..MAX_MARKS + 1).unwrap_or(rest);
+    // Most tags are not within a word, which takes less to see than what they are.
+    let goes_on = |tag: Tag<'_>| rest.get(tag.len()).is_some_and(|b| b.is_ascii_alphabetic() || marks_begin(*b));
+    if rest.first() == Some(&b'<') && !rest.starts_with(b"<!--") && !Tag::at(rest, MAX_TAG).is_some_and(goes_on) {
+        return None;
+    }
     let mut length = 0;
     while let Some(mark) = mark(rest.get(length..).unwrap_or_default()) {
         length += mark;

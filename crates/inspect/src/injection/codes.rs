@@ -2,8 +2,9 @@
 
 use super::layers::MIN_TEXT;
 
-/// Shortest list of codes, in bytes. Every such list covers one of the places that are looked at.
+/// Shortest list of codes, in bytes. Every such list covers one of the places that are looked at, and as many bytes behind it.
 const MIN_LIST: usize = 40;
+const STEP: usize = MIN_LIST / 2;
 /// Most lists of one text that say something.
 const MAX_LISTS: usize = 64;
 
@@ -11,19 +12,15 @@ const MAX_LISTS: usize = 64;
 /// group) or in Morse.
 pub(super) fn lists(text: &str, visit: &mut dyn FnMut(String, &'static str, (usize, usize))) {
     let bytes = text.as_bytes();
-    let part = |b: &u8| {
-        b.is_ascii_digit()
-            || matches!(b, b' ' | b',' | b'.' | b'-' | b'/' | b'\n' | b'x' | b'a'..=b'f' | b'A'..=b'F' | b'\\')
-            || matches!(b, b':' | b';' | b'_' | b'+' | b'U' | b'u' | b'%')
-    };
-    let mut at = MIN_LIST - 1;
-    let mut count = 0;
-    while let Some(b) = bytes.get(at) {
-        if !part(b) {
-            at += MIN_LIST;
+    let part = |b: &u8| PART.get(usize::from(*b)).copied().unwrap_or_default();
+    let (mut at, mut count) = (0, 0);
+    while let Some(some) = bytes.get(at..at + STEP + 1) {
+        // Without a branch for each: what one byte of a text is says little of the next.
+        if !some.iter().step_by(STEP / 4).fold(true, |all, b| all & part(b)) {
+            at += STEP;
             continue;
         }
-        let before = bytes.get(..at).unwrap_or_default().iter().rev().take(4096).take_while(|b| part(b)).count();
+        let before = bytes.get(..at).unwrap_or_default().iter().rev().take(STEP).take_while(|b| part(b)).count();
         let after = bytes.get(at..).unwrap_or_default().iter().take_while(|b| part(b)).count();
         // Rows of numbers before a list do not keep it from being read: each byte is in one of them.
         if before + after >= MIN_LIST && count < MAX_LISTS {
@@ -36,9 +33,23 @@ pub(super) fn lists(text: &str, visit: &mut dyn FnMut(String, &'static str, (usi
                 count += 1;
             }
         }
-        at += after + MIN_LIST;
+        at += (after / STEP + 1) * STEP;
     }
 }
+
+/// What lists are written with.
+const PART: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut b = 0;
+    while b < 128 {
+        let byte = b as u8;
+        table[b] = byte.is_ascii_hexdigit()
+            || matches!(byte, b' ' | b',' | b'.' | b'-' | b'/' | b'\n' | b'x' | b'\\')
+            || matches!(byte, b':' | b';' | b'_' | b'+' | b'U' | b'u' | b'%');
+        b += 1;
+    }
+    table
+};
 
 fn codes(run: &str) -> Option<String> {
     codes_as(run, false).or_else(|| codes_as(run, true))

@@ -13,6 +13,8 @@ const NEAR: usize = 96;
 const MAX_PARTS: usize = 256;
 /// Bytes before a character in which its word begins.
 const MAX_WORD: usize = 64;
+/// Bytes that are looked at together.
+const TOGETHER: usize = 32;
 /// Most marks on a letter that are looked at.
 const MAX_MARKS: usize = 4;
 
@@ -35,7 +37,7 @@ pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) -> bool {
     let (mut from, mut to, mut words, mut covert) = (0, 0, 0usize, 0usize);
     let (mut at, mut parts) = (0, 0);
     loop {
-        let next = bytes.get(at..).unwrap_or_default().iter().position(|b| *b >= 0x80).map(|more| at + more);
+        let next = beyond_ascii(bytes, at);
         let near = next.is_some_and(|next| next <= to + NEAR);
         if words > 0 && !near {
             let part = text.get(from..to).filter(|_| words >= MIN_WORDS).unwrap_or_default();
@@ -67,6 +69,15 @@ pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) -> bool {
         }
         (to, words, covert) = (at, words + 1, covert + usize::from(how == Disguise::Covert));
     }
+}
+
+/// The first byte from `at` on that is not ASCII.
+fn beyond_ascii(text: &[u8], at: usize) -> Option<usize> {
+    let rest = text.get(at..)?;
+    let (blocks, _) = rest.as_chunks::<TOGETHER>();
+    let ordinary = blocks.iter().take_while(|block| block.is_ascii()).count() * TOGETHER;
+    let more = rest.get(ordinary..)?.iter().position(|b| !b.is_ascii())?;
+    Some(at + ordinary + more)
 }
 
 /// Whether a word ends before a character.

@@ -21,8 +21,7 @@ const MAX_WORD: usize = 16;
 
 /// Hands on what is escaped in a text.
 pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) {
-    invisible(text, found);
-    needless(text, found);
+    by_number(text, found);
     if memchr::memchr3(b'%', b'=', b'\\', text.as_bytes()).is_none() {
         return;
     }
@@ -32,33 +31,65 @@ pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) {
     rows(text, b'=', 2, 16, "quoted-printable", found);
 }
 
+/// A character that is written as another one would not be.
+struct Written {
+    at: usize,
+    length: usize,
+    c: char,
+    /// By its number, not by its name.
+    number: bool,
+}
+
+/// The characters that are written as entities, or as escapes of JSON and programs by their number.
+fn written(text: &str) -> impl Iterator<Item = Written> {
+    let bytes = text.as_bytes();
+    let mut read = 0;
+    memchr::memchr2_iter(b'\\', b'&', bytes).filter_map(move |at| {
+        // Most are operators, ends of lines and the like.
+        let number = match bytes.get(at..at + 2)? {
+            [b'&', b'#'] | [b'\\', b'u' | b'U' | b'x' | b'\\'] => true,
+            [b'&', b] if b.is_ascii_alphabetic() => false,
+            _ => return None,
+        };
+        // Not at the second of two backslashes once more.
+        let rest = text.get(at..).filter(|_| at >= read)?;
+        let (c, length) = if rest.starts_with('&') { view::entity(rest) } else { view::escaped(rest) }?;
+        read = at + length;
+        Some(Written { at, length, c, number })
+    })
+}
+
 /// Characters that nothing shows, written as escapes of JSON and programs or as entities, several near each other: as they are, so that
-/// they are read as such.
-fn invisible(text: &str, found: &mut Found<'_>) {
-    let written = |at: usize| {
-        let rest = text.get(at..)?;
-        let written = if rest.starts_with('&') { view::entity(rest) } else { view::escaped(rest) };
-        // What a terminal is told counts where it hides.
-        let hides = |length: usize| rest.get(length..).is_some_and(unseen::hides);
-        let unseen = |c: char, length| view::invisible(c) || c == '\u{1B}' && hides(length);
-        written.filter(|(c, length)| unseen(*c, *length)).map(|(c, length)| (at, c, length))
+/// they are read as such. And letters and digits that are written so, of which none needs to be, many in a row: normalising undoes them; that
+/// they are written so is no accident. Addresses are hidden from collectors like this, which are shorter.
+fn by_number<'a>(text: &'a str, found: &mut Found<'a>) {
+    // What a terminal is told counts where it hides.
+    let hides = |one: &Written| text.get(one.at + one.length..).is_some_and(unseen::hides);
+    let (mut invisible, mut overrides) = (Vec::new(), false);
+    // From the first to the last of a row, and how many.
+    let mut row = (0, 0, 0usize);
+    let mut end = |(from, to, many): (usize, usize, usize)| {
+        if let Some(part) = text.get(from..to).filter(|_| many >= MIN_NEEDLESS) {
+            found.push(Inner::part(text, part, Concealment::Encoded, "needless-escapes"));
+        }
     };
-    let Some(first) = memchr::memchr2(b'\\', b'&', text.as_bytes()) else { return };
-    let rest = text.as_bytes().get(first..).unwrap_or_default();
-    let all = || {
-        let mut read = 0;
-        memchr::memchr2_iter(b'\\', b'&', rest).map(|at| first + at).filter_map(move |at| {
-            // Not at the second of two backslashes once more.
-            let one = written(at).filter(|_| at >= read)?;
-            read = one.0 + one.2;
-            Some(one)
-        })
-    };
-    let overrides = |(_, c, _): &(usize, char, usize)| matches!(*c, '\u{202E}' | '\u{1B}');
-    if all().nth(MIN_ESCAPES - 1).is_none() && !all().any(|one| overrides(&one)) {
+    for one in written(text) {
+        if view::invisible(one.c) || one.c == '\u{1B}' && hides(&one) {
+            invisible.push((one.at, one.at + one.length));
+            overrides |= matches!(one.c, '\u{202E}' | '\u{1B}');
+        } else if one.number && one.c.is_ascii_alphanumeric() {
+            let begins = row.2 == 0 || one.at > row.1 + NEAR;
+            if begins {
+                end(row);
+            }
+            row = (if begins { one.at } else { row.0 }, one.at + one.length, if begins { 1 } else { row.2 + 1 });
+        }
+    }
+    end(row);
+    if invisible.len() < MIN_ESCAPES && !overrides {
         return;
     }
-    for part in stretches::around(text, all().map(|(at, _, length)| (at, at + length))) {
+    for part in stretches::around(text, invisible.into_iter()) {
         let (mut said, mut rest) = (String::with_capacity(part.text.len()), &*part.text);
         while let Some(at) = memchr::memchr2(b'\\', b'&', rest.as_bytes()) {
             let (before, escape) = rest.split_at(at);
@@ -73,35 +104,6 @@ fn invisible(text: &str, found: &mut Found<'_>) {
         }
         said.push_str(rest);
         found.push(Inner::made(said, Concealment::None, "escapes", part.span));
-    }
-}
-
-/// Letters and digits that are written as entities or escapes, of which none needs to be, many in a row. Normalising undoes them; that they are
-/// written so is no accident. Addresses are hidden from collectors like this, which are shorter.
-fn needless<'a>(text: &'a str, found: &mut Found<'a>) {
-    let Some(first) = memchr::memchr2(b'\\', b'&', text.as_bytes()) else { return };
-    let rest = text.as_bytes().get(first..).unwrap_or_default();
-    let written = |at: usize| {
-        let rest = text.get(first + at..)?;
-        let numeric = rest.starts_with("&#").then(|| view::entity(rest)).flatten();
-        let written = numeric.or_else(|| rest.starts_with('\\').then(|| view::escaped(rest)).flatten());
-        written.filter(|(c, _)| c.is_ascii_alphanumeric()).map(|(_, length)| (first + at, first + at + length))
-    };
-    let mut row = (0, 0, 0usize);
-    let end = (usize::MAX, usize::MAX);
-    for (from, to) in memchr::memchr2_iter(b'\\', b'&', rest).filter_map(written).chain([end]) {
-        // The second of two backslashes.
-        if from < row.1 {
-            continue;
-        }
-        if row.2 > 0 && from <= row.1 + NEAR {
-            row = (row.0, to, row.2 + 1);
-            continue;
-        }
-        if let Some(part) = text.get(row.0..row.1).filter(|_| row.2 >= MIN_NEEDLESS) {
-            found.push(Inner::part(text, part, Concealment::Encoded, "needless-escapes"));
-        }
-        row = (from, to, 1);
     }
 }
 

@@ -242,13 +242,16 @@ fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
         return found;
     }
     unseen::find(text, signs, &mut found);
-    let mut whole = disguised::find(text, &mut found) & unshown::comments(text, &mut found);
-    if memchr::memchr(b'<', text.as_bytes()).is_some() {
+    let mut whole = disguised::find(text, &mut found);
+    // What a terminal is told may leave letters of a sign out of what is read for signs.
+    let told = memchr::memchr(0x1B, text.as_bytes()).is_some();
+    if signs.beside() || told {
         markup::comments(text, &mut found);
+        whole &= unshown::comments(text, &mut found);
         whole &= unshown::descriptions(text, &mut found) & unshown::undrawn(text, &mut found);
-        if signs.styles() {
-            markup::elements(text, &mut found);
-        }
+    }
+    if signs.styles() {
+        markup::elements(text, &mut found);
     }
     found.iter_mut().for_each(|inner| inner.stands = true);
     if !(turned::find(text, signs, made, &mut found) & whole) {

@@ -19,6 +19,8 @@ const BESIDE: usize = 80;
 const MAX_PARTS: usize = 16;
 /// Bytes that are looked at together. Words in the midst of a text are shorter, so that one ends among those.
 const TOGETHER: usize = 16;
+/// Bytes of which is asked first whether there is anything in them.
+const FAR: usize = 4 * TOGETHER;
 
 /// What digits and signs stand for in words.
 const fn letter(b: u8) -> Option<u8> {
@@ -52,6 +54,13 @@ fn stands(b: u8) -> u8 {
 #[inline]
 fn behind(some: &[u8; TOGETHER], next: &[u8; TOGETHER]) -> u8 {
     some.iter().zip(next).map(|(a, b)| stands(*a) & u8::from(b.is_ascii_alphabetic())).sum()
+}
+
+/// Whether a letter stands behind what may stand for one anywhere.
+#[inline]
+fn any_behind(far: &[u8; FAR + 1]) -> bool {
+    let behind = far.array_windows().map(|[a, b]| stands(*a) & u8::from(b.is_ascii_alphabetic()));
+    behind.fold(0, |any, behind| any | behind) > 0
 }
 
 /// Whether a letter stands behind what may stand for one as often as [`whole`] asks for: each of its words has that.
@@ -241,7 +250,12 @@ fn dense(text: &[u8], visit: &mut dyn FnMut(usize, usize) -> bool) {
     let mut last = [None; MIN_LEET];
     let mut open: Option<(usize, usize)> = None;
     let mut end = [0; TOGETHER + 1];
-    for at in (0..text.len()).step_by(TOGETHER) {
+    let places = (0..text.len()).step_by(FAR).filter(|far| {
+        // Most texts have none for long.
+        let far = text.get(*far..).and_then(|rest| rest.first_chunk());
+        far.is_none_or(any_behind)
+    });
+    for at in places.flat_map(|far| (far..text.len().min(far + FAR)).step_by(TOGETHER)) {
         let rest = text.get(at..).unwrap_or_default();
         let part = rest.first_chunk().unwrap_or_else(|| {
             end.iter_mut().zip(rest).for_each(|(slot, b)| *slot = *b);

@@ -5,15 +5,18 @@ use std::sync::OnceLock;
 use crate::keywords::Keywords;
 
 /// Words that say where a closer look is worth it: ends of English words that stand backwards or with their letters moved
-/// by 13 ("the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this"), and of styles that hide.
+/// by 13 ("the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this"), of styles that hide, and of what a
+/// page has beside what it shows.
 #[rustfmt::skip]
-pub(crate) const SIGNS: [&str; 31] = [
+pub(crate) const SIGNS: [&str; 40] = [
     " gur ", " naq ", " gb ", " zl ", " bs ", " sbe ", "cyrnfr ", " nyy ", " fraq ", " jvgu ", " lbhe ", " guvf ",
     " eht ", " dna ", " ot ", " ym ", " fo ", " rof ", " esaelp", " lla ", " dnes ", " htiw ", " ruoy ", " siht ",
     "display", "visibility", "font-size", "opacity", "color", "left", "hidden",
+    "<!--", "alt=", "]: #", "]: <>", "<desc>", "<metadata>", "<template>", "<noscript>", "application/ld+json",
 ];
-/// How many of [`SIGNS`] belong to each way of turning letters.
+/// How many of [`SIGNS`] belong to each way of turning letters, and where those of styles end.
 const OF_EACH: usize = 12;
+const STYLES: usize = 2 * OF_EACH + 7;
 
 /// Bytes between two of them that may belong to one sentence, and how many others are looked at for that.
 const NEAR: usize = 600;
@@ -111,7 +114,7 @@ pub(super) fn turned_words(text: &str, way: usize) -> Vec<(usize, usize)> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Signs {
     /// Which of [`SIGNS`] it has, as bits.
-    words: u32,
+    words: u64,
     /// It is ASCII without terminal sequences and without blanks in a row: nothing is hidden by any of them.
     plain: bool,
 }
@@ -119,7 +122,7 @@ pub(crate) struct Signs {
 impl Signs {
     /// Notes that one was met.
     pub(crate) fn note(&mut self, sign: usize) {
-        self.words |= 1u32.checked_shl(sign as u32).unwrap_or_default();
+        self.words |= 1u64.checked_shl(sign as u32).unwrap_or_default();
     }
 
     /// Those of a text, of which nothing else is asked.
@@ -150,7 +153,12 @@ impl Signs {
 
     /// Whether words of styles stand there that can hide a text.
     pub(crate) fn styles(self) -> bool {
-        self.words >> (2 * OF_EACH) != 0
+        self.words >> (2 * OF_EACH) & ((1 << (STYLES - 2 * OF_EACH)) - 1) != 0
+    }
+
+    /// Whether what begins a comment, a description of a picture or an element that is never drawn stands there.
+    pub(super) fn beside(self) -> bool {
+        self.words >> STYLES != 0
     }
 }
 

@@ -7,6 +7,9 @@ use super::layers::{Concealment, Found, Inner, MIN_TEXT};
 /// Bytes before and behind a place where characters alternate that are read with it: words of few letters do not show.
 const BESIDE: usize = 256;
 
+/// Bytes from the first to the last of six with one between each two, and places that are looked at together.
+const ROW: usize = 10;
+const TOGETHER: usize = 32;
 /// Fewest different letters of ASCII.
 const MIN_DIFFERENT: u32 = 5;
 /// How many texts are found so before no further stretch is looked for, so that they leave room for what is hidden otherwise. One
@@ -87,26 +90,34 @@ fn separates(b: u8) -> bool {
 /// The first place from `from` on where the same separator stands at every second place, six times in a row: most texts need no closer
 /// look.
 fn alternates(text: &[u8], from: usize) -> Option<usize> {
-    let pair = |at: usize| matches!(text.get(at..at + 3), Some([a, b, c]) if a == c && a != b && separates(*a));
-    // Six of them take eleven bytes, which cover one of these places and the three after it.
+    let row = |at: usize| {
+        let pair = |at: usize| matches!(text.get(at..at + 3), Some([a, b, c]) if a == c && a != b && separates(*a));
+        (0..ROW).step_by(2).all(|more| pair(at + more))
+    };
     let mut at = from;
-    while let Some(three) = text.get(at..).and_then(|rest| rest.first_chunk::<3>()) {
-        // The fourth byte, where there is none, is like no other.
-        let fourth = text.get(at + 3).copied().unwrap_or(!three[1]);
-        if three[0] == three[2] || three[1] == fourth {
-            for start in [at, at + 1] {
-                if pair(start) {
-                    let before = (1..5).take_while(|n| start.checked_sub(2 * n).is_some_and(pair)).count();
-                    let after = (1..5).take_while(|n| pair(start + 2 * n)).count();
-                    if before + after >= 4 {
-                        return Some(start);
-                    }
-                }
-            }
+    while let Some(part) = text.get(at..).and_then(|rest| rest.first_chunk()) {
+        if may_alternate(part)
+            && let Some(place) = (at..at + TOGETHER).find(|at| row(*at))
+        {
+            return Some(place);
         }
-        at += 8;
+        at += TOGETHER;
     }
-    None
+    (at..text.len()).find(|at| row(*at))
+}
+
+/// Whether among the first bytes one begins a row of the same at every second place. Without branches, so that a compiler looks at
+/// many at once.
+#[inline]
+fn may_alternate(part: &[u8; TOGETHER + ROW]) -> bool {
+    let mut same = [false; TOGETHER + ROW - 2];
+    same.iter_mut().zip(part.iter().zip(&part[2..])).for_each(|(same, (a, c))| *same = a == c);
+    let mut begin = [false; TOGETHER];
+    begin.iter_mut().zip(part.iter().zip(&part[1..])).for_each(|(begin, (a, b))| *begin = a != b);
+    for more in (0..ROW).step_by(2) {
+        begin.iter_mut().zip(same.iter().skip(more)).for_each(|(begin, same)| *begin &= *same);
+    }
+    begin.iter().fold(false, |any, begin| any | begin)
 }
 
 #[cfg(test)]

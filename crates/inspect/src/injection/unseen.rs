@@ -52,26 +52,20 @@ fn tags(text: &str, found: &mut Found<'_>) {
 /// Variation selectors (Unicode 23.4), of which there are 256, for bytes: they stand behind a sign and show nothing. Sixteen of them stand
 /// apart from the others; two of those may be one byte.
 fn selectors(text: &str, found: &mut Found<'_>) {
+    let (mut bytes, mut halves, mut span) = (Vec::new(), Vec::new(), None);
+    let mut before = usize::MAX;
     // U+FE00–U+FE0F are EF B8 80–8F in UTF-8; U+E0100–U+E01EF begin with F3 A0.
-    let may_be = |lead: &[u8; 2]| memchr::memmem::find(text.as_bytes(), lead).is_some();
-    if !may_be(&[0xEF, 0xB8]) && !may_be(&[0xF3, 0xA0]) {
-        return;
-    }
-    let (mut bytes, mut halves, mut span, mut before) = (Vec::new(), Vec::new(), None, false);
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        let Some(value) = selector(c) else {
-            before = false;
-            continue;
-        };
+    let leads = memchr::memchr2_iter(0xEF, 0xF3, text.as_bytes());
+    let one = |at: usize| text.get(at..)?.chars().next().and_then(|c| Some((selector(c)?, at + c.len_utf8())));
+    for (at, (value, end)) in leads.filter_map(|at| Some((at, one(at)?))) {
         // Behind one sign there is one: of signs that are shown in colour honest texts have many.
-        if value >= 16 || before || chars.peek().is_some_and(|(_, next)| selector(*next).is_some()) {
+        if value >= 16 || before == at || one(end).is_some() {
             bytes.push(value);
             halves.extend((value < 16).then_some(value));
             let (from, _) = span.unwrap_or((at, at));
-            span = Some((from, at + c.len_utf8()));
+            span = Some((from, end));
         }
-        before = true;
+        before = end;
     }
     let Some(span) = span else { return };
     let paired: Vec<u8> = halves.chunks_exact(2).map(|two| two.iter().fold(0, |byte, half| byte << 4 | half)).collect();
