@@ -7,7 +7,7 @@ mod unusual;
 mod whole;
 
 pub(crate) use binary::each_binary;
-pub(crate) use runs::each_run;
+pub(crate) use runs::each_run_of;
 use runs::{base_runs, base32_value, base64_value, hex_runs, spaced_runs, unpack};
 pub(crate) use unusual::{is_text, unusual};
 pub(crate) use whole::{whole_base32, whole_base64, whole_hex};

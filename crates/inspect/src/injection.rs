@@ -24,6 +24,7 @@ pub mod model;
 pub mod network;
 pub(crate) mod phrases;
 mod pieces;
+mod places;
 mod second;
 mod sight;
 mod signs;

@@ -7,24 +7,29 @@ const MIN_WRAPPED: usize = 32;
 
 /// Hands on the start and end of every run of at least `shortest` bytes that are `part` of one, until `visit` returns
 /// false. `shortest` is eight at least, so that most blocks of a text are done with when none of so many stands in them.
-pub(crate) fn each_run(
-    text: &[u8],
+fn each_run(text: &[u8], shortest: usize, part: impl Fn(u8) -> bool, visit: impl FnMut(usize, usize) -> bool) {
+    let (blocks, last) = text.as_chunks::<BLOCK>();
+    let mut end = [0; BLOCK];
+    end.iter_mut().zip(last).for_each(|(slot, b)| *slot = u8::from(part(*b)));
+    let numbers = blocks.iter().map(|block| parts_of(block, &part)).chain(std::iter::once_with(|| bits(&end)));
+    each_run_of(numbers, text.len(), shortest, visit);
+}
+
+/// The same of a text of so many bytes, by numbers that say of 64 bytes each which are part of one, the first in the lowest bit.
+pub(crate) fn each_run_of(
+    numbers: impl Iterator<Item = u64>,
+    length: usize,
     shortest: usize,
-    part: impl Fn(u8) -> bool,
     mut visit: impl FnMut(usize, usize) -> bool,
 ) {
     debug_assert!(shortest >= 8, "shorter runs within a block are not seen");
-    if text.len() < shortest {
-        return;
-    }
     // Where the run begins that goes on into the block.
     let mut begin = 0;
-    let (blocks, last) = text.as_chunks::<BLOCK>();
-    for (number, block) in blocks.iter().enumerate() {
-        let (at, mut parts) = (number * BLOCK, parts_of(block, &part));
+    for (number, mut parts) in numbers.enumerate() {
         if parts == u64::MAX {
             continue;
         }
+        let at = number * BLOCK;
         let head = at + parts.trailing_ones() as usize;
         if head - begin >= shortest && !visit(begin, head) {
             return;
@@ -37,14 +42,9 @@ pub(crate) fn each_run(
             return;
         }
     }
-    let end = text.len() - last.len();
-    let go_on = last.iter().position(|b| !part(*b)).unwrap_or(last.len());
-    if end + go_on - begin >= shortest && !visit(begin, end + go_on) {
-        return;
+    if length.saturating_sub(begin) >= shortest {
+        visit(begin, length);
     }
-    let mut block = [0; BLOCK];
-    block.iter_mut().zip(last.get(go_on..).unwrap_or_default()).for_each(|(slot, b)| *slot = u8::from(part(*b)));
-    each_within(bits(&block), shortest, &mut |from, to| visit(end + go_on + from, end + go_on + to));
 }
 
 /// Bytes that are looked at together.

@@ -1,5 +1,7 @@
 //! How much may be done for one message beyond reading each of its strings once.
 
+use super::places::Places;
+
 /// Bytes that all strings of a message have in common for what they hold written in another way, and for what becomes longer by
 /// being decoded.
 const DECODED: usize = 512 << 10;
@@ -27,7 +29,7 @@ pub(crate) struct Allowance {
 impl Default for Allowance {
     fn default() -> Self {
         Self {
-            hidden: Hidden { decoded: Common::of(DECODED), inflated: Common::of(INFLATED) },
+            hidden: Hidden { decoded: Common::of(DECODED), inflated: Common::of(INFLATED), places: Places::default() },
             searched: Searched { own: Common::of(OWN), languages: Common::of(LANGUAGES) },
         }
     }
@@ -48,6 +50,8 @@ pub(super) struct Hidden {
     pub(super) decoded: Common,
     /// The rest: compressed texts would use up what others need.
     pub(super) inflated: Common,
+    /// Room for what is seen of each.
+    pub(super) places: Places,
 }
 
 /// For the regexes of phrases.

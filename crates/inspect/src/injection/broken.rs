@@ -4,22 +4,24 @@
 use super::{
     html::Tag,
     layers::{Concealment, Found, Inner},
+    places::Places,
     stretches,
 };
 
 /// Fewest words that are broken, in so many bytes beside the marks.
 const MIN_BROKEN: usize = 4;
 const DENSE: usize = 200;
-/// Bytes that are looked at together.
-const TOGETHER: usize = 32;
 /// Most bytes of marks inside a word.
 const MAX_MARKS: usize = 128;
 /// Longest tag.
 const MAX_TAG: usize = 256;
 
 /// Hands on what a text says without marks inside its words, where several words in a row have some.
-pub(super) fn find(text: &str, found: &mut Found<'_>) {
-    let marks = marks(text.as_bytes());
+pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
+    if !places.several(|block| block.marks, MIN_BROKEN) {
+        return;
+    }
+    let marks = marks(text.as_bytes(), places);
     let bytes = |row: &[(usize, usize)]| row.iter().map(|(from, to)| to - from).sum::<usize>();
     let rows = marks.array_windows::<MIN_BROKEN>().map(|row| (row[0].0, row[MIN_BROKEN - 1].1, bytes(row)));
     let dense = rows.filter(|(from, to, marks)| to - from - marks <= DENSE);
@@ -55,39 +57,15 @@ fn unmarked(text: &str) -> String {
 }
 
 /// Marks that break words, in order, apart from each other.
-fn marks(text: &[u8]) -> Vec<(usize, usize)> {
-    let mut marks: Vec<_> = Vec::new();
-    // A tag may hold others.
-    let mut end = 0;
-    let mut note = |at: usize| {
-        if at >= end
-            && let Some(mark) = broken_at(text, at)
-        {
-            end = mark.1;
-            marks.push(mark);
+fn marks(text: &[u8], places: &Places) -> Vec<(usize, usize)> {
+    let mut marks: Vec<(usize, usize)> = Vec::new();
+    for at in places.each(|block| block.marks, 0) {
+        // A tag may hold others.
+        if marks.last().is_none_or(|(_, end)| at >= *end) {
+            marks.extend(broken_at(text, at));
         }
-    };
-    let mut at = 0;
-    while let Some(part) = text.get(at..).and_then(|rest| rest.first_chunk::<{ TOGETHER + 2 }>()) {
-        let mut begins = [false; TOGETHER];
-        begins.iter_mut().zip(part.array_windows()).for_each(|(begins, three)| *begins = may_break(three));
-        if begins.iter().fold(false, |any, begins| any | begins) {
-            begins.iter().zip(at + 1..).filter(|(begins, _)| **begins).for_each(|(_, at)| note(at));
-        }
-        at += TOGETHER;
     }
-    let rest = text.get(at..).unwrap_or_default();
-    rest.array_windows().zip(at + 1..).filter(|(three, _)| may_break(three)).for_each(|(_, at)| note(at));
     marks
-}
-
-/// Whether the second of three bytes may be a mark behind a letter. Without branches, so that a compiler looks at many at once.
-#[inline]
-fn may_break([before, b, next]: &[u8; 3]) -> bool {
-    let alone = (*b == b'<') | (*b == b'*') | (*b == b'`') | (*b == b'^') | (*b == b'\\') | (*b == 0xC2);
-    let two = ((*b == b'~') | (*b == b'_')) & (b == next);
-    let pair = (*b == b']') & (*next == b'(') | (*b == b'{') & (*next == b'}');
-    before.is_ascii_alphabetic() & (alone | two | pair)
 }
 
 fn marks_begin(b: u8) -> bool {
@@ -163,7 +141,7 @@ mod tests {
 
     fn said(text: &str) -> Vec<String> {
         let mut found = Vec::new();
-        find(text, &mut found);
+        find(text, &Places::of(text), &mut found);
         found.into_iter().map(|inner| inner.text().to_owned()).collect()
     }
 

@@ -3,7 +3,10 @@
 
 use unicode_normalization::char::compose;
 
-use super::layers::{Concealment, Found, Inner, MIN_TEXT};
+use super::{
+    layers::{Concealment, Found, Inner, MIN_TEXT},
+    places::Places,
+};
 use crate::view;
 
 /// Fewest such words, and how many bytes may stand from the end of one to the next character beyond ASCII: a formula, or a name, has fewer.
@@ -13,8 +16,6 @@ const NEAR: usize = 96;
 const MAX_PARTS: usize = 256;
 /// Bytes before a character in which its word begins.
 const MAX_WORD: usize = 64;
-/// Bytes that are looked at together.
-const TOGETHER: usize = 32;
 /// Most marks on a letter that are looked at.
 const MAX_MARKS: usize = 4;
 
@@ -28,16 +29,15 @@ enum Disguise {
 }
 
 /// Hands on the parts of a text whose words are disguised, as they stand there. False when there are more than are handed on.
-pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) -> bool {
-    if text.is_ascii() {
+pub(super) fn find<'a>(text: &'a str, places: &Places, found: &mut Found<'a>) -> bool {
+    if places.ascii() {
         return true;
     }
-    let bytes = text.as_bytes();
     // From the first of such words to the end of the last, how many, and how many that nobody writes so.
     let (mut from, mut to, mut words, mut covert) = (0, 0, 0usize, 0usize);
     let (mut at, mut parts) = (0, 0);
     loop {
-        let next = beyond_ascii(bytes, at);
+        let next = places.each(|block| block.beyond, at).next();
         let near = next.is_some_and(|next| next <= to + NEAR);
         if words > 0 && !near {
             let part = text.get(from..to).filter(|_| words >= MIN_WORDS).unwrap_or_default();
@@ -69,15 +69,6 @@ pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) -> bool {
         }
         (to, words, covert) = (at, words + 1, covert + usize::from(how == Disguise::Covert));
     }
-}
-
-/// The first byte from `at` on that is not ASCII.
-fn beyond_ascii(text: &[u8], at: usize) -> Option<usize> {
-    let rest = text.get(at..)?;
-    let (blocks, _) = rest.as_chunks::<TOGETHER>();
-    let ordinary = blocks.iter().take_while(|block| block.is_ascii()).count() * TOGETHER;
-    let more = rest.get(ordinary..)?.iter().position(|b| !b.is_ascii())?;
-    Some(at + ordinary + more)
 }
 
 /// Whether a word ends before a character.

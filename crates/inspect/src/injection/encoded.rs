@@ -11,6 +11,7 @@ use super::{
     escapes,
     layers::{Concealment, Found, Inner, MAX_LAYERS, MIN_TEXT},
     pieces,
+    places::Places,
 };
 use crate::{
     decode,
@@ -35,22 +36,22 @@ const MAX_BEFORE: usize = 8;
 const HEAD: usize = 128;
 
 /// Hands on what is encoded in a text.
-pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) {
-    runs(text.as_bytes(), found);
-    pieces::each(text.as_bytes(), in_run, |characters, span| {
+pub(super) fn find<'a>(text: &'a str, places: &Places, found: &mut Found<'a>) {
+    runs(text.as_bytes(), places, found);
+    pieces::each(text.as_bytes(), places, in_run, |characters, span| {
         if characters.len() >= MIN_RUN && found.len() < MAX_LAYERS {
             one_run(characters, span, Concealment::Encoded, found);
         }
     });
-    escapes::find(text, found);
+    escapes::find(text, places, found);
 }
 
 /// Base64, base32 and hex, also compressed.
-fn runs(bytes: &[u8], found: &mut Found<'_>) {
+fn runs(bytes: &[u8], places: &Places, found: &mut Found<'_>) {
     // The lines up to here are those of a block that is text as a whole, or that was looked at as one and is none.
     let (mut read, mut looked_at) = (0, 0);
     let armored = armored(bytes);
-    decode::each_run(bytes, MIN_RUN, in_run, |start, end| {
+    decode::each_run_of(places.numbers(|block| block.encoded), places.length(), MIN_RUN, |start, end| {
         if start < read {
             return true;
         }

@@ -3,6 +3,7 @@
 use super::{
     encoded::prose,
     layers::{Concealment, Found, Inner, MIN_TEXT},
+    places::Places,
     stretches, unseen,
 };
 use crate::{decode, view};
@@ -20,15 +21,47 @@ const MIN_QUOTED: usize = 3;
 const MAX_WORD: usize = 16;
 
 /// Hands on what is escaped in a text.
-pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) {
-    by_number(text, found);
-    if memchr::memchr3(b'%', b'=', b'\\', text.as_bytes()).is_none() {
+pub(super) fn find<'a>(text: &'a str, places: &Places, found: &mut Found<'a>) {
+    if !places.any(|block| block.escapes) {
         return;
     }
-    percent(text, found);
-    quoted_printable(text, found);
-    rows(text, b'\\', 3, 8, "octal", found);
-    rows(text, b'=', 2, 16, "quoted-printable", found);
+    let escapes = Escapes::of(text.as_bytes(), places);
+    by_number(text, &escapes.numbers, found);
+    percent(text, &escapes.percent, found);
+    quoted_printable(text, &escapes.quoted, found);
+    rows(text, &escapes.octal, (b'\\', 3, 8), "octal", found);
+    rows(text, &escapes.quoted, (b'=', 2, 16), "quoted-printable", found);
+}
+
+/// Where escapes may stand, by what follows the sign that they begin with: most such signs are operators, ends of lines and the like.
+#[derive(Default)]
+struct Escapes {
+    /// Of characters by their number or name.
+    numbers: Vec<usize>,
+    /// `%` and two hex digits.
+    percent: Vec<usize>,
+    /// `=` and two hex digits.
+    quoted: Vec<usize>,
+    /// `\` and three octal digits.
+    octal: Vec<usize>,
+}
+
+impl Escapes {
+    fn of(text: &[u8], places: &Places) -> Self {
+        let mut out = Self::default();
+        for at in places.each(|block| block.escapes, 0) {
+            let to = match text.get(at..).unwrap_or_default() {
+                [b'&', b'#', ..] | [b'\\', b'u' | b'U' | b'x' | b'\\', ..] => &mut out.numbers,
+                [b'&', b, ..] if b.is_ascii_alphabetic() => &mut out.numbers,
+                [b'\\', b'0'..=b'7', b'0'..=b'7', b'0'..=b'7', ..] => &mut out.octal,
+                [b'%', h, l, ..] if h.is_ascii_hexdigit() && l.is_ascii_hexdigit() => &mut out.percent,
+                [b'=', h, l, ..] if h.is_ascii_hexdigit() && l.is_ascii_hexdigit() => &mut out.quoted,
+                _ => continue,
+            };
+            to.push(at);
+        }
+        out
+    }
 }
 
 /// A character that is written as another one would not be.
@@ -41,28 +74,22 @@ struct Written {
 }
 
 /// The characters that are written as entities, or as escapes of JSON and programs by their number.
-fn written(text: &str) -> impl Iterator<Item = Written> {
-    let bytes = text.as_bytes();
+fn written(text: &str, places: &[usize]) -> impl Iterator<Item = Written> {
     let mut read = 0;
-    memchr::memchr2_iter(b'\\', b'&', bytes).filter_map(move |at| {
-        // Most are operators, ends of lines and the like.
-        let number = match bytes.get(at..at + 2)? {
-            [b'&', b'#'] | [b'\\', b'u' | b'U' | b'x' | b'\\'] => true,
-            [b'&', b] if b.is_ascii_alphabetic() => false,
-            _ => return None,
-        };
+    places.iter().filter_map(move |at| {
         // Not at the second of two backslashes once more.
-        let rest = text.get(at..).filter(|_| at >= read)?;
-        let (c, length) = if rest.starts_with('&') { view::entity(rest) } else { view::escaped(rest) }?;
+        let rest = text.get(*at..).filter(|_| *at >= read)?;
+        let entity = rest.starts_with('&');
+        let (c, length) = if entity { view::entity(rest) } else { view::escaped(rest) }?;
         read = at + length;
-        Some(Written { at, length, c, number })
+        Some(Written { at: *at, length, c, number: !entity || rest.starts_with("&#") })
     })
 }
 
 /// Characters that nothing shows, written as escapes of JSON and programs or as entities, several near each other: as they are, so that
 /// they are read as such. And letters and digits that are written so, of which none needs to be, many in a row: normalising undoes them; that
 /// they are written so is no accident. Addresses are hidden from collectors like this, which are shorter.
-fn by_number<'a>(text: &'a str, found: &mut Found<'a>) {
+fn by_number<'a>(text: &'a str, places: &[usize], found: &mut Found<'a>) {
     // What a terminal is told counts where it hides.
     let hides = |one: &Written| text.get(one.at + one.length..).is_some_and(unseen::hides);
     let (mut invisible, mut overrides) = (Vec::new(), false);
@@ -73,7 +100,7 @@ fn by_number<'a>(text: &'a str, found: &mut Found<'a>) {
             found.push(Inner::part(text, part, Concealment::Encoded, "needless-escapes"));
         }
     };
-    for one in written(text) {
+    for one in written(text, places) {
         if view::invisible(one.c) || one.c == '\u{1B}' && hides(&one) {
             invisible.push((one.at, one.at + one.length));
             overrides |= matches!(one.c, '\u{202E}' | '\u{1B}');
@@ -108,18 +135,16 @@ fn by_number<'a>(text: &'a str, found: &mut Found<'a>) {
 }
 
 /// Percent escapes (RFC 3986): words that are full of them, and all of a text or what is around them where there are many.
-fn percent(text: &str, found: &mut Found<'_>) {
-    let bytes = text.as_bytes();
-    let escape = |at: &usize| matches!(bytes.get(at + 1..at + 3), Some([h, l]) if h.is_ascii_hexdigit() && l.is_ascii_hexdigit());
-    let escapes = || memchr::memchr_iter(b'%', bytes).filter(escape);
-    if escapes().take(MIN_ESCAPES).count() < MIN_ESCAPES {
+fn percent(text: &str, places: &[usize], found: &mut Found<'_>) {
+    if places.len() < MIN_ESCAPES {
         return;
     }
+    let bytes = text.as_bytes();
     // Addresses have to escape what is no ASCII.
     let how = |part: &[u8]| if decode::needless(part) { Concealment::Encoded } else { Concealment::Customary };
     let mut plain = Vec::new();
     let (mut read, mut count) = (0, 0);
-    for at in escapes() {
+    for at in places.iter().copied() {
         if at < read {
             continue;
         }
@@ -139,10 +164,10 @@ fn percent(text: &str, found: &mut Found<'_>) {
             break;
         }
     }
-    if escapes().take(MIN_TEXT).count() < MIN_TEXT {
+    if places.len() < MIN_TEXT {
         return;
     }
-    let dense = stretches::dense::<MIN_ESCAPES>(escapes().map(|at| (at, at + 3)), DENSE);
+    let dense = stretches::dense::<MIN_ESCAPES>(places.iter().map(|at| (*at, at + 3)), DENSE);
     for part in stretches::around(text, dense) {
         decode::percent(part.text.as_bytes(), &mut plain);
         if part.span != (0, text.len()) {
@@ -165,7 +190,7 @@ fn ends_value(b: u8) -> bool {
 }
 
 /// Quoted-printable (RFC 2045 section 6.7), as mail is written in languages with accents.
-fn quoted_printable(text: &str, found: &mut Found<'_>) {
+fn quoted_printable(text: &str, places: &[usize], found: &mut Found<'_>) {
     let bytes = text.as_bytes();
     // Of characters beyond ASCII, or of a blank that one word stands behind: what stands in a query of an address is seldom that.
     let escape = |at: &usize| {
@@ -173,7 +198,7 @@ fn quoted_printable(text: &str, found: &mut Found<'_>) {
         digit(at + 1).is_some_and(|high| high >= 8) && digit(at + 2).is_some()
             || bytes.get(*at..).and_then(|rest| rest.strip_prefix(b"=20")).is_some_and(word_and_blank)
     };
-    let escapes = || memchr::memchr_iter(b'=', bytes).filter(escape);
+    let escapes = || places.iter().copied().filter(escape);
     if escapes().take(MIN_QUOTED).count() < MIN_QUOTED {
         return;
     }
@@ -216,7 +241,13 @@ fn unquoted(bytes: &[u8]) -> Vec<u8> {
 
 /// Rows of nothing but escapes of one kind: `mark` and so many digits to base `radix`. No program writes ASCII letters so; names of
 /// files in other scripts are written so by git, for one.
-fn rows(text: &str, mark: u8, digits: usize, radix: u32, name: &'static str, found: &mut Found<'_>) {
+fn rows(
+    text: &str,
+    places: &[usize],
+    (mark, digits, radix): (u8, usize, u32),
+    name: &'static str,
+    found: &mut Found<'_>,
+) {
     let bytes = text.as_bytes();
     let value = |at: usize| {
         let digits = bytes.get(at + 1..at + 1 + digits).filter(|_| bytes.get(at) == Some(&mark))?;
@@ -225,7 +256,7 @@ fn rows(text: &str, mark: u8, digits: usize, radix: u32, name: &'static str, fou
         u8::try_from(digits.iter().try_fold(0, value)?).ok()
     };
     let (mut read, mut count) = (0, 0);
-    for at in memchr::memchr_iter(mark, bytes) {
+    for at in places.iter().copied() {
         if at < read || value(at).is_none() {
             continue;
         }
@@ -264,7 +295,7 @@ mod tests {
 
     fn said(text: &str) -> Vec<(&'static str, String, Concealment)> {
         let mut all = Vec::new();
-        find(text, &mut all);
+        find(text, &Places::of(text), &mut all);
         all.iter().map(|inner| (inner.name(), inner.text().to_owned(), inner.how())).collect()
     }
 

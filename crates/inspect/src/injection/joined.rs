@@ -1,7 +1,10 @@
 //! Words that are stuck together, as in `ignore_all_of_it`. A model reads them as what they are. Honest texts have such names, so what is
 //! read so counts as in plain sight.
 
-use super::layers::{Concealment, Found, Inner};
+use super::{
+    layers::{Concealment, Found, Inner},
+    places::Places,
+};
 
 /// The way to what [`find`] hands on.
 pub(super) const NAME: &str = "joined-words";
@@ -13,8 +16,6 @@ const MIN_WORDS: usize = 8;
 const MAX_ROWS: usize = 32;
 /// Longest word of a row.
 const MAX_WORD: usize = 12;
-/// Bytes that are looked at together.
-const TOGETHER: usize = 16;
 /// What names of tests begin with, and what declares them. They say what an order would, to nobody.
 const TESTS: [&str; 8] = ["test", "tests", "should", "it", "check", "checks", "fn", "when"];
 const DECLARES: [&[u8]; 3] = [b"fn ", b"def ", b"func "];
@@ -27,12 +28,17 @@ const TELLS: [&str; 11] =
 
 /// Hands on what rows of words without blanks say: with underscores, dots or plus signs between them, or a capital at the start of
 /// each. Rows with one character between them are one.
-pub(super) fn find(text: &str, found: &mut Found<'_>) {
+pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
+    if !places.several(|block| block.borders, MIN_WORDS - 1) {
+        return;
+    }
     let bytes = text.as_bytes();
-    let part = |b: u8| b.is_ascii_alphanumeric() | separates(b);
     let mut row: Option<(usize, usize)> = None;
     let (mut count, mut rest, mut rest_from, mut rest_to) = (0, String::new(), 0, 0);
     let mut read = |(start, end): (usize, usize)| {
+        if places.count(|block| block.borders, (start, end)) < MIN_WORDS - 1 {
+            return;
+        }
         for said in apart(text.get(start..end).unwrap_or_default(), declared(bytes, start)) {
             count += 1;
             if count <= MAX_ROWS {
@@ -46,9 +52,8 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
             rest.push('\n');
         }
     };
-    crate::decode::each_run(bytes, MIN_NAME, part, |start, end| {
-        let name = bytes.get(start..end).unwrap_or_default();
-        if has_borders(name, MIN_BORDERS) {
+    crate::decode::each_run_of(places.numbers(|block| block.named), places.length(), MIN_NAME, |start, end| {
+        if places.count(|block| block.borders, (start, end)) >= MIN_BORDERS {
             match &mut row {
                 // Lists of names have each in a line of its own.
                 Some((_, to)) if *to + 1 == start && bytes.get(*to) != Some(&b'\n') => *to = end,
@@ -82,20 +87,6 @@ fn borders(row: &[u8]) -> impl Iterator<Item = usize> {
     row.array_windows().enumerate().filter(|(_, two)| begins(two)).map(|(at, _)| at + 1)
 }
 
-/// Whether there are so many. Many bytes are looked at at once.
-fn has_borders(row: &[u8], least: usize) -> bool {
-    let count = |some: &[u8], next: &[u8]| some.iter().zip(next).map(|(a, b)| u8::from(begins(&[*a, *b]))).sum::<u8>();
-    let (mut rest, mut seen) = (row, 0);
-    while let (Some(some), Some(next)) = (rest.first_chunk::<TOGETHER>(), rest.get(1..TOGETHER + 1)) {
-        seen += usize::from(count(some, next));
-        if seen >= least {
-            return true;
-        }
-        rest = rest.get(TOGETHER..).unwrap_or_default();
-    }
-    seen + usize::from(count(rest, rest.get(1..).unwrap_or_default())) >= least
-}
-
 /// Whether what begins at `start` is the name of a function there.
 fn declared(text: &[u8], start: usize) -> bool {
     text.get(..start).is_some_and(|before| DECLARES.iter().any(|word| before.ends_with(word)))
@@ -104,9 +95,6 @@ fn declared(text: &[u8], start: usize) -> bool {
 /// What a row says where most of it are words. What is encoded has none, nor have names of tests.
 fn apart(row: &str, declared: bool) -> Vec<String> {
     let mut said = Vec::new();
-    if !has_borders(row.as_bytes(), MIN_WORDS - 1) {
-        return said;
-    }
     let mut parts: Vec<(usize, usize)> = Vec::new();
     groups(row.as_bytes(), &mut |from, to| {
         let done = parts.last().map_or(0, |part| part.1);
@@ -246,7 +234,7 @@ mod tests {
 
     fn said(text: &str) -> Vec<String> {
         let mut found = Vec::new();
-        find(text, &mut found);
+        find(text, &Places::of(text), &mut found);
         found.into_iter().map(|inner| inner.text().to_owned()).collect()
     }
 

@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::VecDeque};
 use super::{
     allowance::{Hidden, Share},
     broken, codes, disguised, encoded, joined, leet, markup,
+    places::Places,
     signs::Signs,
     spaced,
     stretches::BESIDE,
@@ -133,6 +134,7 @@ struct Outer<'t> {
 pub(super) fn each(text: &str, signs: Signs, hidden: &mut Hidden, visit: &mut dyn FnMut(&Layer<'_>)) {
     let mut counts: Vec<usize> = Vec::new();
     let (mut decoded, mut inflated) = (hidden.decoded.share(text.len()), hidden.inflated.share(text.len()));
+    let places = &mut hidden.places;
     // The outermost is for itself: most have no other in them, and need no room for some.
     let mut outermost = Some(Outer {
         text: Cow::Borrowed(text),
@@ -146,7 +148,7 @@ pub(super) fn each(text: &str, signs: Signs, hidden: &mut Hidden, visit: &mut dy
     });
     let mut open = VecDeque::new();
     while let Some(outer) = outermost.take().or_else(|| open.pop_front()) {
-        for Inner { text, how, name, span, stands } in inside(&outer, &mut decoded) {
+        for Inner { text, how, name, span, stands } in inside(&outer, places, &mut decoded) {
             let root = if outer.span.is_none() { counts.len() } else { outer.root };
             match counts.get_mut(root) {
                 Some(count) if *count >= MAX_LAYERS => {
@@ -234,15 +236,17 @@ fn within<'t>(text: Cow<'t, str>, source: usize, decoded: &mut Share, inflated: 
 }
 
 /// The texts that stand in one.
-fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
+fn inside<'t>(outer: &'t Outer<'_>, places: &mut Places, share: &mut Share) -> Found<'t> {
     let Outer { text, signs, made, .. } = outer;
     let (text, signs, made): (&str, Signs, &str) = (text, *signs, made);
     let mut found: Found<'_> = Vec::new();
     if text.len() < MIN_TEXT {
         return found;
     }
-    unseen::find(text, signs, &mut found);
-    let mut whole = disguised::find(text, &mut found);
+    places.read(text.as_bytes());
+    let places = &*places;
+    unseen::find(text, signs, places, &mut found);
+    let mut whole = disguised::find(text, places, &mut found);
     // What a terminal is told may leave letters of a sign out of what is read for signs.
     let told = memchr::memchr(0x1B, text.as_bytes()).is_some();
     if signs.beside() || told {
@@ -257,23 +261,23 @@ fn inside<'t>(outer: &'t Outer<'_>, share: &mut Share) -> Found<'t> {
     if !(turned::find(text, signs, made, &mut found) & whole) {
         share.leave_out();
     }
-    if let Some(plain) = leet::whole(text) {
+    if let Some(plain) = leet::whole(text, places) {
         found.push(Inner::made(plain, Concealment::Encoded, leet::NAME, (0, text.len())));
     } else {
-        leet::parts(text, &mut |part, plain| {
+        leet::parts(text, places, &mut |part, plain| {
             found.push(Inner::decoded(text, part, plain, Concealment::Encoded, leet::NAME));
         });
     }
     codes::lists(text, &mut |plain, name, span| found.push(Inner::made(plain, Concealment::Encoded, name, span)));
-    spaced::find(text, &mut found);
+    spaced::find(text, places, &mut found);
     // Names of programs that have digits are no order because they lose them.
     if made != leet::NAME {
-        broken::find(text, &mut found);
-        joined::find(text, &mut found);
+        broken::find(text, places, &mut found);
+        joined::find(text, places, &mut found);
     }
     // What is encoded is counted for itself.
     let mut decoded: Found<'_> = Vec::new();
-    encoded::find(text, &mut decoded);
+    encoded::find(text, places, &mut decoded);
     if decoded.len() >= MAX_LAYERS {
         share.leave_out();
     }

@@ -1,6 +1,6 @@
 //! Base64 and hex in lines that are too short to be looked at for themselves: listings, comments, strings that a program puts together.
 
-use super::encoded::MIN_RUN;
+use super::{encoded::MIN_RUN, places::Places};
 
 /// Shortest and longest piece. Longer ones are found as they are.
 const PIECE: std::ops::Range<usize> = 4..MIN_RUN;
@@ -11,7 +11,15 @@ const MIN_PIECES: usize = 3;
 
 /// Hands on the characters of lines of one length (the last may be shorter) that hold nothing else but what they are quoted, commented or
 /// joined by, and where they stand.
-pub(super) fn each(text: &[u8], part: impl Fn(u8) -> bool, mut visit: impl FnMut(&[u8], (usize, usize))) {
+pub(super) fn each(
+    text: &[u8],
+    places: &Places,
+    part: impl Fn(u8) -> bool,
+    mut visit: impl FnMut(&[u8], (usize, usize)),
+) {
+    if !places.several(|block| block.lines, MIN_PIECES - 1) {
+        return;
+    }
     let piece = |(from, to): (usize, usize)| match text.get(from..to) {
         Some(line) if line.len() <= PIECE.end + MARGINS => bare(line, &part),
         _ => &[],
@@ -20,12 +28,11 @@ pub(super) fn each(text: &[u8], part: impl Fn(u8) -> bool, mut visit: impl FnMut
     // The two lines before this one. A row begins where two are equally long; the one before them may have a name before its piece.
     let mut last = [(0, 0); 2];
     let mut at = 0;
-    while at < text.len() {
-        let end = memchr::memchr(b'\n', text.get(at..).unwrap_or_default()).map_or(text.len(), |length| at + length);
+    for end in places.each(|block| block.lines, 0).chain([text.len()]) {
         let [_, before] = last;
         if row.count == 0 && before.1 > before.0 && before.1 - before.0 == end - at {
             let length = piece(before).len();
-            for line in last.into_iter().filter(|line| piece(*line).len() == length) {
+            for line in last.into_iter().filter(|line| length > 0 && piece(*line).len() == length) {
                 row.take(piece(line), line);
             }
         }
@@ -99,6 +106,7 @@ mod tests {
         let mut out = Vec::new();
         each(
             text.as_bytes(),
+            &Places::of(text),
             |b| b.is_ascii_alphanumeric() || b"+/=-_".contains(&b),
             |characters, (from, to)| {
                 assert!(from < to && to <= text.len());

@@ -2,14 +2,16 @@
 
 use std::{iter::Peekable, str::CharIndices};
 
-use super::layers::{Concealment, Found, Inner, MIN_TEXT};
+use super::{
+    layers::{Concealment, Found, Inner, MIN_TEXT},
+    places::{BLOCK, Places},
+};
 
 /// Bytes before and behind a place where characters alternate that are read with it: words of few letters do not show.
 const BESIDE: usize = 256;
 
-/// Bytes from the first to the last of six with one between each two, and places that are looked at together.
-const ROW: usize = 10;
-const TOGETHER: usize = 32;
+/// The same separator so often behind another is a row.
+const PAIRS: usize = 5;
 /// Fewest different letters of ASCII.
 const MIN_DIFFERENT: u32 = 5;
 /// How many texts are found so before no further stretch is looked for, so that they leave room for what is hidden otherwise. One
@@ -17,11 +19,14 @@ const MIN_DIFFERENT: u32 = 5;
 const MAX_STRETCHES: usize = 64;
 
 /// Hands on what single characters with the same one between them say. Only stretches where they alternate are read.
-pub(super) fn find(text: &str, found: &mut Found<'_>) {
+pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
+    if !places.any(|block| block.pairs) {
+        return;
+    }
     let (mut read, mut looked_at) = (0, 0);
     let most = found.len() + MAX_STRETCHES;
     while found.len() < most
-        && let Some(place) = alternates(text.as_bytes(), looked_at)
+        && let Some(place) = alternates(text.as_bytes(), places, looked_at)
     {
         // Between two letters nothing goes on.
         let from = text.as_bytes().get(read..place.saturating_sub(BESIDE).max(read)).unwrap_or_default();
@@ -89,35 +94,22 @@ fn separates(b: u8) -> bool {
 
 /// The first place from `from` on where the same separator stands at every second place, six times in a row: most texts need no closer
 /// look.
-fn alternates(text: &[u8], from: usize) -> Option<usize> {
-    let row = |at: usize| {
-        let pair = |at: usize| matches!(text.get(at..at + 3), Some([a, b, c]) if a == c && a != b && separates(*a));
-        (0..ROW).step_by(2).all(|more| pair(at + more))
-    };
-    let mut at = from;
-    while let Some(part) = text.get(at..).and_then(|rest| rest.first_chunk()) {
-        if may_alternate(part)
-            && let Some(place) = (at..at + TOGETHER).find(|at| row(*at))
-        {
-            return Some(place);
+fn alternates(text: &[u8], places: &Places, from: usize) -> Option<usize> {
+    let numbers = || places.numbers(|block| block.pairs).skip(from / BLOCK);
+    let next = numbers().skip(1).chain([0]);
+    numbers().zip(next).zip(from / BLOCK..).find_map(|((pairs, next), number)| {
+        let pairs = u128::from(next) << BLOCK | u128::from(pairs);
+        // Where so many begin, each two bytes further.
+        let mut rows = (0..PAIRS).fold(u128::MAX, |rows, more| rows & pairs >> (2 * more)) as u64;
+        while rows != 0 {
+            let at = number * BLOCK + rows.trailing_zeros() as usize;
+            if at >= from && text.get(at).is_some_and(|b| separates(*b)) {
+                return Some(at);
+            }
+            rows &= rows - 1;
         }
-        at += TOGETHER;
-    }
-    (at..text.len()).find(|at| row(*at))
-}
-
-/// Whether among the first bytes one begins a row of the same at every second place. Without branches, so that a compiler looks at
-/// many at once.
-#[inline]
-fn may_alternate(part: &[u8; TOGETHER + ROW]) -> bool {
-    let mut same = [false; TOGETHER + ROW - 2];
-    same.iter_mut().zip(part.iter().zip(&part[2..])).for_each(|(same, (a, c))| *same = a == c);
-    let mut begin = [false; TOGETHER];
-    begin.iter_mut().zip(part.iter().zip(&part[1..])).for_each(|(begin, (a, b))| *begin = a != b);
-    for more in (0..ROW).step_by(2) {
-        begin.iter_mut().zip(same.iter().skip(more)).for_each(|(begin, same)| *begin &= *same);
-    }
-    begin.iter().fold(false, |any, begin| any | begin)
+        None
+    })
 }
 
 #[cfg(test)]
@@ -127,7 +119,7 @@ mod tests {
     /// What is said, reading the whole text.
     fn all(text: &str) -> Vec<String> {
         let mut found = Vec::new();
-        if alternates(text.as_bytes(), 0).is_some() {
+        if alternates(text.as_bytes(), &Places::of(text), 0).is_some() {
             runs(text, 0, text.len(), &mut found);
         }
         found.into_iter().map(|inner| inner.text().to_owned()).collect()
@@ -135,7 +127,7 @@ mod tests {
 
     fn said(text: &str) -> Vec<String> {
         let mut found = Vec::new();
-        find(text, &mut found);
+        find(text, &Places::of(text), &mut found);
         found.into_iter().map(|inner| inner.text().to_owned()).collect()
     }
 

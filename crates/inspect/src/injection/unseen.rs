@@ -3,6 +3,7 @@
 use super::{
     encoded::prose,
     layers::{Concealment, Found, Inner, MIN_TEXT},
+    places::Places,
     signs::Signs,
 };
 use crate::view;
@@ -16,11 +17,11 @@ const MAX_FAR: usize = 16;
 const MAX_KINDS: usize = 3;
 
 /// Hands on what a text holds unseen. All of it stands there as it is, or is no longer than what it stands in.
-pub(super) fn find<'a>(text: &'a str, signs: Signs, found: &mut Found<'a>) {
+pub(super) fn find<'a>(text: &'a str, signs: Signs, places: &Places, found: &mut Found<'a>) {
     if signs.plain() {
         return;
     }
-    if !text.is_ascii() {
+    if !places.ascii() {
         tags(text, found);
         selectors(text, found);
         bits(text, found);
