@@ -41,10 +41,13 @@ struct Word {
     exact: bool,
     /// Where it begins, from the place of the text that is looked at.
     start: isize,
-    /// The places of two bytes of it, from the same place, and those bytes, folded: of those by which it is not known already the
-    /// ones that ordinary text has least. Most places that pass a table are told by them.
-    telling: [(isize, u8); 2],
+    telling: Telling,
 }
+
+/// The places of two bytes of a word, from the place of the text that is looked at, and those bytes, folded: of those by which it is not
+/// known already the ones that ordinary text has least. Most places that pass a table are told by them.
+#[derive(Clone, Copy)]
+struct Telling([(i16, u8); 2]);
 
 /// Words that are looked for together.
 pub(crate) struct Keywords {
@@ -63,6 +66,8 @@ struct Table<const PLACES: usize> {
     /// The first word of each place.
     first: Box<[u32]>,
     words: Box<[Word]>,
+    /// What tells each of `words`, apart from them: it is small enough for a processor's cache.
+    telling: Box<[Telling]>,
 }
 
 impl std::fmt::Debug for Keywords {
@@ -91,14 +96,19 @@ impl<const PLACES: usize> Table<PLACES> {
             before += *count;
             *count = before;
         }
-        let words = words.into_iter().map(|(_, _, word)| word).collect();
-        Self { met: met.into(), beside: beside.into(), first: first.into(), words }
+        let words: Box<[Word]> = words.into_iter().map(|(_, _, word)| word).collect();
+        let telling = words.iter().map(|word| word.telling).collect();
+        Self { met: met.into(), beside: beside.into(), first: first.into(), words, telling }
     }
 
-    fn words(&self, place: usize) -> &[Word] {
+    /// Visits the words that stand in a text where `at` is a place of theirs. False when `visit` returned that.
+    fn all(&self, place: usize, text: &[u8], at: isize, visit: &mut impl FnMut(Met) -> bool) -> bool {
         let range = (self.first.get(place), self.first.get(place + 1));
-        let (Some(from), Some(to)) = range else { return &[] };
-        self.words.get(*from as usize..*to as usize).unwrap_or_default()
+        let (Some(from), Some(to)) = range else { return true };
+        let range = *from as usize..*to as usize;
+        let telling = self.telling.get(range.clone()).unwrap_or_default().iter().zip(range);
+        let mut told = telling.filter(|(telling, _)| telling.tells(text, at));
+        told.all(|(_, number)| self.words.get(number).is_none_or(|word| word.visit(text, at, visit)))
     }
 }
 
@@ -119,7 +129,7 @@ impl Keywords {
                 number,
                 exact,
                 start,
-                telling: telling(bytes, start, known..known + many),
+                telling: Telling::of(bytes, start, known..known + many),
             };
             if let Some(at) = rarest(bytes, &often) {
                 for at in [at, at + 1] {
@@ -167,10 +177,8 @@ impl Keywords {
             bits >> (eight & 15) | bits >> (16 | eight >> 24 & 15)
         };
         let mut one = |at: isize, eight: u64| {
-            let mut all =
-                |words: &[Word]| words.iter().all(|word| !word.tells(text, at) || word.visit(text, at, &mut visit));
-            let long = by_long(eight) & 1 == 0 || all(self.long.words(slot(eight as u32 | FOLDED)));
-            long && (by_short(eight) & 1 == 0 || all(self.short.words(pair(eight as u32))))
+            let long = by_long(eight) & 1 == 0 || self.long.all(slot(eight as u32 | FOLDED), text, at, &mut visit);
+            long && (by_short(eight) & 1 == 0 || self.short.all(pair(eight as u32), text, at, &mut visit))
         };
         // The place before the first, for words of one and two bytes.
         if text.is_empty() || !one(-2, eight(text, 0) << 16) {
@@ -233,17 +241,28 @@ pub(crate) fn fast_edges(regex: &str) -> String {
     regex.replace(r"\b", r"(?-u:\b)")
 }
 
-impl Word {
-    /// Whether the bytes that tell stand where they must for this place.
-    #[inline]
-    fn tells(&self, text: &[u8], at: isize) -> bool {
-        let stands = |(place, byte): &(isize, u8)| {
-            // A place before the text is one far behind it.
-            text.get((at + place) as usize).is_some_and(|b| b | FOLDED as u8 == *byte)
-        };
-        self.telling.iter().all(stands)
+impl Telling {
+    /// Of a word that begins at `start`, where the bytes at `known` are.
+    fn of(word: &[u8], start: isize, known: std::ops::Range<isize>) -> Self {
+        let near = (start..).zip(word).filter_map(|(at, b)| Some((i16::try_from(at).ok()?, *b)));
+        let mut bytes: Vec<(i16, u8)> = near.collect();
+        bytes.sort_by_key(|(at, b)| (known.contains(&isize::from(*at)), commonness(b.to_ascii_lowercase())));
+        let nth = |number: usize| bytes.get(number).or(bytes.first()).copied().unwrap_or_default();
+        Self([0, 1].map(nth).map(|(at, b)| (at, b | FOLDED as u8)))
     }
 
+    /// Whether the bytes stand where they must for a place.
+    #[inline]
+    fn tells(&self, text: &[u8], at: isize) -> bool {
+        let stands = |(place, byte): &(i16, u8)| {
+            // A place before the text is one far behind it.
+            text.get((at + isize::from(*place)) as usize).is_some_and(|b| b | FOLDED as u8 == *byte)
+        };
+        self.0.iter().all(stands)
+    }
+}
+
+impl Word {
     /// Visits the word if it stands where it must for this place.
     #[inline(never)]
     fn visit(&self, text: &[u8], at: isize, visit: &mut impl FnMut(Met) -> bool) -> bool {
@@ -254,15 +273,6 @@ impl Word {
             .is_some_and(|t| if self.exact { *t == *self.bytes } else { t.eq_ignore_ascii_case(&self.bytes) });
         !is || visit(Met { word: self.number, start, end })
     }
-}
-
-/// See [`Word::telling`]: of a word that begins at `start`, where the bytes at `known` are.
-fn telling(word: &[u8], start: isize, known: std::ops::Range<isize>) -> [(isize, u8); 2] {
-    let mut bytes: Vec<(isize, u8)> = (start..).zip(word).map(|(at, b)| (at, *b)).collect();
-    bytes.sort_by_key(|(at, b)| (known.contains(at), commonness(b.to_ascii_lowercase())));
-    [0, 1]
-        .map(|number| bytes.get(number).or(bytes.first()).copied().unwrap_or_default())
-        .map(|(at, b)| (at, b | FOLDED as u8))
 }
 
 /// The second and the third of four bytes.
