@@ -37,7 +37,7 @@ pub(super) fn find<'a>(text: &'a str, places: &Places, found: &mut Found<'a>) ->
     let (mut from, mut to, mut words, mut covert) = (0, 0, 0usize, 0usize);
     let (mut at, mut parts) = (0, 0);
     loop {
-        let next = places.each(|block| block.beyond, at).next();
+        let next = places.next(|block| block.beyond, at);
         let near = next.is_some_and(|next| next <= to + NEAR);
         if words > 0 && !near {
             let part = text.get(from..to).filter(|_| words >= MIN_WORDS).unwrap_or_default();
