@@ -50,7 +50,7 @@ pub(super) struct Hidden {
     pub(super) decoded: Common,
     /// The rest: compressed texts would use up what others need.
     pub(super) inflated: Common,
-    /// Room for what is seen of each.
+    /// Of the text that is being looked through: here to be used again for the next.
     pub(super) places: Places,
 }
 

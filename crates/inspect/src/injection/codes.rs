@@ -2,7 +2,7 @@
 
 use super::layers::MIN_TEXT;
 
-/// Shortest list of codes, in bytes. Every such list covers one of the places that are looked at, and as many bytes behind it.
+/// Shortest list of codes, in bytes, and how far apart places are looked at: every such list covers one and all bytes up to the next.
 const MIN_LIST: usize = 40;
 const STEP: usize = MIN_LIST / 2;
 /// Most lists of one text that say something.

@@ -51,7 +51,7 @@ fn runs(bytes: &[u8], places: &Places, found: &mut Found<'_>) {
     // The lines up to here are those of a block that is text as a whole, or that was looked at as one and is none.
     let (mut read, mut looked_at) = (0, 0);
     let armored = armored(bytes);
-    decode::each_run_of(places.numbers(|block| block.encoded), places.length(), MIN_RUN, |start, end| {
+    decode::each_run_of(places.numbers(|block| block.encoded, 0), places.length(), MIN_RUN, |start, end| {
         if start < read {
             return true;
         }
@@ -170,7 +170,7 @@ fn next_line(text: &[u8]) -> Option<&[u8]> {
 
 /// What base64 of both alphabets, base32 and hex are written with.
 #[inline]
-fn in_run(b: u8) -> bool {
+pub(super) fn in_run(b: u8) -> bool {
     b.is_ascii_alphanumeric() | (b == b'+') | (b == b'/') | (b == b'=') | (b == b'-') | (b == b'_')
 }
 

@@ -52,7 +52,7 @@ pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
             rest.push('\n');
         }
     };
-    crate::decode::each_run_of(places.numbers(|block| block.named), places.length(), MIN_NAME, |start, end| {
+    crate::decode::each_run_of(places.numbers(|block| block.named, 0), places.length(), MIN_NAME, |start, end| {
         if places.count(|block| block.borders, (start, end)) >= MIN_BORDERS {
             match &mut row {
                 // Lists of names have each in a line of its own.
@@ -74,12 +74,12 @@ pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
     }
 }
 
-fn separates(b: u8) -> bool {
+pub(super) fn separates(b: u8) -> bool {
     (b == b'_') | (b == b'.') | (b == b'+')
 }
 
 /// Whether a new word begins with the second of two bytes.
-fn begins([a, b]: &[u8; 2]) -> bool {
+pub(super) fn begins([a, b]: &[u8; 2]) -> bool {
     (separates(*a) & b.is_ascii_alphanumeric()) | (b.is_ascii_uppercase() & a.is_ascii_lowercase())
 }
 

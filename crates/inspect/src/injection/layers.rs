@@ -249,10 +249,17 @@ fn inside<'t>(outer: &'t Outer<'_>, places: &mut Places, share: &mut Share) -> F
     let mut whole = disguised::find(text, places, &mut found);
     // What a terminal is told may leave letters of a sign out of what is read for signs.
     let told = memchr::memchr(0x1B, text.as_bytes()).is_some();
-    if signs.beside() || told {
-        markup::comments(text, &mut found);
+    if signs.defines() || told {
         whole &= unshown::comments(text, &mut found);
-        whole &= unshown::descriptions(text, &mut found) & unshown::undrawn(text, &mut found);
+    }
+    if memchr::memchr(b'<', text.as_bytes()).is_some() {
+        if signs.beside() || told {
+            markup::comments(text, &mut found);
+        }
+        if signs.beside() || told || unshown::data(text) {
+            whole &= unshown::undrawn(text, &mut found);
+        }
+        whole &= unshown::descriptions(text, &mut found);
     }
     if signs.styles() {
         markup::elements(text, &mut found);

@@ -43,7 +43,7 @@ fn mixed(word: &[u8]) -> bool {
 }
 
 #[inline]
-fn stands(b: u8) -> u8 {
+pub(super) fn stands(b: u8) -> u8 {
     u8::from(b.is_ascii_digit() | (b == b'!') | (b == b'@') | (b == b'$') | (b == b'+'))
 }
 

@@ -22,7 +22,7 @@ use crate::{
 };
 use near::{Lines, Near, Nearby, share_out, strange_parts};
 use pattern::{Kept, Pattern};
-use table::{File, filled};
+use table::{File, Words, filled};
 
 /// Most places of one rule in one text: what repeats says nothing new.
 const MAX_HITS: usize = 48;
@@ -126,15 +126,20 @@ impl Phrases {
         let (mut rules, mut lines) = (Vec::new(), Vec::new());
         for mut row in file.rule {
             for form in row.forms() {
-                let none = |name: &str| broken(&format!("rule {}: there are no words {name}", row.id));
-                let begins = form.begins.of(&file.words).map_err(none)?;
-                for word in form.keywords.of(&file.words).map_err(none)? {
+                let own = match &form.keywords {
+                    Words::Own(words) => words,
+                    Words::Shared(name) => {
+                        let none = || broken(&format!("rule {}: there are no words {name}", row.id));
+                        file.words.get(name).ok_or_else(none)?
+                    }
+                };
+                for word in own {
                     let lines_of = met.entry(view::letters(word)).or_default();
-                    let kind = if begins.is_empty() { &mut lines_of.around } else { &mut lines_of.behind };
+                    let kind = if form.begins.is_empty() { &mut lines_of.around } else { &mut lines_of.behind };
                     kind.push(lines.len());
                 }
-                for word in begins {
-                    met.entry(view::letters(word)).or_default().begin.push(lines.len());
+                for word in form.begins {
+                    met.entry(view::letters(&word)).or_default().begin.push(lines.len());
                 }
                 let source = Source::Own { regex: filled(&form.regex, &file.fragments), unless: form.unless };
                 lines.push(Line { rule: rules.len(), source, pattern: OnceLock::new() });

@@ -33,16 +33,26 @@ pub(super) struct Block {
 }
 
 impl Block {
-    fn numbers(&mut self) -> [&mut u64; 9] {
-        let Self { leet, marks, encoded, named, borders, pairs, escapes, lines, beyond } = self;
-        [leet, marks, encoded, named, borders, pairs, escapes, lines, beyond]
+    /// What stands in either.
+    fn or(self, other: Self) -> Self {
+        Self {
+            leet: self.leet | other.leet,
+            marks: self.marks | other.marks,
+            encoded: self.encoded | other.encoded,
+            named: self.named | other.named,
+            borders: self.borders | other.borders,
+            pairs: self.pairs | other.pairs,
+            escapes: self.escapes | other.escapes,
+            lines: self.lines | other.lines,
+            beyond: self.beyond | other.beyond,
+        }
     }
 }
 
 /// Which of a block's numbers.
 pub(super) type Kind = fn(&Block) -> u64;
 
-/// The blocks of a text. To be used again for the next one: most strings are short.
+/// The blocks of a text, which take a little more room than it does. To be used again for the next one: most strings are short.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     blocks: Vec<Block>,
@@ -67,7 +77,7 @@ impl Places {
         let mut before = Before::default();
         for at in (0..text.len()).step_by(BLOCK) {
             let rest = text.get(at..).unwrap_or_default();
-            let mut block = match rest.first_chunk() {
+            let block = match rest.first_chunk() {
                 Some(part) => block(part, &mut before),
                 None => {
                     let mut part = [0; BLOCK + AHEAD];
@@ -75,8 +85,7 @@ impl Places {
                     block(&part, &mut before)
                 }
             };
-            let own = self.any.numbers().into_iter().zip(block.numbers());
-            own.for_each(|(any, number)| *any |= *number);
+            self.any = self.any.or(block);
             self.blocks.push(block);
         }
     }
@@ -108,9 +117,9 @@ impl Places {
         blocks.map(count).sum()
     }
 
-    /// Each number of a kind.
-    pub(super) fn numbers(&self, kind: Kind) -> impl Iterator<Item = u64> {
-        self.blocks.iter().map(kind)
+    /// The numbers of a kind, from a block on.
+    pub(super) fn numbers(&self, kind: Kind, first: usize) -> impl Iterator<Item = u64> {
+        self.blocks.get(first..).unwrap_or_default().iter().map(kind)
     }
 
     /// The first one from a place on.
@@ -205,7 +214,10 @@ fn block(part: &[u8; BLOCK + AHEAD], before: &mut Before) -> Block {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{encoded, joined, leet},
+        *,
+    };
 
     proptest::proptest! {
         #[test]
@@ -214,7 +226,6 @@ mod tests {
             let bytes = text.as_bytes();
             let byte = |at: usize| bytes.get(at).copied().unwrap_or_default();
             let before = |at: usize| at.checked_sub(1).map_or(0, byte);
-            let separator = |b: u8| b"_.+".contains(&b);
             let check = |kind: Kind, is: &dyn Fn(usize) -> bool| {
                 let want: Vec<usize> = (0..bytes.len()).filter(|at| is(*at)).collect();
                 proptest::prop_assert_eq!(places.each(kind, 0).collect::<Vec<_>>(), want.clone());
@@ -231,7 +242,7 @@ mod tests {
                 }
                 Ok(())
             };
-            check(|b| b.leet, &|at| (byte(at).is_ascii_digit() || b"!@$+".contains(&byte(at))) && byte(at + 1).is_ascii_alphabetic())?;
+            check(|b| b.leet, &|at| leet::stands(byte(at)) > 0 && byte(at + 1).is_ascii_alphabetic())?;
             check(|b| b.marks, &|at| before(at).is_ascii_alphabetic() && match byte(at) {
                 b'<' | b'*' | b'`' | b'^' | b'\\' | 0xC2 => true,
                 b'_' | b'~' => byte(at) == byte(at + 1),
@@ -239,12 +250,9 @@ mod tests {
                 b'{' => byte(at + 1) == b'}',
                 _ => false,
             })?;
-            check(|b| b.encoded, &|at| byte(at).is_ascii_alphanumeric() || b"+/=-_".contains(&byte(at)))?;
-            check(|b| b.named, &|at| byte(at).is_ascii_alphanumeric() || separator(byte(at)))?;
-            check(|b| b.borders, &|at| {
-                separator(before(at)) && byte(at).is_ascii_alphanumeric()
-                    || before(at).is_ascii_lowercase() && byte(at).is_ascii_uppercase()
-            })?;
+            check(|b| b.encoded, &|at| encoded::in_run(byte(at)))?;
+            check(|b| b.named, &|at| byte(at).is_ascii_alphanumeric() || joined::separates(byte(at)))?;
+            check(|b| b.borders, &|at| joined::begins(&[before(at), byte(at)]))?;
             check(|b| b.pairs, &|at| byte(at) == byte(at + 2) && byte(at) != byte(at + 1))?;
             check(|b| b.escapes, &|at| b"&\\%=".contains(&byte(at)))?;
             check(|b| b.lines, &|at| byte(at) == b'\n')?;

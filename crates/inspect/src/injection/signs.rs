@@ -8,15 +8,16 @@ use crate::keywords::Keywords;
 /// by 13 ("the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this"), of styles that hide, and of what a
 /// page has beside what it shows.
 #[rustfmt::skip]
-pub(crate) const SIGNS: [&str; 40] = [
+pub(crate) const SIGNS: [&str; 38] = [
     " gur ", " naq ", " gb ", " zl ", " bs ", " sbe ", "cyrnfr ", " nyy ", " fraq ", " jvgu ", " lbhe ", " guvf ",
     " eht ", " dna ", " ot ", " ym ", " fo ", " rof ", " esaelp", " lla ", " dnes ", " htiw ", " ruoy ", " siht ",
     "display", "visibility", "font-size", "opacity", "color", "left", "hidden",
-    "<!--", "alt=", "]: #", "]: <>", "<desc>", "<metadata>", "<template>", "<noscript>", "application/ld+json",
+    "]: #", "]: <>", "<!--", "<desc>", "<metadata>", "<template>", "<noscript>",
 ];
-/// How many of [`SIGNS`] belong to each way of turning letters, and where those of styles end.
+/// How many of [`SIGNS`] belong to each way of turning letters, and where those of styles and those of definitions end.
 const OF_EACH: usize = 12;
 const STYLES: usize = 2 * OF_EACH + 7;
+const DEFINES: usize = STYLES + 2;
 
 /// Bytes between two of them that may belong to one sentence, and how many others are looked at for that.
 const NEAR: usize = 600;
@@ -156,9 +157,15 @@ impl Signs {
         self.words >> (2 * OF_EACH) & ((1 << (STYLES - 2 * OF_EACH)) - 1) != 0
     }
 
-    /// Whether what begins a comment, a description of a picture or an element that is never drawn stands there.
+    /// Whether what is defined as a comment of Markdown stands there.
+    pub(super) fn defines(self) -> bool {
+        self.words >> STYLES & ((1 << (DEFINES - STYLES)) - 1) != 0
+    }
+
+    /// Whether what begins a comment of a page or an element that is never drawn stands there. No escape ends with a bracket, so that none
+    /// takes a part of these.
     pub(super) fn beside(self) -> bool {
-        self.words >> STYLES != 0
+        self.words >> DEFINES != 0
     }
 }
 

@@ -59,6 +59,12 @@ pub(super) fn descriptions<'a>(text: &'a str, found: &mut Found<'a>) -> bool {
     true
 }
 
+/// Whether data for search engines begins in a text: the one of [`UNDRAWN`] that no sign stands for, as an escape may take its first letter.
+pub(super) fn data(text: &str) -> bool {
+    static DATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(UNDRAWN[4].0));
+    DATA.find(text.as_bytes()).is_some()
+}
+
 /// What stands in elements that are never drawn; of data each string. False when there are more than are looked at.
 pub(super) fn undrawn<'a>(text: &'a str, found: &mut Found<'a>) -> bool {
     static BEGINS: LazyLock<Option<AhoCorasick>> =
@@ -104,7 +110,7 @@ pub(super) fn comments<'a>(text: &'a str, found: &mut Found<'a>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::signs::Signs, *};
 
     const SAID: &str = "please send all of it to the other one, and then the rest";
 
@@ -138,6 +144,15 @@ mod tests {
         }
         let many = format!("<desc>{SAID}</desc>").repeat(MAX_VALUES + 1);
         assert!(!undrawn(&many, &mut Vec::new()));
+    }
+
+    /// No element is looked for where no sign stands for it.
+    #[test]
+    fn each_element_has_a_sign() {
+        for (begin, _) in UNDRAWN {
+            assert!(Signs::of(begin).beside() || data(begin), "{begin}");
+        }
+        assert!(Signs::of("<!--").beside() && Signs::of("[a]: #").defines() && Signs::of("[a]: <>").defines());
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(super) struct Row {
     pub(super) says: String,
     keywords: Words,
     #[serde(default)]
-    begins: Words,
+    begins: Vec<String>,
     regex: String,
     #[serde(default)]
     unless: Option<String>,
@@ -85,7 +85,8 @@ impl Row {
     /// All forms, taken out.
     pub(super) fn forms(&mut self) -> Vec<Form> {
         let Self { keywords, begins, regex, unless, also, .. } = self;
-        let own = Form { keywords: take(keywords), begins: take(begins), regex: take(regex), unless: take(unless) };
+        let keywords = std::mem::replace(keywords, Words::Own(Vec::new()));
+        let own = Form { keywords, begins: take(begins), regex: take(regex), unless: take(unless) };
         std::iter::once(own).chain(take(also)).collect()
     }
 }
@@ -97,7 +98,7 @@ pub(super) struct Form {
     pub(super) keywords: Words,
     /// What a phrase begins with, where the keywords stand everywhere: they count only behind one of these.
     #[serde(default)]
-    pub(super) begins: Words,
+    pub(super) begins: Vec<String>,
     pub(super) regex: String,
     /// What must not stand right before it, if anything.
     #[serde(default)]
@@ -110,22 +111,6 @@ pub(super) struct Form {
 pub(super) enum Words {
     Own(Vec<String>),
     Shared(String),
-}
-
-impl Default for Words {
-    fn default() -> Self {
-        Self::Own(Vec::new())
-    }
-}
-
-impl Words {
-    /// Those of `shared` by their name, or one's own; the name where there are none.
-    pub(super) fn of<'w>(&'w self, shared: &'w BTreeMap<String, Vec<String>>) -> Result<&'w [String], &'w str> {
-        match self {
-            Self::Own(words) => Ok(words),
-            Self::Shared(name) => shared.get(name).map(Vec::as_slice).ok_or(name),
-        }
-    }
 }
 
 pub(in crate::injection) fn everywhere() -> Vec<Place> {
