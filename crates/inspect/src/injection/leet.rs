@@ -132,7 +132,7 @@ fn words(text: &[u8], from: usize) -> impl Iterator<Item = Word<'_>> {
 
 /// Parts of a text that is none as a whole whose words have digits for letters: where they stand, and what they say.
 pub(super) fn parts(text: &str, places: &Places, visit: &mut dyn FnMut(&str, String)) {
-    if !places.several(|block| block.leet, MIN_LEET) {
+    if !places.several(|block| block.leet, MIN_LEET) || !places.several(|block| block.between, MIN_SURE) {
         return;
     }
     let mut found = Vec::new();
@@ -210,8 +210,7 @@ fn surely(text: &[u8], word: &Word<'_>) -> bool {
 fn dense(text: &[u8], places: &Places, visit: &mut dyn FnMut(usize, usize) -> bool) {
     // Between letters, as a row has it twice at least. Programs have variables everywhere, and logs times.
     let sure = |(from, to): (usize, usize)| {
-        let around = text.get(from.saturating_sub(TOGETHER)..text.len().min(to + TOGETHER)).unwrap_or_default();
-        has_between_letters(around, MIN_SURE)
+        places.count(|block| block.between, (from.saturating_sub(TOGETHER), text.len().min(to + TOGETHER))) >= MIN_SURE
     };
     // Where the last words stand.
     let mut last = [None; MIN_LEET];
@@ -249,24 +248,6 @@ fn dense(text: &[u8], places: &Places, visit: &mut dyn FnMut(usize, usize) -> bo
     if let Some((from, to)) = open.filter(|span| sure(*span)) {
         visit(from, to);
     }
-}
-
-/// Whether so often nothing but what may stand for letters stands between two letters.
-fn has_between_letters(text: &[u8], least: usize) -> bool {
-    let (mut count, mut begun, mut between) = (0, false, false);
-    for b in text {
-        if b.is_ascii_alphabetic() {
-            count += usize::from(between);
-            if count == least {
-                return true;
-            }
-            (begun, between) = (true, false);
-        } else {
-            between = begun && stands(*b) > 0;
-            begun = between;
-        }
-    }
-    false
 }
 
 /// How many words have a letter behind what may stand for one, of those that one ends among: digests do not end. Nor does one count
@@ -349,8 +330,7 @@ mod tests {
         for (text, between) in
             [("pr3v10u5 ", 2), ("c710n", 1), ("s3nd a$k", 2), ("04T11:22 v2/a1 4ll 5t", 0), ("a1 b", 0), ("", 0)]
         {
-            assert!(has_between_letters(text.as_bytes(), between.max(1)) == (between > 0), "{text}");
-            assert!(!has_between_letters(text.as_bytes(), between + 1), "{text}");
+            assert_eq!(Places::of(text).count(|block| block.between, (0, text.len())), between, "{text}");
         }
         for line in [
             "1secmail-api 1.1.1\n1stand15th 2.0.0\n3proxy-client 1.0.1\n4ward-email 0.1\n7zip-min 1.4.1\n",

@@ -14,6 +14,8 @@ const AHEAD: usize = 2;
 pub(super) struct Block {
     /// A digit or a sign that may stand for a letter, with a letter behind it.
     pub(super) leet: u64,
+    /// A letter behind nothing but such digits and signs, behind which stands another letter.
+    pub(super) between: u64,
     /// A mark behind a letter.
     pub(super) marks: u64,
     /// What base64 of both alphabets, base32 and hex are written with.
@@ -37,6 +39,7 @@ impl Block {
     fn or(self, other: Self) -> Self {
         Self {
             leet: self.leet | other.leet,
+            between: self.between | other.between,
             marks: self.marks | other.marks,
             encoded: self.encoded | other.encoded,
             named: self.named | other.named,
@@ -161,6 +164,8 @@ impl Places {
 #[derive(Default)]
 struct Before {
     letter: bool,
+    /// One of the digits and signs behind a letter.
+    between: bool,
     small: bool,
     separator: bool,
 }
@@ -203,12 +208,17 @@ fn block(part: &[u8; BLOCK + AHEAD], before: &mut Before) -> Block {
     let small = letters & !capitals;
     let letter_next = letters >> 1 | u64::from(part.get(BLOCK).is_some_and(u8::is_ascii_alphabetic)) << (BLOCK - 1);
     out.leet = (signs | digits) & letter_next;
+    // A row of those begins behind a letter: one added there is carried to the byte behind the row.
+    let stand = signs | digits;
+    let begin = stand & (behind(letters, before.letter) | u64::from(before.between));
+    let (carried, over) = stand.overflowing_add(begin);
+    out.between = (carried & !stand | u64::from(before.between)) & letters;
     out.marks = marks & behind(letters, before.letter);
     out.encoded = letters | digits | encoding;
     out.named = letters | digits | separators;
     out.borders = behind(separators, before.separator) & (letters | digits) | behind(small, before.small) & capitals;
     let last = |bits: u64| bits >> (BLOCK - 1) != 0;
-    *before = Before { letter: last(letters), small: last(small), separator: last(separators) };
+    *before = Before { letter: last(letters), between: over, small: last(small), separator: last(separators) };
     out
 }
 
@@ -243,6 +253,10 @@ mod tests {
                 Ok(())
             };
             check(|b| b.leet, &|at| leet::stands(byte(at)) > 0 && byte(at + 1).is_ascii_alphabetic())?;
+            check(|b| b.between, &|at| {
+                let stand = (0..at).rev().take_while(|at| leet::stands(byte(*at)) > 0).count();
+                byte(at).is_ascii_alphabetic() && stand > 0 && before(at - stand).is_ascii_alphabetic()
+            })?;
             check(|b| b.marks, &|at| before(at).is_ascii_alphabetic() && match byte(at) {
                 b'<' | b'*' | b'`' | b'^' | b'\\' | 0xC2 => true,
                 b'_' | b'~' => byte(at) == byte(at + 1),
