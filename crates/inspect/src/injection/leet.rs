@@ -97,17 +97,8 @@ struct Word<'t> {
 }
 
 /// Whether a word ends before a byte.
-fn ends(b: &u8) -> bool {
+pub(super) fn ends(b: &u8) -> bool {
     !(b.is_ascii_alphanumeric() | (*b == b'@') | (*b == b'$') | (*b == b'!') | (*b == b'+'))
-}
-
-/// The first byte before which one ends. Digests and what is encoded have none for long.
-#[inline]
-fn first_end(some: &[u8; TOGETHER]) -> Option<usize> {
-    let mut flags = [0; TOGETHER];
-    flags.iter_mut().zip(some).for_each(|(flag, b)| *flag = u8::from(ends(b)));
-    let flags = u128::from_le_bytes(flags);
-    (flags != 0).then(|| (flags.trailing_zeros() / 8) as usize)
 }
 
 /// The words of a text from `from` on, where none begins before it.
@@ -215,7 +206,6 @@ fn dense(text: &[u8], places: &Places, visit: &mut dyn FnMut(usize, usize) -> bo
     // Where the last words stand.
     let mut last = [None; MIN_LEET];
     let mut open: Option<(usize, usize)> = None;
-    let mut end = [0; TOGETHER + 1];
     let mut read = 0;
     for at in places.each(|block| block.leet, 0) {
         // Once for all that stand together.
@@ -224,12 +214,7 @@ fn dense(text: &[u8], places: &Places, visit: &mut dyn FnMut(usize, usize) -> bo
         }
         let at = at / TOGETHER * TOGETHER;
         read = at + TOGETHER;
-        let rest = text.get(at..).unwrap_or_default();
-        let part = rest.first_chunk().unwrap_or_else(|| {
-            end.iter_mut().zip(rest).for_each(|(slot, b)| *slot = *b);
-            &end
-        });
-        for _ in 0..words_in(part, text.get(..at).unwrap_or_default()).min(MIN_LEET) {
+        for _ in 0..words_in(text, places, at).min(MIN_LEET) {
             last.rotate_left(1);
             last[MIN_LEET - 1] = Some(at);
             let Some(first) = last[0].filter(|first| at - first <= DENSE) else { continue };
@@ -250,20 +235,24 @@ fn dense(text: &[u8], places: &Places, visit: &mut dyn FnMut(usize, usize) -> bo
     }
 }
 
-/// How many words have a letter behind what may stand for one, of those that one ends among: digests do not end. Nor does one count
-/// that is longer than those are, by what stands `before`.
-#[inline]
-fn words_in(part: &[u8; TOGETHER + 1], before: &[u8]) -> usize {
-    let Some(some) = part.first_chunk() else { return 0 };
-    let Some(end) = first_end(some) else { return 0 };
+/// How many words have a letter behind what may stand for one, of those that one ends among at a place: digests do not end. Nor does
+/// one count that is longer than those are, by what stands before.
+fn words_in(text: &[u8], places: &Places, at: usize) -> usize {
+    let ends_at = !(u64::MAX << TOGETHER) & !places.bits(|block| block.leets, at, TOGETHER);
+    if ends_at == 0 {
+        return 0;
+    }
+    let end = ends_at.trailing_zeros() as usize;
     // Two bytes may be none of it, see `words`.
-    let begin = before.len().checked_sub(TOGETHER + 2 - end);
-    let long = begin.and_then(|begin| before.get(begin..)).is_some_and(|begin| !begin.iter().any(ends));
-    let (mut count, mut counted) = (0, long);
-    for [a, b] in part.array_windows() {
-        let leet = stands(*a) > 0 && b.is_ascii_alphabetic();
-        count += usize::from(leet && !counted);
-        counted = !ends(a) && (counted || leet);
+    let begin = at.checked_sub(TOGETHER + 2 - end);
+    let long = begin.and_then(|begin| text.get(begin..at)).is_some_and(|begin| !begin.iter().any(ends));
+    let mut leet = places.bits(|block| block.leet, at, TOGETHER);
+    leet &= if long { u64::MAX << end } else { u64::MAX };
+    let mut count = 0;
+    while leet != 0 {
+        count += 1;
+        let later = ends_at & u64::MAX << leet.trailing_zeros();
+        leet &= if later == 0 { 0 } else { u64::MAX << later.trailing_zeros() };
     }
     count
 }

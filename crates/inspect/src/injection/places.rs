@@ -14,6 +14,8 @@ const AHEAD: usize = 2;
 pub(super) struct Block {
     /// A digit or a sign that may stand for a letter, with a letter behind it.
     pub(super) leet: u64,
+    /// What words with such digits and signs are made of.
+    pub(super) leets: u64,
     /// A letter behind nothing but such digits and signs, behind which stands another letter.
     pub(super) between: u64,
     /// A mark behind a letter.
@@ -39,6 +41,7 @@ impl Block {
     fn or(self, other: Self) -> Self {
         Self {
             leet: self.leet | other.leet,
+            leets: self.leets | other.leets,
             between: self.between | other.between,
             marks: self.marks | other.marks,
             encoded: self.encoded | other.encoded,
@@ -125,6 +128,11 @@ impl Places {
         self.blocks.get(first..).unwrap_or_default().iter().map(kind)
     }
 
+    /// Those from a place on, of so many bytes that lie in one block.
+    pub(super) fn bits(&self, kind: Kind, at: usize, many: usize) -> u64 {
+        self.blocks.get(at / BLOCK).map_or(0, kind) >> (at % BLOCK) & !(u64::MAX << many)
+    }
+
     /// The first one from a place on.
     pub(super) fn next(&self, kind: Kind, from: usize) -> Option<usize> {
         let first = from / BLOCK;
@@ -207,9 +215,10 @@ fn block(part: &[u8; BLOCK + AHEAD], before: &mut Before) -> Block {
     let behind = |bits: u64, first: bool| bits << 1 | u64::from(first);
     let small = letters & !capitals;
     let letter_next = letters >> 1 | u64::from(part.get(BLOCK).is_some_and(u8::is_ascii_alphabetic)) << (BLOCK - 1);
-    out.leet = (signs | digits) & letter_next;
-    // A row of those begins behind a letter: one added there is carried to the byte behind the row.
     let stand = signs | digits;
+    out.leet = stand & letter_next;
+    out.leets = stand | letters;
+    // A row of those begins behind a letter: one added there is carried to the byte behind the row.
     let begin = stand & (behind(letters, before.letter) | u64::from(before.between));
     let (carried, over) = stand.overflowing_add(begin);
     out.between = (carried & !stand | u64::from(before.between)) & letters;
@@ -253,6 +262,7 @@ mod tests {
                 Ok(())
             };
             check(|b| b.leet, &|at| leet::stands(byte(at)) > 0 && byte(at + 1).is_ascii_alphabetic())?;
+            check(|b| b.leets, &|at| !leet::ends(&byte(at)))?;
             check(|b| b.between, &|at| {
                 let stand = (0..at).rev().take_while(|at| leet::stands(byte(*at)) > 0).count();
                 byte(at).is_ascii_alphabetic() && stand > 0 && before(at - stand).is_ascii_alphabetic()
