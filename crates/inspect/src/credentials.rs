@@ -78,11 +78,12 @@ struct Issuer {
 }
 
 impl Issuer {
-    /// The name, up to twenty characters of an identifier, an assignment, the value: the shape of gitleaks' rules.
+    /// The name, up to twenty characters of an identifier, an assignment, the value: the shape of gitleaks' rules. Where what stands
+    /// before the value is called a key, a blank is enough.
     fn row(self) -> Row {
         let names: Vec<String> = self.names.iter().map(|n| regex::escape(n)).collect();
         let regex = format!(
-            r#"^(?i:{})[\w.\- \t]{{0,20}}[\s'"]{{0,3}}(?:=>|:{{1,3}}=|\|\||\?=|[=>:,])[\s'"`=]{{0,5}}(?<secret>{})(?:[\s'"`;,)}}\\]|$)"#,
+            r#"^(?i:{})[\w.\- \t]{{0,20}}(?:[\s'"]{{0,3}}(?:=>|:{{1,3}}=|\|\||\?=|[=>:,])[\s'"`=]{{0,5}}|(?i:key|token|secret|password)["']?(?:\s{{1,4}}|\s{{1,3}}-\s{{1,3}})["'`]?)(?<secret>{})(?:[\s'"`;,)}}\\]|$)"#,
             names.join("|"),
             self.form
         );
@@ -267,7 +268,7 @@ impl Credentials {
         if key.len() <= 64 && !key.contains("://") {
             self.matcher.each(key.as_bytes(), |met| {
                 let rule = self.owner.get(met.word).and_then(|i| self.rules.get(*i));
-                names = rule.is_some_and(|r| r.row.inside);
+                names = rule.is_some_and(|r| r.row.inside && r.row.before == 0);
                 !names
             });
         }
@@ -316,10 +317,16 @@ fn plausible(row: &Row, secret: &[u8]) -> bool {
         return false;
     }
     if row.named {
-        return secret.iter().any(u8::is_ascii_digit);
+        return secret.iter().any(u8::is_ascii_digit) && !randomness::typed(secret);
     }
-    let made = || !row.made || randomness::looks_made(secret) || row.chosen && randomness::chosen(secret);
-    !row.generic || made() && !randomness::written(secret)
+    let made = || {
+        !row.made
+            || randomness::looks_made(secret)
+            || randomness::hex(secret)
+            || randomness::generated(secret)
+            || row.chosen && randomness::chosen(secret)
+    };
+    !row.generic || made() && !randomness::written(secret) && !randomness::typed(secret)
 }
 
 #[cfg(test)]

@@ -43,21 +43,28 @@ const PLACEHOLDERS: &[&str] = &[
     "%(",
     "password",
     "secret_",
-    "abcdefgh",
-    "12345678",
-    "aaaaaaaa",
-    "00000000",
     "process.env",
     "os.environ",
     "getenv",
     "undefined",
 ];
 
+/// What somebody types who makes a value up. Keys in base64 may hold it, and of a form of its own even that is a credential's.
+const TYPED: &[&str] = &["abcdefgh", "12345678", "aaaaaaaa", "00000000"];
+
 /// Whether the value says itself that it is none. Long values are only searched where such words stand.
 pub(crate) fn placeholder(value: &[u8]) -> bool {
+    has_one(value, PLACEHOLDERS)
+}
+
+/// Whether somebody typed it as it came.
+pub(crate) fn typed(value: &[u8]) -> bool {
+    has_one(value, TYPED)
+}
+
+fn has_one(value: &[u8], words: &[&str]) -> bool {
     let head: Vec<u8> = value.iter().take(64).map(u8::to_ascii_lowercase).collect();
-    let has = |word: &str| head.windows(word.len()).any(|w| w == word.as_bytes());
-    PLACEHOLDERS.iter().any(|w| has(w))
+    words.iter().any(|word| head.windows(word.len()).any(|w| w == word.as_bytes()))
 }
 
 /// Words in made-up values. A value of a fixed format may hold them by chance.
@@ -123,6 +130,41 @@ pub(crate) fn looks_made(value: &[u8]) -> bool {
     changes * 7 >= value.len() * 2 && words * 12 <= value.len() && digits >= 2
 }
 
+/// Shortest value that is a number in hex and no word.
+const MIN_HEX: usize = 32;
+
+/// Whether a value is a number in hex of 128 bits and more.
+pub(crate) fn hex(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
+    value.len() >= MIN_HEX
+        && value.iter().all(u8::is_ascii_hexdigit)
+        && digits * 4 >= value.len()
+        && (value.len() - digits) * 8 >= value.len()
+}
+
+/// Shortest password that shows by its signs that a program made it.
+const MIN_GENERATED: usize = 12;
+/// Fewest signs of such a one, and most small letters of it in a row.
+const MIN_SIGNS: usize = 2;
+const MAX_SMALL: usize = 4;
+
+/// Whether a value looks like a password that a program made: signs among letters and digits, and no word. Regexes, formats and code have
+/// signs, too.
+pub(crate) fn generated(value: &[u8]) -> bool {
+    let has = |kind: fn(&u8) -> bool| usize::from(value.iter().any(kind));
+    let kinds = has(u8::is_ascii_lowercase) + has(u8::is_ascii_uppercase) + has(u8::is_ascii_digit);
+    let joins = |b: &u8| b.is_ascii_alphanumeric() || b"-_./:".contains(b);
+    let signs = value.iter().filter(|b| !joins(b)).count();
+    let code: [&[u8]; 12] = [b"(?", b"[^", b"\\d", b"\\w", b"\\s", b"://", b"${", b"{{", b"%s", b"()", b"=>", b"&&"];
+    value.len() >= MIN_GENERATED
+        && value.iter().all(u8::is_ascii_graphic)
+        && kinds >= 2
+        && signs >= MIN_SIGNS
+        && value.first() != Some(&b'^')
+        && value.split(|b| !b.is_ascii_lowercase()).all(|word| word.len() <= MAX_SMALL)
+        && !code.iter().any(|code| value.windows(code.len()).any(|w| w == *code))
+}
+
 /// Whether a value looks like a password that a person chose: small letters, capitals, digits and signs, three kinds of them.
 /// What joins words and what formats text is no sign.
 pub(crate) fn chosen(value: &[u8]) -> bool {
@@ -170,6 +212,25 @@ mod tests {
             ("Contrase\u{f1}a1", false),
         ] {
             assert_eq!(chosen(value.as_bytes()), want, "{value}");
+        }
+        for (value, want) in [
+            ("f#a};!y~7VBcu<&F@[%,{b", true),
+            ("4yd21JKH~GE8#kd", true),
+            ("^[A-Z][a-z0-9]{8,20}$", false),
+            ("a1B(?=.*2)3C", false),
+            ("Some#other!Words2", false),
+            ("#a1B!", false),
+            ("a1b2-c3d4-e5f6", false),
+        ] {
+            assert_eq!(generated(value.as_bytes()), want, "{value}");
+        }
+        for (value, want) in [
+            ("0f8c2e71a94bd36e55200f8c2e71a94b", true),
+            ("0f8c2e71a94bd36e55", false),
+            ("12345678901234567890123456789012", false),
+            ("deadbeefdeadbeefdeadbeefdeadbeef", false),
+        ] {
+            assert_eq!(hex(value.as_bytes()), want, "{value}");
         }
         assert!(entropy(b"aaaa") < 0.1 && entropy(b"abcd") > 1.9);
         assert_eq!(entropy(b"").max(0.0), 0.0);
