@@ -132,6 +132,7 @@ fn formats() {
         ("assigned-secret", format!("SECRET_KEY_PROD={}", made(HEX, 40))),
         ("assigned-password", "\"vm_password\": \"Blueskies!\"".into()),
         ("assigned-password", "DB_PASSWORD=mycoin!1\n".into()),
+        ("environment-key", format!("MAPQUEST_KEY={}", a(32))),
         ("command-line-secret", format!("tool login --token {} x", a(24))),
         ("command-line-secret", "Connect-VIServer -Password VMware1!".into()),
         ("dotnet-config-password", "<add key=\"MailPassword\" value=\"Prestig$rel\"/>".into()),
@@ -278,6 +279,8 @@ fn ordinary_text_has_none() {
         "identified by 'the name of its owner'",
         "postgres://user:secret@localhost",
         "APIManagement.ServiceResource and AIoTDevice+AStorage",
+        "STORAGE_KEY = 'vueuse-color-scheme-of-this-page'",
+        "CACHE_KEY=9f86d081884c7d659a2feaa0c55ad015",
         "POSTGRES_PASSWORD=postgres",
         "password: \"P@ssw0rd\"",
     ] {
