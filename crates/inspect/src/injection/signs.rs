@@ -12,7 +12,7 @@ pub(crate) const SIGNS: [&str; 38] = [
     " gur ", " naq ", " gb ", " zl ", " bs ", " sbe ", "cyrnfr ", " nyy ", " fraq ", " jvgu ", " lbhe ", " guvf ",
     " eht ", " dna ", " ot ", " ym ", " fo ", " rof ", " esaelp", " lla ", " dnes ", " htiw ", " ruoy ", " siht ",
     "display", "visibility", "font-size", "opacity", "color", "left", "hidden",
-    "]: #", "]: <>", "<!--", "<desc>", "<metadata>", "<template>", "<noscript>",
+    "]: #", "]: <>", "<!--", "<desc", "<metadata", "<template", "<noscript",
 ];
 /// How many of [`SIGNS`] belong to each way of turning letters, and where those of styles and those of definitions end.
 const OF_EACH: usize = 12;

@@ -5,16 +5,23 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use memchr::memmem::Finder;
 
-use super::layers::{Concealment, Found, Inner};
+use super::{
+    html::Tag,
+    layers::{Concealment, Found, Inner},
+};
 
-/// Elements that are never drawn (HTML Living Standard 4.12, SVG 2 section 5.8), as they begin and end.
+/// Elements that are never drawn (HTML Living Standard 4.12, SVG 2 section 5.8), as they begin and end; in capitals, too. The last is data for
+/// search engines, in the tag of a script.
 const UNDRAWN: [(&str, &str); 5] = [
-    ("<desc>", "</desc>"),
-    ("<metadata>", "</metadata>"),
-    ("<template>", "</template>"),
-    ("<noscript>", "</noscript>"),
-    ("application/ld+json\">", "</script>"),
+    ("<desc", "</desc"),
+    ("<metadata", "</metadata"),
+    ("<template", "</template"),
+    ("<noscript", "</noscript"),
+    (DATA, "</script"),
 ];
+const DATA: &str = "application/ld+json";
+/// Longest tag of one.
+const MAX_TAG: usize = 400;
 /// Shortest value, and fewest blanks in it; longest one, and most of each kind in one text.
 const MIN_VALUE: usize = 40;
 const MIN_BLANKS: usize = 5;
@@ -61,25 +68,26 @@ pub(super) fn descriptions<'a>(text: &'a str, found: &mut Found<'a>) -> bool {
 
 /// Whether data for search engines begins in a text: the one of [`UNDRAWN`] that no sign stands for, as an escape may take its first letter.
 pub(super) fn data(text: &str) -> bool {
-    static DATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(UNDRAWN[4].0));
-    DATA.find(text.as_bytes()).is_some()
+    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(DATA));
+    FINDER.find(text.as_bytes()).is_some()
 }
 
 /// What stands in elements that are never drawn; of data each string. False when there are more than are looked at.
 pub(super) fn undrawn<'a>(text: &'a str, found: &mut Found<'a>) -> bool {
-    static BEGINS: LazyLock<Option<AhoCorasick>> =
-        LazyLock::new(|| AhoCorasick::new(UNDRAWN.map(|(begin, _)| begin)).ok());
-    let Some(begins) = &*BEGINS else { return true };
+    static EDGES: LazyLock<Option<[AhoCorasick; 2]>> = LazyLock::new(|| {
+        let of = |edges: [&str; 5]| AhoCorasick::builder().ascii_case_insensitive(true).build(edges).ok();
+        Some([of(UNDRAWN.map(|(begin, _)| begin))?, of(UNDRAWN.map(|(_, end)| end))?])
+    });
+    let Some([begins, ends]) = &*EDGES else { return true };
     let (mut read, most) = (0, found.len() + MAX_VALUES);
     for begin in begins.find_iter(text) {
-        let Some((_, end)) = UNDRAWN.get(begin.pattern().as_usize()).filter(|_| begin.start() >= read) else {
-            continue;
-        };
-        let content = from(text, begin.end());
-        let content = content.split(end).next().unwrap_or_default();
+        let data = UNDRAWN.get(begin.pattern().as_usize()).is_some_and(|(begin, _)| *begin == DATA);
+        let Some(at) = inside(text, begin.range(), data).filter(|_| begin.start() >= read) else { continue };
+        let content = from(text, at);
+        let end = ends.find_iter(content).find(|end| end.pattern() == begin.pattern());
+        let content = content.get(..end.map_or(content.len(), |end| end.start())).unwrap_or_default();
         // What stands in it is read with it.
-        read = begin.end() + content.len();
-        let data = *end == "</script>";
+        read = at + content.len();
         for string in content.split(|c| data && c == '"') {
             add(text, string, "html-undrawn", found);
         }
@@ -88,6 +96,18 @@ pub(super) fn undrawn<'a>(text: &'a str, found: &mut Found<'a>) -> bool {
         }
     }
     true
+}
+
+/// Where the content of an element begins whose tag, or whose kind of data, begins there.
+fn inside(text: &str, begin: std::ops::Range<usize>, data: bool) -> Option<usize> {
+    if data {
+        let rest = text.as_bytes().get(begin.end..)?;
+        let tag = memchr::memchr(b'>', rest.get(..MAX_TAG).unwrap_or(rest))?;
+        return Some(begin.end + tag + 1);
+    }
+    let tag = Tag::at(text.as_bytes().get(begin.start..)?, MAX_TAG)?;
+    let named = tag.closed && tag.name().len() + 1 == begin.len();
+    named.then_some(begin.start + tag.len())
 }
 
 /// Comments of Markdown: definitions of links that lead nowhere (CommonMark 4.7). False when there are more than are looked at.
@@ -127,6 +147,10 @@ mod tests {
             format!("<img src=\"a.png\" alt=\"{SAID}\">"),
             format!("<svg><title>icon</title><desc>{SAID}</desc></svg>"),
             format!("<template>{SAID}</template>"),
+            format!("<DESC id=\"x>y\" lang=en>{SAID}</Desc>"),
+            format!("<noscript class='a'>{SAID}"),
+            format!("<script type=application/ld+json>{{\"c\": \"{SAID}\"}}</script>"),
+            format!("<script type='application/ld+json' id='x'>{{\"c\": \"{SAID}\"}}</SCRIPT>"),
             format!("<script type=\"application/ld+json\">{{\"a\": \"b\", \"c\": \"{SAID}\"}}</script>"),
             format!("[//]: # ({SAID})"),
             format!("text\n  [comment]: <> ({SAID})\nmore"),
@@ -137,6 +161,9 @@ mod tests {
         for text in [
             "<img alt=\"a picture of it\"> <a title=\"a title that is as long as a sentence, and in words\">",
             "[12:00:01 INFO server]: a line of a log that is as long as a sentence and in words",
+            "<description>a description that is as long as a sentence, and in words</description>",
+            "<template a sentence that never closes the tag that it seems to begin with",
+            "it is application/ld+json and what follows it is a sentence, in words, of no tag at all",
             "[anna]: hi\n[ben]: print this page and hand it over to the person at the desk",
             "[note]: https://a.example \"a title that is as long as a sentence, and in words\"",
         ] {
@@ -164,6 +191,10 @@ mod tests {
             "[a]: #\n",
             "<desc>",
             "<desc></desc>",
+            "<desc ",
+            "<desc a='",
+            "application/ld+json",
+            "application/ld+json>",
             "<desc><template>a b ",
         ] {
             let text = part.repeat(1_000_000 / part.len());
