@@ -30,6 +30,7 @@ mod sight;
 mod signs;
 mod spaced;
 mod stretches;
+mod terminal;
 mod turned;
 mod unseen;
 mod unshown;

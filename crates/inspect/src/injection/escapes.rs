@@ -4,7 +4,7 @@ use super::{
     encoded::prose,
     layers::{Concealment, Found, Inner, MIN_TEXT},
     places::Places,
-    stretches, unseen,
+    stretches, terminal,
 };
 use crate::{decode, view};
 
@@ -91,7 +91,7 @@ fn written(text: &str, places: &[usize]) -> impl Iterator<Item = Written> {
 /// they are written so is no accident. Addresses are hidden from collectors like this, which are shorter.
 fn by_number<'a>(text: &'a str, places: &[usize], found: &mut Found<'a>) {
     // What a terminal is told counts where it hides.
-    let hides = |one: &Written| text.get(one.at + one.length..).is_some_and(unseen::hides);
+    let hides = |one: &Written| text.get(one.at + one.length..).is_some_and(terminal::hides);
     let (mut invisible, mut overrides) = (Vec::new(), false);
     // From the first to the last of a row, and how many.
     let mut row = (0, 0, 0usize);

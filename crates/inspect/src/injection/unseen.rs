@@ -5,6 +5,7 @@ use super::{
     layers::{Concealment, Found, Inner, MIN_TEXT},
     places::Places,
     signs::Signs,
+    terminal,
 };
 use crate::view;
 
@@ -28,7 +29,7 @@ pub(super) fn find<'a>(text: &'a str, signs: Signs, places: &Places, found: &mut
         bidi(text, found);
         borders(text, found);
     }
-    terminal(text, found);
+    terminal::find(text, found);
     far(text, found);
 }
 
@@ -161,38 +162,6 @@ fn bidi(text: &str, found: &mut Found<'_>) {
         if inner.len() >= MIN_TEXT {
             let shown = inner.chars().rev().collect();
             found.push(Inner::decoded(text, inner, shown, Concealment::Covert, "bidi"));
-        }
-    }
-}
-
-/// Ways to tell a terminal, behind the escape, that what follows is not seen: conceal (SGR 8), and a colour on the same colour.
-const CONCEALS: [&str; 17] = [
-    "[8m", "[30;40m", "[31;41m", "[32;42m", "[33;43m", "[34;44m", "[35;45m", "[36;46m", "[37;47m", "[40;30m",
-    "[41;31m", "[42;32m", "[43;33m", "[44;34m", "[45;35m", "[46;36m", "[47;37m",
-];
-
-/// Whether what stands behind an escape hides something from who looks at a terminal.
-pub(super) fn hides(text: &str) -> bool {
-    text.starts_with("[2K") || CONCEALS.iter().any(|conceals| text.starts_with(conceals))
-}
-
-/// Text that a terminal is told to conceal, or to overwrite at once.
-fn terminal<'a>(text: &'a str, found: &mut Found<'a>) {
-    if memchr::memchr(0x1B, text.as_bytes()).is_none() {
-        return;
-    }
-    let concealed =
-        text.split('\u{1b}').skip(1).filter(|part| CONCEALS.iter().any(|conceals| part.starts_with(conceals)));
-    let inner = concealed.filter_map(|part| Some(part.split_once('m')?.1)).filter(|inner| inner.len() >= MIN_TEXT);
-    found.extend(inner.map(|inner| Inner::part(text, inner, Concealment::Covert, "ansi-concealed")));
-    let mut parts = text.split("\u{1b}[2K").take(17).peekable();
-    while let Some(part) = parts.next() {
-        if parts.peek().is_some() {
-            let line = part.trim_end_matches(|c: char| c.is_control() || "[]0123456789AFG".contains(c));
-            let line = line.rsplit(['\n', '\r']).next().unwrap_or_default();
-            if line.len() >= MIN_TEXT {
-                found.push(Inner::part(text, line, Concealment::Markup, "ansi-overwritten"));
-            }
         }
     }
 }
