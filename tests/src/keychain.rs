@@ -75,6 +75,12 @@ impl<'h> Keychain<'h> {
         });
     }
 
+    /// Has it answer nobody, or everybody again.
+    pub fn hold(&self, held: bool) {
+        let daemon = self.daemon.as_ref().expect("a daemon");
+        kill(i32::try_from(daemon.id()).expect("a pid"), if held { Signal::SIGSTOP } else { Signal::SIGCONT });
+    }
+
     /// Locks it. Nobody is there to unlock it when it asks.
     #[track_caller]
     pub fn lock(&self) {

@@ -196,6 +196,23 @@ fn what_the_user_says_of_secrets_while_a_server_is_installed_counts() {
 }
 
 #[test]
+fn what_the_user_says_of_secrets_while_a_start_waits_for_the_keychain_counts() {
+    let home = Home::new();
+    let keychain = Keychain::start(&home);
+    protected(&home);
+    keychain.hold(true);
+    let mut client = Client::start(&home, &configured(&home, "s"));
+    let id = client.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+    let more = ["--variable", "SERVICE_BASE_URL", "--url", "https://service.example/v1"];
+    home.firedoor(&[["broker", "add", ENTRY, "SERVICE_TOKEN"], more].concat()).expect_code(0);
+    keychain.hold(false);
+    let answer = client.answer(id);
+    assert!(answer["result"].is_object(), "{answer}");
+    let given = variable(&mut client, "SERVICE_TOKEN");
+    assert!(given.starts_with("firedoor-broker-"), "{given}");
+}
+
+#[test]
 fn what_the_service_says_of_the_secret_does_not_reach_the_server() {
     let home = Home::new();
     let service = Service::start(&home, "service");

@@ -170,22 +170,44 @@ struct Prepared {
     known: Known,
 }
 
+/// How often secrets are filled in anew because the user has meanwhile said something else of them.
+const MAX_ANEW: usize = 3;
+
 /// Reads what the user has said of an entry, fills in its secrets and makes the plan.
 async fn prepare(
     engine: &Rc<Engine>,
     agent: &impl Deref<Target = Rc<Agent>>,
-    mut request: LaunchRequest,
+    request: LaunchRequest,
 ) -> Result<Prepared, LaunchError> {
     let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
     // Asked of the database together: each wait for its thread delays the server.
     let (routes, user) = tokio::join!(broker::routes(engine, &request.entry), user_grants(engine, &request.entry));
-    let routes = routes.map_err(|e| refused(&e))?;
-    if secrets::wants(&request) {
+    let (mut routes, mut user) = (routes.map_err(|e| refused(&e))?, user);
+    let waits = secrets::wants(&request);
+    if waits {
         // Whoever waits there with a shell must be known for a client's by then.
         let _ = agent.deref();
     }
-    // Before the plan: they may stand in options of an install. Its environment has none.
-    let filled = secrets::fill_in(engine, &mut request, &routes).await.map_err(|e| refused(&e))?;
+    let mut anew = 0;
+    let (request, filled) = loop {
+        let mut given = request.clone();
+        // Before the plan: they may stand in options of an install. Its environment has none.
+        let filled = secrets::fill_in(engine, &mut given, &routes).await.map_err(|e| refused(&e))?;
+        if !waits {
+            break (given, filled);
+        }
+        // The keychain may have waited for a person, who may have put one of them into broker mode.
+        let now = tokio::join!(broker::routes(engine, &request.entry), user_grants(engine, &request.entry));
+        user = now.1;
+        let before = std::mem::replace(&mut routes, now.0.map_err(|e| refused(&e))?);
+        if routes == before {
+            break (given, filled);
+        }
+        anew += 1;
+        if anew == MAX_ANEW {
+            return Err(refused(&"its routes of broker mode change all the time; start it again"));
+        }
+    };
     let who = async { agent.deref() };
     let (planned, known, _) = tokio::join!(plan(engine, &request, user), known(engine, &request.entry), who);
     let (planned, known) = (planned?, known?);

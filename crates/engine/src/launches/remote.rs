@@ -35,10 +35,11 @@ pub(super) async fn launch_remote(
     outgoing: &Outgoing,
 ) -> Result<session::Started, LaunchError> {
     let refused = |e: &dyn std::fmt::Display| LaunchError::Refused(e.to_string());
+    let Filled { secrets, .. } = secrets::fill_in(engine, &mut request, &[]).await.map_err(|e| refused(&e))?;
+    // Behind the keychain, which may have waited for a person.
     if let Some(route) = broker::routes(engine, &request.entry).await.map_err(|e| refused(&e))?.pop() {
         return Err(refused(&broker::BrokerError::Remote { entry: request.entry.quoted(), secret: route.secret }));
     }
-    let Filled { secrets, .. } = secrets::fill_in(engine, &mut request, &[]).await.map_err(|e| refused(&e))?;
     let mut secrets = named(secrets);
     let mut own_way = without_own_way(engine, &mut request).await?;
     let program =
