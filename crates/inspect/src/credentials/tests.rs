@@ -1,3 +1,5 @@
+mod issued;
+
 use super::*;
 
 pub(crate) fn table() -> Credentials {
