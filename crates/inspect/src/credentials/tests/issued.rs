@@ -337,6 +337,24 @@ const ISSUED: &[(&str, &str)] = &[
     ("paseto", "v2^.local.{a140}"),
     ("macaroon", "MD^AxY2xvY2F0aW9u{a160}"),
     ("secret-token-uri", "secret-^token:{a40}"),
+    // Known by the name of the issuer.
+    ("assemblyai-named-key", "ASSEMBLYAI_API_KEY={x32}"),
+    ("azure-openai-named-key", "AZURE_OPENAI_KEY=\"{x32}\""),
+    ("bitwarden-named-key", "BWS_ACCESS_TOKEN=0.{U}.{a30}:{a22}=="),
+    ("browserstack-named-key", "browserstack.key: {a20}"),
+    ("consul-named-key", "CONSUL_HTTP_TOKEN={U}"),
+    ("deepgram-named-key", "DEEPGRAM_API_KEY={x40}"),
+    ("etherscan-named-key", "ETHERSCAN_KEY: '{u34}'"),
+    ("fal-named-key", "FAL_KEY={U}:{x32}"),
+    ("fernet-named-key", "fernet_key = {a43}="),
+    ("ghost-admin-named-key", "ghost_admin_key: {x24}:{x64}"),
+    ("jenkins-named-key", "jenkins_token = '11{x32}'"),
+    ("pagerduty-routing-named-key", "routing_key: {x32}"),
+    ("railway-named-key", "RAILWAY_TOKEN={U}"),
+    ("sanity-named-key", "sanity_token = sk{a160}"),
+    ("serpapi-named-key", "SERPAPI_API_KEY={x64}"),
+    ("weights-and-biases-named-key", "WANDB_API_KEY={x40}"),
+    ("zhipu-named-key", "ZHIPU_API_KEY={x32}.{a16}"),
 ];
 
 #[test]
@@ -399,6 +417,7 @@ fn what_only_looks_like_them() {
         "service:payments:worker-pool-of-region",
         "v1.{x40}.tar.gz",
         "me:1001:aad3b435b51404eeaad3b435b51404ee:31d6cfe0d16ae931b73c59d7e0c089c0:::",
+        "wandb-0.17.0-py3-none-any.whl, sha256:{x64}",
         "https://rpc.ankr.com/eth/your-key",
         "define('AUTH_KEY', 'put your unique phrase here');",
         "password 7 days before the end",
