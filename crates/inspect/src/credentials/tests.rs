@@ -1,3 +1,5 @@
+mod issued;
+
 use super::*;
 
 pub(crate) fn table() -> Credentials {
@@ -84,16 +86,9 @@ fn formats() {
         ),
         ("private-key-der", format!("let key = \"MIIEvQIBADANBgkqhkiG9w0BAQEFAAS{}\"", a(600))),
         ("private-key-der", format!("\"MHcCA{}{}\"", "QEE", a(120))),
-        ("azure-64-byte-key", format!("AzureStoragekey : {}+AS{}", a(76), "tk5mMYA==")),
-        ("azure-32-byte-key", format!("the key {}AIo{}", a(33), "TAb12C4=")),
-        ("azure-long-key", format!("code={}Az{}", a(44), "FuAbC12Q==")),
         ("google-client-secret", format!("1-{}.apps.googleusercontent.com\n{}", made(HEX, 12), made(ALNUM, 24))),
         ("subscription-key", format!("'Ocp-Apim-Subscription-Key': '{}'", made(HEX, 32))),
         ("machine-key", format!("<machineKey validationKey=\"{}\"", made("0123456789ABCDEF", 128))),
-        (
-            "docker-registry-login",
-            format!("{{\"auth\": \"{}\"}}", data_encoding::BASE64.encode(format!("me:{}", a(9)).as_bytes())),
-        ),
         ("npm-login", format!("_auth={}", data_encoding::BASE64.encode(format!("me:{}", a(9)).as_bytes()))),
         ("code-climate-reporter", format!("CC_TEST_REPORTER_ID: {}", made(HEX, 64))),
         ("firefox-login", format!("\"encryptedPassword\":\"{}\"", a(60))),
@@ -132,7 +127,7 @@ fn formats() {
         ("assigned-secret", format!("SECRET_KEY_PROD={}", made(HEX, 40))),
         ("assigned-password", "\"vm_password\": \"Blueskies!\"".into()),
         ("assigned-password", "DB_PASSWORD=mycoin!1\n".into()),
-        ("environment-key", format!("MAPQUEST_KEY={}", a(32))),
+        ("environment-key", format!("SOME_ISSUER_KEY={}", a(32))),
         ("command-line-secret", format!("tool login --token {} x", a(24))),
         ("command-line-secret", "Connect-VIServer -Password VMware1!".into()),
         ("dotnet-config-password", "<add key=\"MailPassword\" value=\"Prestig$rel\"/>".into()),
