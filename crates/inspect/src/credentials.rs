@@ -225,7 +225,9 @@ impl Credentials {
             if budget == 0 {
                 return false;
             }
-            let named = ["secret", "claims", "other", "third", "only"].into_iter().find_map(|name| captures.name(name));
+            let named = ["secret", "claims", "other", "third", "fourth", "only"]
+                .into_iter()
+                .find_map(|name| captures.name(name));
             let Some(secret) = named else { return true };
             let json = captures.name("json").is_none_or(|m| decode::base64_json(m.as_bytes()));
             let basic = captures.name("basic").is_none_or(|m| decode::base64_pair(m.as_bytes()));
