@@ -30,7 +30,7 @@ const PLACEHOLDERS: &[&str] = &[
     "youra",
     "xxxx",
     "****",
-    "....",
+    "...",
     "replace",
     "insert",
     "dummy",
