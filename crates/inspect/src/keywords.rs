@@ -41,7 +41,6 @@ struct Word {
     exact: bool,
     /// Where it begins, from the place of the text that is looked at.
     start: isize,
-    telling: Telling,
 }
 
 /// The places of two bytes of a word, from the place of the text that is looked at, and those bytes, folded: of those by which it is not
@@ -79,8 +78,8 @@ impl std::fmt::Debug for Keywords {
 
 impl<const PLACES: usize> Table<PLACES> {
     /// From places, bits of the filter, and words. The words of one place stand in the order in which they begin.
-    fn new(mut words: Vec<(usize, u32, Word)>, entries: usize) -> Self {
-        words.sort_by_key(|(place, _, word)| (*place, word.start, word.number));
+    fn new(mut words: Vec<(usize, u32, (Word, Telling))>, entries: usize) -> Self {
+        words.sort_by_key(|(place, _, (word, _))| (*place, word.start, word.number));
         let (mut met, mut beside) = (vec![0u8; PLACES], vec![0u32; entries]);
         let mut first = vec![0u32; PLACES + 1];
         for (place, bits, _) in &words {
@@ -96,8 +95,8 @@ impl<const PLACES: usize> Table<PLACES> {
             before += *count;
             *count = before;
         }
-        let words: Box<[Word]> = words.into_iter().map(|(_, _, word)| word).collect();
-        let telling = words.iter().map(|word| word.telling).collect();
+        let (words, telling): (Vec<_>, Vec<_>) = words.into_iter().map(|(_, _, word)| word).unzip();
+        let (words, telling) = (words.into(), telling.into());
         Self { met: met.into(), beside: beside.into(), first: first.into(), words, telling }
     }
 
@@ -124,12 +123,8 @@ impl Keywords {
         for (number, (word, exact)) in words.into_iter().enumerate() {
             let bytes = word.as_ref().as_bytes();
             // Known by so many bytes from `known` on.
-            let make = |start: isize, known: isize, many: isize| Word {
-                bytes: bytes.into(),
-                number,
-                exact,
-                start,
-                telling: Telling::of(bytes, start, known..known + many),
+            let make = |start: isize, known: isize, many: isize| {
+                (Word { bytes: bytes.into(), number, exact, start }, Telling::of(bytes, start, known..known + many))
             };
             if let Some(at) = rarest(bytes, &often) {
                 for at in [at, at + 1] {
@@ -244,11 +239,21 @@ pub(crate) fn fast_edges(regex: &str) -> String {
 impl Telling {
     /// Of a word that begins at `start`, where the bytes at `known` are.
     fn of(word: &[u8], start: isize, known: std::ops::Range<isize>) -> Self {
-        let near = (start..).zip(word).filter_map(|(at, b)| Some((i16::try_from(at).ok()?, *b)));
-        let mut bytes: Vec<(i16, u8)> = near.collect();
-        bytes.sort_by_key(|(at, b)| (known.contains(&isize::from(*at)), commonness(b.to_ascii_lowercase())));
-        let nth = |number: usize| bytes.get(number).or(bytes.first()).copied().unwrap_or_default();
-        Self([0, 1].map(nth).map(|(at, b)| (at, b | FOLDED as u8)))
+        // The two that are known least, as they come.
+        let mut least = [None; 2];
+        for (at, b) in (start..).zip(word) {
+            let Ok(place) = i16::try_from(at) else { break };
+            let common = (known.contains(&at), commonness(b.to_ascii_lowercase()));
+            let one = Some((common, (place, b | FOLDED as u8)));
+            let rarer = |than: Option<((bool, u32), _)>| than.is_none_or(|(than, _)| common < than);
+            match least {
+                [first, _] if rarer(first) => least = [one, first],
+                [_, second] if rarer(second) => least[1] = one,
+                _ => {}
+            }
+        }
+        let [first, second] = least;
+        Self([first, second.or(first)].map(|one| one.map(|(_, byte)| byte).unwrap_or_default()))
     }
 
     /// Whether the bytes stand where they must for a place.
