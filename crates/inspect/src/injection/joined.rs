@@ -3,7 +3,7 @@
 
 use super::{
     layers::{Concealment, Found, Inner},
-    places::Places,
+    places::{BLOCK, Letters, Places},
 };
 
 /// The way to what [`find`] hands on.
@@ -152,25 +152,68 @@ fn in_name(b: u8) -> bool {
 
 /// Hands on where [`sentences`] may find something, names of tests not set aside: one pass for what is encoded, which long rows are.
 fn groups(row: &[u8], visit: &mut dyn FnMut(usize, usize)) {
-    let mut group = Group::default();
-    // Of the word that is being read: where it begins, its letters and digits, small letters, capitals behind the first, and digits.
-    let (mut from, mut length, mut small, mut inner, mut digits) = (0, 0usize, 0usize, 0usize, 0usize);
-    let mut after_small = false;
-    for (at, b) in row.iter().chain(b".").enumerate() {
-        let (upper, lower, digit) = (b.is_ascii_uppercase(), b.is_ascii_lowercase(), b.is_ascii_digit());
-        if length > 0 && (!(upper | lower | digit) || upper && after_small) {
+    let (mut group, mut word) = (Group::default(), Word::default());
+    // Of the last byte: a small letter, a letter or a digit.
+    let (mut small, mut inside) = (0, 0);
+    let mut at = 0;
+    while at < row.len() {
+        let part = row.get(at..).unwrap_or_default();
+        let part = part.get(..BLOCK).unwrap_or(part);
+        let letters = Letters::of(part);
+        let all = letters.small | letters.capitals | letters.digits;
+        // A word ends before what is none of it, and before a capital behind a small letter.
+        let mut ends = !all & (all << 1 | inside) | letters.capitals & (letters.small << 1 | small);
+        (small, inside) = (letters.small >> (BLOCK - 1), all >> (BLOCK - 1));
+        let mut read = 0u64;
+        while ends != 0 {
+            let end = ends.trailing_zeros();
+            let before = (1 << end) - 1;
+            word.add(&letters, all & before & !read, at);
+            std::mem::take(&mut word).end(&mut group, visit);
+            read = before;
+            ends &= ends - 1;
+        }
+        word.add(&letters, all & !read, at);
+        at += part.len();
+    }
+    word.end(&mut group, visit);
+    group.end(visit);
+}
+
+/// A word that is being read.
+#[derive(Default)]
+struct Word {
+    from: usize,
+    /// Its letters and digits, small letters, capitals behind the first, and digits.
+    length: usize,
+    small: u32,
+    inner: u32,
+    digits: u32,
+}
+
+impl Word {
+    /// Adds these bytes of a block that begins at `at`.
+    fn add(&mut self, letters: &Letters, bytes: u64, at: usize) {
+        let capitals = bytes & letters.capitals;
+        self.inner += capitals.count_ones();
+        if self.length == 0 && bytes != 0 {
+            let first = bytes & bytes.wrapping_neg();
+            self.from = at + first.trailing_zeros() as usize;
+            self.inner -= u32::from(capitals & first != 0);
+        }
+        self.length += bytes.count_ones() as usize;
+        self.small += (bytes & letters.small).count_ones();
+        self.digits += (bytes & letters.digits).count_ones();
+    }
+
+    /// Adds it to a group, if it is one.
+    fn end(self, group: &mut Group, visit: &mut dyn FnMut(usize, usize)) {
+        let Self { from, length, small, inner, digits } = self;
+        if length > 0 {
             let spoken = digits == 0 && length <= MAX_WORD && (inner == 0 || small == 0);
             group.add(spoken, (from, from + length), visit);
-            (length, small, inner, digits) = (0, 0, 0, 0);
         }
-        from = if length == 0 { at } else { from };
-        inner += usize::from(upper & (length > 0));
-        small += usize::from(lower);
-        digits += usize::from(digit);
-        length += usize::from(upper | lower | digit);
-        after_small = lower;
     }
-    group.end(visit);
 }
 
 /// Words that follow each other, of which one in a row may be none.

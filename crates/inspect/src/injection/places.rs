@@ -178,14 +178,42 @@ struct Before {
     separator: bool,
 }
 
+/// Which of a block's bytes are letters and digits of ASCII.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Letters {
+    pub(super) small: u64,
+    pub(super) capitals: u64,
+    pub(super) digits: u64,
+}
+
+impl Letters {
+    /// Of at most so many bytes as a block has.
+    pub(super) fn of(part: &[u8]) -> Self {
+        let mut bytes = [0; BLOCK];
+        bytes.iter_mut().zip(part).for_each(|(slot, b)| *slot = *b);
+        let mut out = Self::default();
+        for (lanes, at) in bytes.as_chunks::<LANES>().0.iter().zip((0..).step_by(LANES)) {
+            let some = u8x16::new(*lanes);
+            let note = |number: &mut u64, some: u8x16| *number |= u64::from(some.to_bitmask()) << at;
+            note(&mut out.small, within(some, b'a', b'z'));
+            note(&mut out.capitals, within(some, b'A', b'Z'));
+            note(&mut out.digits, within(some, b'0', b'9'));
+        }
+        out
+    }
+}
+
+/// Which bytes are one of these.
+#[inline]
+fn within(some: u8x16, from: u8, to: u8) -> u8x16 {
+    let from_first = some - u8x16::splat(from);
+    from_first.min(u8x16::splat(to - from)).simd_eq(from_first)
+}
+
 /// Looks at a block and what stands behind it.
 #[inline]
 fn block(part: &[u8; BLOCK + AHEAD], before: &mut Before) -> Block {
     let is = |some: u8x16, b: u8| some.simd_eq(u8x16::splat(b));
-    let within = |some: u8x16, from: u8, to: u8| {
-        let from_first = some - u8x16::splat(from);
-        from_first.min(u8x16::splat(to - from)).simd_eq(from_first)
-    };
     let mut out = Block::default();
     let (mut letters, mut capitals, mut digits, mut separators) = (0, 0, 0, 0);
     let (mut signs, mut encoding, mut marks) = (0, 0, 0);
@@ -261,6 +289,15 @@ mod tests {
                 }
                 Ok(())
             };
+            for part in bytes.chunks(BLOCK) {
+                let bits = |is: fn(&u8) -> bool| (0..).zip(part).map(|(at, b)| u64::from(is(b)) << at).sum::<u64>();
+                let want = Letters {
+                    small: bits(u8::is_ascii_lowercase),
+                    capitals: bits(u8::is_ascii_uppercase),
+                    digits: bits(u8::is_ascii_digit),
+                };
+                proptest::prop_assert_eq!(Letters::of(part), want);
+            }
             check(|b| b.leet, &|at| leet::stands(byte(at)) > 0 && byte(at + 1).is_ascii_alphabetic())?;
             check(|b| b.leets, &|at| !leet::ends(&byte(at)))?;
             check(|b| b.between, &|at| {
