@@ -326,7 +326,7 @@ fn plausible(row: &Row, secret: &[u8]) -> bool {
             || randomness::looks_made(secret)
             || randomness::hex(secret)
             || randomness::generated(secret)
-            || row.chosen && randomness::chosen(secret)
+            || row.chosen && (randomness::chosen(secret) || randomness::word_and_number(secret))
     };
     !row.generic || made() && !randomness::written(secret) && !randomness::typed(secret)
 }

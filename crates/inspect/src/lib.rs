@@ -34,19 +34,18 @@ mod result;
 mod schema;
 mod sensitive;
 mod sink;
+mod strings;
 mod trifecta;
 mod usage;
 mod view;
 
-use std::borrow::Cow;
-
-use ahead::{Ahead, Words};
 use firedoor_model::{
     Confidence, EntryId, Evidence, Finding, Habit, Millis, Severity, Untrusted,
     finding::{Role, mask},
-    wire::{Leaf, Leaves},
+    wire::Leaves,
 };
 use gravest::Gravest;
+use strings::in_leaf;
 
 pub use definitions::{
     Definition, DefinitionKind, Definitions, DefinitionsError, MAX_DEFINITIONS, MAX_FIELDS, MAX_NAME, definitions, diff,
@@ -298,55 +297,6 @@ impl Inspector {
         out.extend(placeholder);
         out
     }
-
-    /// Walks all strings and numbers of `raw` and hands each on with its credentials. A value whose member's name says
-    /// that it is a secret is read as the assignment that it is.
-    fn each_string<'s>(&'s self, raw: &str, visit: OnString<'_, 's>) {
-        let mut secret_key: Option<String> = None;
-        let mut joined = Vec::new();
-        let mut leaves = Leaves::of(raw);
-        let mut ahead = Ahead::new(&self.words, raw);
-        while let Some(leaf) = leaves.next() {
-            let text = leaf.text.as_bytes();
-            let key = if leaf.key { None } else { secret_key.take() };
-            if !leaf.key && text.len() < 8 {
-                continue;
-            }
-            // A string with escapes does not stand in the message as it is.
-            let words = if matches!(leaf.text, Cow::Borrowed(_)) { ahead.between(leaf.span) } else { Words::UNKNOWN };
-            if leaf.key {
-                let secret = words.credentials && self.credentials.names_secret(&leaf.text);
-                secret_key = secret.then(|| leaf.text.clone().into_owned());
-                if text.len() < 8 {
-                    continue;
-                }
-            }
-            let found = words.credentials || credentials::has_shape(text);
-            let hits = if found { self.credentials.scan(text) } else { Vec::new() };
-            if hits.is_empty()
-                && let Some(key) = key
-            {
-                joined.clear();
-                for part in [key.as_bytes(), b"=\"", text, b"\""] {
-                    joined.extend_from_slice(part);
-                }
-                visit(&leaf, &joined, self.credentials.scan(&joined), words, &leaves);
-            } else {
-                visit(&leaf, text, hits, words, &leaves);
-            }
-        }
-    }
-}
-
-/// What is called for each string: the leaf, the text that the hits' offsets are of, the hits, which words may stand in the
-/// leaf, and the walk, which knows its pointer.
-type OnString<'v, 's> = &'v mut dyn FnMut(&Leaf<'_>, &[u8], Vec<credentials::Hit<'s>>, Words, &Leaves<'_>);
-
-/// Where in a leaf of `length` bytes a hit stands whose offsets are of the `read` bytes that [`Inspector::each_string`]
-/// handed on: the leaf, or an assignment that ends with the leaf and a quotation mark.
-pub(crate) fn in_leaf(span: (usize, usize), read: usize, length: usize) -> (usize, usize) {
-    let before = read.saturating_sub(length + 1);
-    (span.0.saturating_sub(before).min(length), span.1.saturating_sub(before).min(length))
 }
 
 /// One place, its text masked.

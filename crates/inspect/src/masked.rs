@@ -5,8 +5,9 @@ use std::{borrow::Cow, collections::HashMap};
 use firedoor_model::{Evidence, Finding, Untrusted, finding::mask, secret::MAX_SECRET};
 
 use crate::{
-    Inspector, flow, fold, in_leaf,
+    Inspector, flow, fold,
     memory::{Grasp, Item, Label, Memory},
+    strings::in_leaf,
 };
 
 impl Inspector {

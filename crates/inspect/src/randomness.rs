@@ -179,6 +179,23 @@ pub(crate) fn chosen(value: &[u8]) -> bool {
     kinds >= 3 && !example && value.iter().all(u8::is_ascii_graphic) && !value.iter().any(joins)
 }
 
+/// Fewest digits of a password that was chosen with a sign that joins words, and longest word on either side of one.
+const MIN_DIGITS: usize = 2;
+const MAX_JOINED: usize = 3;
+
+/// Whether a value looks like a word and a number with any one sign between or behind them. Names of members and of files have words on
+/// both sides.
+pub(crate) fn word_and_number(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
+    let signs = || value.iter().enumerate().filter(|(_, b)| b.is_ascii_punctuation());
+    let word = |part: &[u8]| part.iter().take_while(|b| b.is_ascii_alphabetic()).count() > MAX_JOINED;
+    digits >= MIN_DIGITS
+        && value.iter().any(u8::is_ascii_alphabetic)
+        && value.iter().all(u8::is_ascii_graphic)
+        && signs().count() == 1
+        && signs().all(|(at, b)| !b"/\\<>(){}[],;:".contains(b) && !word(value.get(at + 1..).unwrap_or_default()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,6 +229,19 @@ mod tests {
             ("Contrase\u{f1}a1", false),
         ] {
             assert_eq!(chosen(value.as_bytes()), want, "{value}");
+        }
+        for (value, want) in [
+            ("harley.968X", true),
+            ("oliver_441X", true),
+            ("correct%2595", true),
+            ("nogard92!", true),
+            ("config.Db11", true),
+            ("config.Password11", false),
+            ("release-2024.txt", false),
+            ("path/to22", false),
+            ("plainword", false),
+        ] {
+            assert_eq!(word_and_number(value.as_bytes()), want, "{value}");
         }
         for (value, want) in [
             ("f#a};!y~7VBcu<&F@[%,{b", true),

@@ -9,10 +9,10 @@ use firedoor_model::{Evidence, Finding, Severity, finding::Role, wire::Leaves};
 use crate::{
     DefinitionKind, Inspector, Source, evidence, fold,
     gravest::Gravest,
-    in_leaf,
     injection::{self, Allowance, Sight, phrases::Place},
     memory::{Label, Memory, Origin},
     placeholder,
+    strings::in_leaf,
 };
 
 /// Shortest text that is remembered, folded. Anything shorter cannot match again.
