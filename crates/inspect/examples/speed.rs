@@ -176,7 +176,7 @@ impl Bench {
             kept.iter().map(|value| ("firedoor-secret:c/user/net/KEY", value.as_str())),
             Millis(1),
         );
-        let label = CallLabel { private: true, sink: Sink::Local };
+        let label = CallLabel { private: true, personal: false, sink: Sink::Local };
         for from in (0..remembered).step_by(1000) {
             let rows: Vec<_> = (from..from + 1000)
                 .map(|i| {

@@ -33,7 +33,14 @@ impl Inspector {
                 let secret = assigned.as_bytes().get(hit.span.0..hit.span.1).unwrap_or_default();
                 memory.has_itself(entry, secret);
                 let tool = Untrusted::new("environment");
-                let origin = Origin { entry: entry.clone(), tool, at: now, sink: Sink::External, private: false };
+                let origin = Origin {
+                    entry: entry.clone(),
+                    tool,
+                    at: now,
+                    sink: Sink::External,
+                    private: false,
+                    personal: false,
+                };
                 memory.remember_secret(&Arc::new(origin), secret, format!("/env/{name}").into(), hit.generic);
             }
         }
@@ -59,7 +66,7 @@ impl Inspector {
                 usual: None,
                 now,
             };
-            let found = flow::inspect(memory, &call);
+            let found = flow::inspect(memory, &call, false);
             if out.is_empty() {
                 out = found;
             }
@@ -94,7 +101,7 @@ mod tests {
         let result = serde_json::json!({"content": [{"text": format!("token: {}", token())}]}).to_string();
         let check = |target: String, want: bool| {
             let mut memory = Memory::new(Limits::default());
-            let label = CallLabel { private: true, sink: Sink::Local };
+            let label = CallLabel { private: true, personal: false, sink: Sink::Local };
             let source = Source { entry: &files, method: "tools/call", subject: "read", label, now: Millis(1) };
             inspector.result(&mut memory, &source, &result);
             let found = inspector.destination(&mut memory, &own, &target, Millis(2));

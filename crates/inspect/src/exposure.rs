@@ -98,6 +98,7 @@ impl<'g> Scan<'g> {
                 at: Millis(0),
                 sink: Sink::Unknown,
                 private: true,
+                personal: false,
             });
             scan.origins.push(Arc::clone(&origin));
             scan.remember(inspector, &origin, text.trim());
@@ -141,7 +142,7 @@ impl<'g> Scan<'g> {
             usual: None,
             now: Millis(0),
         };
-        let leaving = flow::leaving(&mut self.memory, &call);
+        let leaving = flow::leaving(&mut self.memory, &call, false);
         leaving.best.iter().filter_map(|best| self.exposure(best)).collect()
     }
 

@@ -33,6 +33,8 @@ const MIN_PIECE: usize = 20;
 const PIECES: usize = 48;
 /// Bytes of a secret that count as a part of it.
 const MIN_PART: usize = 8;
+/// Bytes of a passage that is personal.
+const MIN_PERSONAL: usize = 120;
 /// Which share of a secret that a person wrote counts as all of it.
 const NEARLY_ALL: f64 = 0.9;
 /// Encodings that are undone one after the other.
@@ -90,9 +92,9 @@ impl Seen {
     }
 }
 
-/// Findings of one call.
-pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
-    let Leaving { leaves, best, unchecked } = leaving(memory, call);
+/// Findings of one call. `network`: it sends to an address on the network, where a personal text is worth a question.
+pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>, network: bool) -> Vec<Finding> {
+    let Leaving { leaves, best, unchecked } = leaving(memory, call, network);
     let mut out: Vec<Finding> = best.iter().filter_map(|b| finding(memory, call, &leaves, b)).collect();
     if unchecked {
         out.push(Finding {
@@ -107,7 +109,7 @@ pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
 }
 
 /// What of the remembered leaves with this call.
-pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>) -> Leaving<'a> {
+pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, network: bool) -> Leaving<'a> {
     if memory.is_empty() {
         return Leaving { leaves: Vec::new(), best: Vec::new(), unchecked: false };
     }
@@ -126,7 +128,7 @@ pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>) -> Leaving<'a> {
             let next = starts.partition_point(|(start, _)| *start <= at);
             starts.get(next.saturating_sub(1)).copied().unwrap_or_default()
         };
-        turned(memory, text, false, true, &mut |item, start, end, at, turn| {
+        turned(memory, text, network, true, &mut |item, start, end, at, turn| {
             let (first, leaf) = leaf_at(at);
             let length = end - start;
             let seen = match turn {
@@ -269,7 +271,7 @@ pub(crate) struct Best {
 
 impl Graded for Best {
     fn detector(&self) -> &str {
-        detector(self.label)
+        detector(self.label, &self.matched)
     }
 
     fn grade(&self) -> (Severity, Confidence) {
@@ -277,10 +279,11 @@ impl Graded for Best {
     }
 }
 
-fn detector(label: Label) -> &'static str {
+fn detector(label: Label, matched: &Match) -> &'static str {
     match label {
         Label::Secret => "flow/secret",
         Label::Private => "flow/private",
+        Label::Ordinary if matched.transform.is_none() => "flow/private",
         Label::Ordinary => "flow/encoded",
     }
 }
@@ -323,6 +326,10 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
                 }
                 limit.min(Confidence::Likely)
             }
+            // As it stands, and not as what belongs together in an encoding.
+            Label::Ordinary if matched.transform.is_none() && !(item.origin.personal && run >= MIN_PERSONAL) => {
+                continue;
+            }
             Label::Private | Label::Ordinary => {
                 let passage = item.folded.get(matched.start..matched.end).unwrap_or_default();
                 if fold::distinct(passage) < 8 {
@@ -358,6 +365,9 @@ fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Bes
         (Label::Secret, true) => "A credential that one tool returned would leave through another.",
         (Label::Secret, false) => "A part of a credential that one tool returned would leave through another.",
         (Label::Private, _) => "Text from a private file would leave through another tool.",
+        (Label::Ordinary, _) if best.matched.transform.is_none() => {
+            "Text from your messages or documents would be sent to an address on the network."
+        }
         (Label::Ordinary, _) => "Text that one tool returned would leave through another in encoded form.",
     };
     let run = item.folded.get(best.matched.start..best.matched.end).unwrap_or_default();
@@ -379,7 +389,7 @@ fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Bes
     let source = end(Role::Source, &item.origin.entry, item.origin.tool.clone(), &item.pointer, &shown);
     let sink = end(Role::Sink, call.entry, call.subject.into(), &place, &shown);
     Some(Finding {
-        detector: detector(item.label).into(),
+        detector: detector(item.label, &best.matched).into(),
         severity: Severity::High,
         confidence: best.confidence,
         summary: summary.into(),

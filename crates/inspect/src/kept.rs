@@ -33,7 +33,14 @@ impl Inspector {
         now: Millis,
     ) {
         let tool = Untrusted::new("secret");
-        let origin = Arc::new(Origin { entry: entry.clone(), tool, at: now, sink: Sink::External, private: false });
+        let origin = Arc::new(Origin {
+            entry: entry.clone(),
+            tool,
+            at: now,
+            sink: Sink::External,
+            private: false,
+            personal: false,
+        });
         for (name, value) in secrets.into_iter().take(MAX_SECRETS).filter(|(_, value)| value.len() <= MAX_SECRET) {
             let name: Arc<str> = name.into();
             let value = bare(value);
@@ -138,7 +145,7 @@ mod tests {
         inspector.kept_secrets(&mut memory, &own, [("firedoor-secret:c/s/db/--key", secret)], Millis(1));
         let arguments = serde_json::json!({ "body": sent }).to_string();
         let mut found = |entry: &EntryId, now| {
-            let found = flow::inspect(&mut memory, &call(entry, &arguments, now));
+            let found = flow::inspect(&mut memory, &call(entry, &arguments, now), false);
             found.into_iter().filter(|f| f.confidence > Confidence::Possible).collect()
         };
         let itself: Vec<_> = found(&own, Millis(2));
@@ -212,7 +219,7 @@ mod tests {
         assert_eq!(memory.len(), 2);
         let arguments = serde_json::json!({ "body": value }).to_string();
         for (entry, want) in [(first, false), (second, false), (itself, false), (alike, true), (stranger, true)] {
-            let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)));
+            let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), false);
             assert_eq!(found.iter().any(|f| f.confidence > Confidence::Possible), want, "{entry}: {found:?}");
         }
     }
@@ -234,7 +241,7 @@ mod tests {
             for (owner, secret) in entries.iter().zip([one, other]) {
                 let arguments = serde_json::json!({ "body": secret }).to_string();
                 for entry in &entries {
-                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)));
+                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), false);
                     let asked = found.iter().find(|f| f.confidence > Confidence::Possible);
                     assert_eq!(asked.is_some(), entry != owner, "{secret} of {owner} to {entry}: {found:?}");
                     if let Some(asked) = asked {
@@ -277,7 +284,7 @@ mod tests {
                 let sent = format!("{secret} 7");
                 let arguments = serde_json::json!({ "body": sent }).to_string();
                 for entry in &entries {
-                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)));
+                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), false);
                     let asked = found.iter().any(|f| f.confidence > Confidence::Possible);
                     // Of two of which one begins with the other nobody is told which is meant.
                     assert!(asked || entry == owner, "{secret} of {owner} to {entry}: {found:?}");
@@ -309,7 +316,7 @@ mod tests {
         let stranger: EntryId = "c/s/b".parse().unwrap();
         for i in [0, 100, 199] {
             let arguments = serde_json::json!({ "body": secret(i) }).to_string();
-            let found = flow::inspect(&mut memory, &call(&stranger, &arguments, Millis(2)));
+            let found = flow::inspect(&mut memory, &call(&stranger, &arguments, Millis(2)), false);
             assert_eq!(found.iter().filter(|f| f.confidence == Confidence::Certain).count(), 1, "{i}: {found:?}");
         }
     }
@@ -328,7 +335,7 @@ mod tests {
                     }
                 }
                 let arguments = serde_json::json!({ "body": value }).to_string();
-                let found = flow::inspect(&mut memory, &call(&other, &arguments, Millis(2)));
+                let found = flow::inspect(&mut memory, &call(&other, &arguments, Millis(2)), false);
                 assert!(found.iter().all(|f| f.confidence <= Confidence::Possible), "{value}, {first}: {found:?}");
             }
         }

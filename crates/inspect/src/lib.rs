@@ -17,6 +17,7 @@ mod exposure;
 mod flow;
 mod fold;
 mod gravest;
+mod hosts;
 mod index;
 mod inflate;
 pub mod injection;
@@ -27,6 +28,7 @@ mod likeness;
 mod masked;
 mod memory;
 mod passages;
+mod personal;
 mod placeholder;
 mod randomness;
 pub mod record;
@@ -99,6 +101,8 @@ pub struct Call<'a> {
 pub struct CallLabel {
     /// The call named a path whose content is private.
     pub private: bool,
+    /// The tool is known to hand out what people write to each other or for themselves.
+    pub personal: bool,
     /// Where its arguments went.
     pub sink: Sink,
 }
@@ -124,6 +128,7 @@ pub struct Inspector {
     credentials: credentials::Credentials,
     sensitive: sensitive::SensitivePaths,
     sinks: sink::SinkWords,
+    sources: personal::SourceWords,
     injections: injection::Injections,
     commands: commands::Commands,
     capabilities: capabilities::Capabilities,
@@ -171,6 +176,8 @@ impl Inspector {
             sensitive: sensitive::SensitivePaths::load(include_str!("../../../profiles/detect/sensitive-paths.toml"))?,
             sinks: toml::from_str(include_str!("../../../profiles/detect/sinks.toml"))
                 .map_err(|e| TableError::new("sinks.toml", &e))?,
+            sources: toml::from_str(include_str!("../../../profiles/detect/sources.toml"))
+                .map_err(|e| TableError::new("sources.toml", &e))?,
             commands: commands::Commands::load(include_str!("../../../profiles/detect/calls.toml"))?,
             capabilities: capabilities::Capabilities::load(include_str!("../../../profiles/detect/capabilities.toml"))?,
             budgets: toml::from_str(include_str!("../../../profiles/detect/budgets.toml"))
@@ -197,12 +204,12 @@ impl Inspector {
     pub fn label(&self, call: &Call<'_>) -> CallLabel {
         let private = call.arguments.is_some_and(|a| self.sensitive(a))
             || call.method != "tools/call" && self.sensitive.names(call.subject);
-        CallLabel { private, sink: call.sink }
+        CallLabel { private, personal: self.sources.personal(call.entry, call.subject), sink: call.sink }
     }
 
     /// Judges a call before it reaches the server.
     pub fn call(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
-        let mut out = flow::inspect(memory, call);
+        let mut out = flow::inspect(memory, call, self.sources.sends(call));
         out.extend(self.secrets_in_call(memory, call));
         out.extend(self.commands(call));
         out.extend(schema::inspect(call));
@@ -216,7 +223,7 @@ impl Inspector {
     /// Judges what a call has beside its arguments, as one object in their place. No schema speaks about it, and it is no
     /// call of its own to be counted.
     pub fn beside(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
-        let mut out = flow::inspect(memory, call);
+        let mut out = flow::inspect(memory, call, false);
         out.extend(self.secrets_in_call(memory, call));
         out.extend(self.commands(call));
         out.extend(self.after_injection(memory, call));

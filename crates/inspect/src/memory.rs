@@ -402,7 +402,14 @@ mod tests {
 
     fn origin(server: &str) -> Arc<Origin> {
         let entry = EntryId::new("c", "s", server).unwrap();
-        Arc::new(Origin { entry, tool: "t".into(), at: Millis(0), sink: Sink::Unknown, private: false })
+        Arc::new(Origin {
+            entry,
+            tool: "t".into(),
+            at: Millis(0),
+            sink: Sink::Unknown,
+            private: false,
+            personal: false,
+        })
     }
 
     /// A value with no meaning, different for every number.

@@ -89,8 +89,10 @@ mod tests {
     fn all_three_are_needed() {
         let inspector = Inspector::new();
         let entry: EntryId = "c/s/x".parse().unwrap();
-        let (private, outside) =
-            (CallLabel { private: true, sink: Sink::Local }, CallLabel { private: false, sink: Sink::External });
+        let (private, outside) = (
+            CallLabel { private: true, personal: false, sink: Sink::Local },
+            CallLabel { private: false, personal: false, sink: Sink::External },
+        );
         let check = |read: &[CallLabel], sink, want: bool| {
             let mut memory = Memory::new(Limits::default());
             let text = r#"{"text":"Some words that were written down here for somebody to read later on."}"#;

@@ -71,6 +71,9 @@ pub enum Claimed {
         subject: String,
         /// It named a path whose content is private.
         private: bool,
+        /// The tool hands out what people write to each other or for themselves.
+        #[serde(default)]
+        personal: bool,
         /// Where its arguments went: away from this machine or not, if known.
         external: Option<bool>,
     },
@@ -85,18 +88,19 @@ impl Claimed {
             Sink::Unknown => None,
         };
         let (method, subject) = (cut(&asked.method), cut(&asked.subject));
-        Self::Sent { method, subject, private: asked.label.private, external }
+        let CallLabel { private, personal, .. } = asked.label;
+        Self::Sent { method, subject, private, personal, external }
     }
 
     /// What the server's answer must be looked at with; `None` when the server may not have the request.
     pub fn asked(&self) -> Option<Asked> {
-        let Self::Sent { method, subject, private, external } = self else { return None };
+        let Self::Sent { method, subject, private, personal, external } = self else { return None };
         let sink = match external {
             Some(false) => Sink::Local,
             Some(true) => Sink::External,
             None => Sink::Unknown,
         };
-        let label = CallLabel { private: *private, sink };
+        let label = CallLabel { private: *private, personal: *personal, sink };
         Some(Asked { method: method.clone(), subject: subject.clone(), label, allowed: None })
     }
 }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{CallLabel, Inspector, Limits, MAX_FINDINGS, Source};
 
-const OPEN: CallLabel = CallLabel { private: false, sink: Sink::Unknown };
-const PRIVATE: CallLabel = CallLabel { private: true, sink: Sink::Local };
+const OPEN: CallLabel = CallLabel { private: false, personal: false, sink: Sink::Unknown };
+const PRIVATE: CallLabel = CallLabel { private: true, personal: false, sink: Sink::Local };
 const NOTE: &str = "Salary review: the band of Dana moves to seven in March, and nobody on the team knows that yet.";
 
 /// A credential that no scanner finds in this file.

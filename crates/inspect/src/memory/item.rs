@@ -38,6 +38,8 @@ pub(crate) struct Origin {
     pub(crate) sink: Sink,
     /// Whether that call named a private path.
     pub(crate) private: bool,
+    /// Whether what the tool hands out is personal.
+    pub(crate) personal: bool,
 }
 
 impl Origin {
@@ -49,6 +51,7 @@ impl Origin {
             at: source.now,
             sink: source.label.sink,
             private: source.label.private,
+            personal: source.label.personal,
         }
     }
 }

@@ -154,7 +154,7 @@ mod tests {
     };
 
     fn asked(subject: &str) -> Asked {
-        let label = CallLabel { private: true, sink: Sink::External };
+        let label = CallLabel { private: true, personal: true, sink: Sink::External };
         Asked { method: "tools/call".into(), subject: subject.into(), label, allowed: None }
     }
 
