@@ -295,6 +295,9 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
     for matched in matches {
         let Some(item) = memory.item(matched.item) else { continue };
         let Some(limit) = reach(memory, item, call) else { continue };
+        // However it is written there: only its own host reads it.
+        let home = || leaves.get(matched.leaf).is_some_and(|leaf| memory.is_home(&item.folded, &leaf.text));
+        let limit = if item.label == Label::Secret && home() { Confidence::Possible } else { limit };
         let (label, length) = (item.label, item.folded.len());
         let run = matched.end - matched.start;
         let whole = run == length;

@@ -17,6 +17,7 @@ mod exposure;
 mod flow;
 mod fold;
 mod gravest;
+mod homes;
 mod hosts;
 mod index;
 mod inflate;

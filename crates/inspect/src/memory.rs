@@ -17,6 +17,7 @@ use firedoor_model::{Digest, EntryId, Untrusted};
 use crate::{
     flow::split::Trails,
     fold,
+    homes::Homes,
     index::{Cut, Index, Place},
     trifecta::Trifecta,
     usage::Usage,
@@ -88,6 +89,8 @@ pub struct Memory {
     pub(crate) trails: Trails,
     /// How often and with how much tools were called.
     pub(crate) usage: Usage,
+    /// Where credentials that are part of an address belong.
+    pub(crate) homes: Homes,
 }
 
 /// A text that gave the agent instructions.
@@ -124,6 +127,7 @@ impl Memory {
             trifecta: Trifecta::default(),
             trails: Trails::default(),
             usage: Usage::default(),
+            homes: Homes::default(),
         }
     }
 

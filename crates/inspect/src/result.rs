@@ -9,9 +9,10 @@ use firedoor_model::{Evidence, Finding, Severity, finding::Role, wire::Leaves};
 use crate::{
     DefinitionKind, Inspector, Source, evidence, fold,
     gravest::Gravest,
+    hosts,
     injection::{self, Allowance, Sight, phrases::Place},
     memory::{Label, Memory, Origin},
-    placeholder,
+    placeholder, sensitive,
     strings::in_leaf,
 };
 
@@ -115,6 +116,9 @@ impl Inspector {
                 let place = pointers.of(leaves);
                 // A server may answer with the key that it was given.
                 if !memory.gave(source.entry, &fold::folded(value)) {
+                    // Of a member's value the offsets are those of an assignment; it is no address.
+                    let whole = text.len() == leaf.text.len();
+                    memory.seen_at(value, hosts::around(&leaf.text, hit.span).filter(|_| whole));
                     memory.remember_secret(&origin, value, Arc::clone(&place), hit.generic);
                     memory.trifecta.read(&origin, true);
                 }
@@ -136,6 +140,7 @@ impl Inspector {
             if leaf.text.len() >= MIN_TEXT && !defines {
                 let text = leaf.text.as_bytes();
                 let label = if private { Label::Private } else { label };
+                let label = if sensitive::is_public_key(&leaf.text) { Label::Ordinary } else { label };
                 let longest = if label == Label::Private { usize::MAX } else { MAX_ORDINARY.min(ordinary) };
                 folded.clear();
                 fold::fold(text.get(..longest.min(text.len())).unwrap_or_default(), &mut folded);

@@ -64,6 +64,22 @@ impl SensitivePaths {
     }
 }
 
+/// Whether a text is a public key or a certificate and nothing that is private, wherever it lies.
+pub(crate) fn is_public_key(text: &str) -> bool {
+    const BEGIN: [&str; 8] = [
+        "ssh-rsa AAAA",
+        "ssh-ed25519 AAAA",
+        "ecdsa-sha2-nistp",
+        "sk-ssh-ed25519@openssh.com AAAA",
+        "-----BEGIN PUBLIC KEY-----",
+        "-----BEGIN RSA PUBLIC KEY-----",
+        "-----BEGIN CERTIFICATE-----",
+        "-----BEGIN PGP PUBLIC KEY BLOCK-----",
+    ];
+    let text = text.trim_start();
+    BEGIN.iter().any(|begin| text.starts_with(begin)) && !text.contains("PRIVATE")
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Words {
