@@ -62,7 +62,9 @@ struct Table<const PLACES: usize> {
     met: Box<[u8]>,
     /// Which bytes beside those a word is met with, as bits: see [`behind`] and [`beside`]. Several places may share an entry.
     beside: Box<[u32]>,
-    /// The first word of each place.
+    /// Which places have words, a bit for each, and how many of those before it have some.
+    places: Box<[(u64, u32)]>,
+    /// The first word of each place that has some, and behind them how many words there are.
     first: Box<[u32]>,
     words: Box<[Word]>,
     /// What tells each of `words`, apart from them: it is small enough for a processor's cache.
@@ -81,29 +83,40 @@ impl<const PLACES: usize> Table<PLACES> {
     fn new(mut words: Vec<(usize, u32, (Word, Telling))>, entries: usize) -> Self {
         words.sort_by_key(|(place, _, (word, _))| (*place, word.start, word.number));
         let (mut met, mut beside) = (vec![0u8; PLACES], vec![0u32; entries]);
-        let mut first = vec![0u32; PLACES + 1];
-        for (place, bits, _) in &words {
+        let (mut places, mut first) = (vec![(0u64, 0u32); PLACES.div_ceil(64)], Vec::new());
+        for (number, (place, bits, _)) in words.iter().enumerate() {
             let entry = beside.get_mut(place / (PLACES / entries));
-            if let (Some(met), Some(beside), Some(after)) = (met.get_mut(*place), entry, first.get_mut(place + 1)) {
+            if let (Some(met), Some(beside), Some((some, _))) = (met.get_mut(*place), entry, places.get_mut(place / 64))
+            {
+                if *met == 0 {
+                    first.push(number as u32);
+                }
                 *met = 1;
                 *beside |= bits;
-                *after += 1;
+                *some |= 1 << (place % 64);
             }
         }
+        first.push(words.len() as u32);
         let mut before = 0;
-        for count in &mut first {
-            before += *count;
+        for (some, count) in &mut places {
             *count = before;
+            before += some.count_ones();
         }
         let (words, telling): (Vec<_>, Vec<_>) = words.into_iter().map(|(_, _, word)| word).unzip();
         let (words, telling) = (words.into(), telling.into());
-        Self { met: met.into(), beside: beside.into(), first: first.into(), words, telling }
+        let (places, first) = (places.into(), first.into());
+        Self { met: met.into(), beside: beside.into(), places, first, words, telling }
     }
 
     /// Visits the words that stand in a text where `at` is a place of theirs. False when `visit` returned that.
     fn all(&self, place: usize, text: &[u8], at: isize, visit: &mut impl FnMut(Met) -> bool) -> bool {
-        let range = (self.first.get(place), self.first.get(place + 1));
-        let (Some(from), Some(to)) = range else { return true };
+        let Some((some, before)) = self.places.get(place / 64) else { return true };
+        let bit = 1u64 << (place % 64);
+        if some & bit == 0 {
+            return true;
+        }
+        let rank = (before + (some & (bit - 1)).count_ones()) as usize;
+        let (Some(from), Some(to)) = (self.first.get(rank), self.first.get(rank + 1)) else { return true };
         let range = *from as usize..*to as usize;
         let telling = self.telling.get(range.clone()).unwrap_or_default().iter().zip(range);
         let mut told = telling.filter(|(telling, _)| telling.tells(text, at));
