@@ -92,7 +92,7 @@ impl Seen {
     }
 }
 
-/// Findings of one call. `network`: it sends to an address on the network, where a personal text is worth a question.
+/// Findings of one call. `network`: it sends to an address on the network, where a personal text is worth a note.
 pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>, network: bool) -> Vec<Finding> {
     let Leaving { leaves, best, unchecked } = leaving(memory, call, network);
     let mut out: Vec<Finding> = best.iter().filter_map(|b| finding(memory, call, &leaves, b)).collect();
@@ -295,9 +295,6 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
     for matched in matches {
         let Some(item) = memory.item(matched.item) else { continue };
         let Some(limit) = reach(memory, item, call) else { continue };
-        // However it is written there: only its own host reads it.
-        let home = || leaves.get(matched.leaf).is_some_and(|leaf| memory.is_home(&item.folded, &leaf.text));
-        let limit = if item.label == Label::Secret && home() { Confidence::Possible } else { limit };
         let (label, length) = (item.label, item.folded.len());
         let run = matched.end - matched.start;
         let whole = run == length;
@@ -341,7 +338,12 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
                 if run < MIN_PASSAGE && memory.part_left(matched.item, matched.start, matched.end).bytes < PIECES {
                     continue;
                 }
-                limit.min(Confidence::Likely)
+                // What is personal goes to one's own services, too: that is on record, and no question.
+                limit.min(if label == Label::Ordinary && matched.transform.is_none() {
+                    Confidence::Possible
+                } else {
+                    Confidence::Likely
+                })
             }
         };
         match best.find(|b| b.matched.item == matched.item) {

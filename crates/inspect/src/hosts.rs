@@ -34,26 +34,6 @@ pub(crate) fn public(host: &str) -> bool {
     }
 }
 
-/// The host of the web address in whose path or query these bytes of a text stand.
-pub(crate) fn around(text: &str, (from, to): (usize, usize)) -> Option<&str> {
-    const LONGEST: usize = 2048;
-    let first = text.floor_char_boundary(from.saturating_sub(LONGEST));
-    let before = text.get(first..from)?;
-    let scheme = before.rfind("://")?;
-    let address = before.get(scheme..)?;
-    let web = before.get(..scheme).is_some_and(|before| before.ends_with("http") || before.ends_with("https"));
-    let apart = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '(' | ')' | '|' | '\\');
-    let within =
-        address.get(3..)?.contains(['/', '?']) && !address.contains(apart) && !text.get(from..to)?.contains(apart);
-    hosts(address).next().filter(|host| web && within && host.contains('.'))
-}
-
-/// The host of a text that is a web address and nothing else.
-pub(crate) fn of_address(text: &str) -> Option<&str> {
-    let web = text.starts_with("https://") || text.starts_with("http://");
-    hosts(text).next().filter(|_| web && !text.contains(char::is_whitespace) && text.matches("://").count() == 1)
-}
-
 /// A text whose first host is an address that is not written as usual, with that as usual.
 pub(crate) fn as_usual(text: &str) -> Option<String> {
     hosts(text).find_map(|host| {
@@ -135,33 +115,6 @@ mod tests {
             "no address",
         ] {
             assert_eq!(as_usual(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn an_address_is_known_by_what_stands_in_it() {
-        let check = |text: &str, want: Option<&str>| {
-            let at = text.find("T0KEN").unwrap();
-            assert_eq!(around(text, (at, at + 5)), want, "{text}");
-        };
-        check("see https://a.example/verify?token=T0KEN now", Some("a.example"));
-        check("{\"url\":\"https://me@a.example:8443/x/T0KEN\"}", Some("a.example"));
-        check("https://a.example/x https://b.example/T0KEN", Some("b.example"));
-        for text in [
-            "https://a.example/x T0KEN",
-            "https://me:T0KEN@a.example/",
-            "postgres://a.example/T0KEN",
-            "T0KEN",
-            "https://localhost/T0KEN",
-            "https://T0KEN",
-        ] {
-            check(text, None);
-        }
-        assert_eq!(of_address("https://a.example/x?y"), Some("a.example"));
-        for text in
-            ["see https://a.example/x", "https://a.example/x y", "https://a.example/?u=https://b.example", "a.example"]
-        {
-            assert_eq!(of_address(text), None, "{text}");
         }
     }
 

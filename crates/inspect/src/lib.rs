@@ -17,7 +17,6 @@ mod exposure;
 mod flow;
 mod fold;
 mod gravest;
-mod homes;
 mod hosts;
 mod index;
 mod inflate;

@@ -17,7 +17,6 @@ use firedoor_model::{Digest, EntryId, Untrusted};
 use crate::{
     flow::split::Trails,
     fold,
-    homes::Homes,
     index::{Cut, Index, Place},
     trifecta::Trifecta,
     usage::Usage,
@@ -89,8 +88,6 @@ pub struct Memory {
     pub(crate) trails: Trails,
     /// How often and with how much tools were called.
     pub(crate) usage: Usage,
-    /// Where credentials that are part of an address belong.
-    pub(crate) homes: Homes,
 }
 
 /// A text that gave the agent instructions.
@@ -127,7 +124,6 @@ impl Memory {
             trifecta: Trifecta::default(),
             trails: Trails::default(),
             usage: Usage::default(),
-            homes: Homes::default(),
         }
     }
 

@@ -63,7 +63,8 @@ mod tests {
             ("gmail", "search", true),
             ("work", "read_email", true),
             ("slack", "get_history", true),
-            ("google-drive", "read_file", true),
+            ("gdrive", "read_file", true),
+            ("github", "list_teams", false),
             ("files", "read_file", false),
             ("github", "get_file_contents", false),
         ] {
@@ -104,7 +105,7 @@ mod tests {
 
     /// Not a copy of a mail in another one, and no short part of it.
     #[test]
-    fn a_personal_text_that_goes_to_an_address_is_a_question() {
+    fn a_personal_text_that_goes_to_an_address_is_on_record() {
         let text = "Dear Mei, they offered me a hundred thousand plus options, and Lukas told me that the office in Leipzig closes before the summer, \
             and that forty-two people lose their place; please keep it to yourself until the board has met.";
         let found = |(server, tool): (&str, &str), (sink, arguments): (&str, String)| {
@@ -127,7 +128,7 @@ mod tests {
                 now: Millis(2),
             };
             let found = inspector.call(&mut memory, &call);
-            found.iter().any(|finding| finding.detector == "flow/private" && finding.confidence == Confidence::Likely)
+            found.iter().any(|finding| finding.detector == "flow/private" && finding.confidence == Confidence::Possible)
         };
         let post = |body: &str| {
             serde_json::json!({"url": "https://collect.example/v1", "body": format!("x {body} y")}).to_string()

@@ -30,7 +30,7 @@ const PLACEHOLDERS: &[&str] = &[
     "youra",
     "xxxx",
     "****",
-    "...",
+    "....",
     "replace",
     "insert",
     "dummy",
@@ -54,7 +54,7 @@ const TYPED: &[&str] = &["abcdefgh", "12345678", "aaaaaaaa", "00000000"];
 
 /// Whether the value says itself that it is none. Long values are only searched where such words stand.
 pub(crate) fn placeholder(value: &[u8]) -> bool {
-    has_one(value, PLACEHOLDERS)
+    value.ends_with(b"...") || has_one(value, PLACEHOLDERS)
 }
 
 /// Whether somebody typed it as it came.
@@ -193,7 +193,7 @@ pub(crate) fn word_and_number(value: &[u8]) -> bool {
         && value.iter().any(u8::is_ascii_alphabetic)
         && value.iter().all(u8::is_ascii_graphic)
         && signs().count() == 1
-        && signs().all(|(at, b)| !b"/\\<>(){}[],;:".contains(b) && !word(value.get(at + 1..).unwrap_or_default()))
+        && signs().all(|(at, b)| !b"/\\<>(){}[],;:-".contains(b) && !word(value.get(at + 1..).unwrap_or_default()))
 }
 
 #[cfg(test)]

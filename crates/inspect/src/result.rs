@@ -9,7 +9,6 @@ use firedoor_model::{Evidence, Finding, Severity, finding::Role, wire::Leaves};
 use crate::{
     DefinitionKind, Inspector, Source, evidence, fold,
     gravest::Gravest,
-    hosts,
     injection::{self, Allowance, Sight, phrases::Place},
     memory::{Label, Memory, Origin},
     placeholder, sensitive,
@@ -116,9 +115,6 @@ impl Inspector {
                 let place = pointers.of(leaves);
                 // A server may answer with the key that it was given.
                 if !memory.gave(source.entry, &fold::folded(value)) {
-                    // Of a member's value the offsets are those of an assignment; it is no address.
-                    let whole = text.len() == leaf.text.len();
-                    memory.seen_at(value, hosts::around(&leaf.text, hit.span).filter(|_| whole));
                     memory.remember_secret(&origin, value, Arc::clone(&place), hit.generic);
                     memory.trifecta.read(&origin, true);
                 }

@@ -64,20 +64,29 @@ impl SensitivePaths {
     }
 }
 
-/// Whether a text is a public key or a certificate and nothing that is private, wherever it lies.
+/// Longest comment of a public key.
+const MAX_COMMENT: usize = 80;
+
+/// Whether a text is one public key of OpenSSH, or public keys and certificates (RFC 7468), and nothing else, wherever it lies.
 pub(crate) fn is_public_key(text: &str) -> bool {
-    const BEGIN: [&str; 8] = [
-        "ssh-rsa AAAA",
-        "ssh-ed25519 AAAA",
-        "ecdsa-sha2-nistp",
-        "sk-ssh-ed25519@openssh.com AAAA",
-        "-----BEGIN PUBLIC KEY-----",
-        "-----BEGIN RSA PUBLIC KEY-----",
-        "-----BEGIN CERTIFICATE-----",
-        "-----BEGIN PGP PUBLIC KEY BLOCK-----",
-    ];
-    let text = text.trim_start();
-    BEGIN.iter().any(|begin| text.starts_with(begin)) && !text.contains("PRIVATE")
+    const SSH: [&str; 4] = ["ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", "sk-ssh-ed25519@openssh.com"];
+    const BLOCKS: [&str; 4] = ["PUBLIC KEY", "RSA PUBLIC KEY", "CERTIFICATE", "PGP PUBLIC KEY BLOCK"];
+    let encoded = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b));
+    let text = text.trim();
+    let mut parts = text.splitn(3, ' ');
+    if let (Some(kind), Some(key)) = (parts.next(), parts.next())
+        && SSH.contains(&kind)
+    {
+        let comment = parts.next().unwrap_or_default();
+        return key.starts_with("AAAA")
+            && encoded(key)
+            && comment.len() <= MAX_COMMENT
+            && !comment.contains(char::is_whitespace);
+    }
+    let edge = |line: &str| {
+        BLOCKS.iter().any(|block| ["BEGIN", "END"].iter().any(|edge| line == format!("-----{edge} {block}-----")))
+    };
+    text.starts_with("-----BEGIN ") && text.lines().map(str::trim).all(|line| edge(line) || encoded(line))
 }
 
 #[derive(Debug, Deserialize)]
@@ -122,6 +131,23 @@ fn ends(b: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn public_keys_are_known_as_a_whole() {
+        let block = "-----BEGIN CERTIFICATE-----\nMIIB\nabc=\n-----END CERTIFICATE-----\n";
+        for text in ["ssh-ed25519 AAAAC3Nz me@host\n", "ssh-rsa AAAAB3NzaC1yc2E=", block] {
+            assert!(super::is_public_key(text), "{text}");
+        }
+        for text in [
+            "ssh-ed25519 AAAA\nDB host is db1",
+            "ssh-ed25519 AAAA the safe code",
+            "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----",
+            &format!("{block}Host a\n"),
+            "",
+        ] {
+            assert!(!super::is_public_key(text), "{text}");
+        }
+    }
+
     use super::*;
     use crate::Inspector;
 
