@@ -217,7 +217,7 @@ impl Memory {
         alike
     }
 
-    /// Remembers the text of a leaf; `folded` is its folded form.
+    /// Remembers the text of a leaf; `folded` is its folded form. A text that the server sent at the same place before is kept once.
     pub(crate) fn remember_text(
         &mut self,
         origin: &Arc<Origin>,
@@ -227,12 +227,35 @@ impl Memory {
         pointer: Arc<str>,
     ) {
         let most = self.limits.bytes / MAX_SHARE;
-        let folded: Box<[u8]> = folded.get(..most.min(folded.len())).unwrap_or_default().into();
+        let folded = folded.get(..most.min(folded.len())).unwrap_or_default();
         let short = label == Label::Ordinary && text.len() <= MAX_WORDS;
         let words = if label == Label::Private || short { fold::words(text, folded.len()) } else { Box::default() };
         let origin = Arc::clone(origin);
-        let (raw, grasp, kept) = (Box::default(), Grasp::Parts, false);
-        self.insert(Item { origin, label, folded, raw, grasp, kept, pointer, words, left: None });
+        let same = |item: &Item| {
+            (item.label, &item.origin.entry, &item.pointer, &item.words) == (label, &origin.entry, &pointer, &words)
+                && *item.folded == *folded
+        };
+        if let Some(item) = self.alike(label, folded, same) {
+            item.origin = origin;
+            item.again = true;
+            return;
+        }
+        let (folded, raw, grasp, kept) = (folded.into(), Box::default(), Grasp::Parts, false);
+        self.insert(Item { origin, label, folded, raw, grasp, kept, pointer, words, left: None, again: false });
+    }
+
+    /// What is remembered that is the `same`, if one of its ends still leads to it.
+    fn alike(&mut self, label: Label, folded: &[u8], same: impl Fn(&Item) -> bool) -> Option<&mut Item> {
+        let kind = label as usize;
+        let Cut { width, stride } = self.index.cut(kind);
+        let last = folded.len().checked_sub(width)?;
+        let mut found = None;
+        for at in [0, last - last % stride?] {
+            self.index.find(folded.get(at..at + width)?, 0, &[kind], |_, _, (id, _)| {
+                found = found.or_else(|| self.item(id).is_some_and(&same).then_some(id));
+            });
+        }
+        self.items.get_mut(found? as usize)?.as_mut()
     }
 
     fn cost(&self, item: &Item) -> usize {
@@ -284,7 +307,12 @@ impl Memory {
         let lower = over(Label::Ordinary, self.limits.ordinary);
         let lower = lower.or_else(|| over(Label::Private, self.limits.private).filter(|_| room_for != Label::Ordinary));
         let label = lower.unwrap_or(room_for) as usize;
-        let Some(id) = self.classes.get(label).and_then(Class::next_to_go) else { return false };
+        let Some(class) = self.classes.get_mut(label) else { return false };
+        let items = &mut self.items;
+        // What came again since then goes behind the others, once for each time that it was next.
+        let again =
+            |id| items.get_mut(id as usize).and_then(Option::as_mut).is_some_and(|i| std::mem::take(&mut i.again));
+        let Some(id) = class.next_to_go(again) else { return false };
         let Some(gone) = self.items.get_mut(id as usize).and_then(Option::take) else { return false };
         let cost = self.cost(&gone);
         if let Some(class) = self.classes.get_mut(label) {
@@ -456,6 +484,49 @@ mod tests {
         }
         assert!(cost(&memory) <= 64 * 1024, "{memory:?}");
         assert!(memory.classes[1].cost > 8 * 1024 && memory.classes[2].cost > 4 * 1024, "{memory:?}");
+    }
+
+    #[test]
+    fn what_comes_again_is_kept_once() {
+        let mut memory = Memory::default();
+        let text = |i| value(i).repeat(3);
+        let mut remember = |server: &str, label, text: &[u8], pointer: &str| {
+            memory.remember_text(&origin(server), label, b"", text, pointer.into());
+            memory.len()
+        };
+        assert_eq!(remember("a", Label::Ordinary, &text(0), "/0"), 1);
+        assert_eq!(remember("a", Label::Ordinary, &text(0), "/0"), 1);
+        // Others begin or end like it.
+        assert_eq!(remember("a", Label::Ordinary, &[text(0), text(1)].concat(), "/0"), 2);
+        assert_eq!(remember("a", Label::Ordinary, &[text(1), text(0)].concat(), "/0"), 3);
+        for _ in 0..3 {
+            assert_eq!(remember("a", Label::Ordinary, &[text(0), text(1)].concat(), "/0"), 3);
+            assert_eq!(remember("a", Label::Ordinary, &[text(1), text(0)].concat(), "/0"), 3);
+        }
+        for (n, (server, label, pointer)) in
+            [("b", Label::Ordinary, "/0"), ("a", Label::Private, "/0"), ("a", Label::Ordinary, "/1")]
+                .into_iter()
+                .enumerate()
+        {
+            assert_eq!(remember(server, label, &text(0), pointer), 4 + n, "{server} {label:?} {pointer}");
+        }
+    }
+
+    #[test]
+    fn what_came_again_outlives_what_did_not() {
+        let mut memory = Memory::new(Limits { bytes: 64 * 1024, private: 0, ordinary: 0 });
+        let text = |i| value(i).repeat(9);
+        let known = |memory: &Memory, text: &[u8]| memory.items.iter().flatten().any(|item| *item.folded == *text);
+        for i in 0..1000 {
+            memory.remember_text(&origin("files"), Label::Private, b"", &text(i), "".into());
+            memory.remember_text(&origin("files"), Label::Private, b"", &text(0), "".into());
+        }
+        assert!(known(&memory, &text(0)) && known(&memory, &text(999)) && !known(&memory, &text(1)), "{memory:?}");
+        for i in 1000..2000 {
+            memory.remember_text(&origin("files"), Label::Private, b"", &text(i), "".into());
+        }
+        assert!(!known(&memory, &text(0)), "it does not stay for ever");
+        assert!(memory.classes.iter().map(|c| c.cost).sum::<usize>() <= 64 * 1024, "{memory:?}");
     }
 
     #[test]

@@ -42,9 +42,13 @@ impl Class {
         self.shares.iter().flat_map(move |share| share.items.iter().rev().take(most).copied()).take(most)
     }
 
-    /// The oldest of the server that fills most.
-    pub(super) fn next_to_go(&self) -> Option<u32> {
-        self.shares.iter().max_by_key(|share| share.cost)?.items.front().copied()
+    /// The oldest of the server that fills most. What came `again` is put behind its others first.
+    pub(super) fn next_to_go(&mut self, mut again: impl FnMut(u32) -> bool) -> Option<u32> {
+        let items = &mut self.shares.iter_mut().max_by_key(|share| share.cost)?.items;
+        while again(*items.front()?) {
+            items.rotate_left(1);
+        }
+        items.front().copied()
     }
 
     /// Takes out what [`Class::next_to_go`] named.

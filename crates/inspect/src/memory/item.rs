@@ -71,6 +71,8 @@ pub(crate) struct Item {
     pub(super) words: Box<[u64]>,
     /// What has already left in parts.
     pub(super) left: Option<Box<Parts>>,
+    /// Whether the server sent it again since it was last thought of forgetting it.
+    pub(super) again: bool,
 }
 
 impl Item {
@@ -93,6 +95,7 @@ impl Item {
             pointer,
             words: Box::default(),
             left: None,
+            again: false,
         }
     }
 
