@@ -96,8 +96,7 @@ impl Inspector {
         let arguments = call.arguments.unwrap_or_default();
         let mut check = |text: &str, place: &dyn Fn() -> String| {
             let mut forms = vec![Cow::Borrowed(text)];
-            let mut plain = Vec::new();
-            if text.contains('%') && decode::percent(text.as_bytes(), &mut plain) {
+            if let Some(plain) = decode::percent_around(text.as_bytes()) {
                 forms.push(Cow::Owned(String::from_utf8_lossy(&plain).into_owned()));
             }
             // Digits in circles and the like are digits to whoever looks the name up.

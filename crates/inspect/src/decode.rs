@@ -1,14 +1,18 @@
 //! Encodings that text leaves in. Every step is linear; what a call may cost in all is a [`Budget`].
 
+mod around;
 mod binary;
+mod legible;
 mod markup;
 mod runs;
 mod unusual;
 mod whole;
 
+use around::Around;
 pub(crate) use binary::each_binary;
+pub(crate) use legible::legible;
 pub(crate) use runs::each_run_of;
-use runs::{base_runs, base32_value, base64_value, hex_runs, spaced_runs, unpack};
+use runs::{base_runs, base32_value, hex_runs, spaced_runs, unpack32, unpack64};
 pub(crate) use unusual::{is_text, unusual};
 pub(crate) use whole::{whole_base32, whole_base64, whole_hex};
 
@@ -152,27 +156,31 @@ pub(crate) type OnPart<'v> = &'v mut dyn FnMut(&[u8], Encoding, (usize, usize), 
 
 /// Decodes every part of `text` that could be encoded, once, and hands each on.
 pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
-    let (mut buffer, all) = (Vec::new(), (0, text.len()));
-    if text.contains(&b'%') && budget.take(text.len()) && percent(text, &mut buffer) {
+    let all = (0, text.len());
+    if let Some(plain) = percent_around(text)
+        && budget.take(plain.len())
+    {
         let how = if needless(text) { Encoding::UrlNeedless } else { Encoding::Url };
-        visit(&buffer, how, all, budget);
+        visit(&plain, how, all, budget);
     }
-    if text.contains(&b'\\') && budget.take(text.len()) {
-        buffer.clear();
-        let how = if json_escapes(text, &mut buffer) { Encoding::JsonNeedless } else { Encoding::Json };
-        visit(&buffer, how, all, budget);
+    if let Some(around) = Around::new(text, memchr::memchr_iter(b'\\', text))
+        && budget.take(around.bytes)
+    {
+        let mut needless = 0;
+        let plain = around.decoded(|stretch, out| needless += json_escapes(stretch, out));
+        // Where a few stand, the rest is read as it is.
+        let hidden = needless >= MIN_RUN / 2 && needless * 2 >= plain.len() + text.len() - around.bytes;
+        visit(&plain, if hidden { Encoding::JsonNeedless } else { Encoding::Json }, all, budget);
     }
     // Tag characters U+E0000–U+E007F are F3 A0 80 xx and F3 A0 81 xx in UTF-8.
     if memchr::memmem::find(text, &[0xF3, 0xA0]).is_some() && budget.take(text.len()) {
-        buffer.clear();
-        tags(text, &mut buffer);
-        visit(&buffer, Encoding::Tags, all, budget);
+        let mut plain = Vec::with_capacity(text.len());
+        tags(text, &mut plain);
+        visit(&plain, Encoding::Tags, all, budget);
     }
     if let Ok(text) = std::str::from_utf8(text) {
         markup::images(text, budget, visit);
-        if text.contains('&') && budget.take(text.len()) {
-            markup::entities(text, budget, visit);
-        }
+        markup::entities(text, budget, visit);
     }
     spaced_runs(text, budget, visit);
     hex_runs(text, budget, visit);
@@ -182,24 +190,38 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
 /// Percent escapes (RFC 3986); false when there is none. `+` is a space in form data; both are dropped when folded.
 pub(crate) fn percent(text: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
+    percent_onto(text, out)
+}
+
+/// The same, behind what is there.
+fn percent_onto(text: &[u8], out: &mut Vec<u8>) -> bool {
     let mut any = false;
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'%', rest) {
         let (before, escape) = rest.split_at(at);
         out.extend_from_slice(before);
-        if let [_, h, l, tail @ ..] = escape
-            && let (Some(h), Some(l)) = (nibble(*h), nibble(*l))
-        {
-            out.push(h << 4 | l);
-            any = true;
-            rest = tail;
-        } else {
-            out.push(b'%');
-            rest = escape.get(1..).unwrap_or_default();
-        }
+        let (byte, length) = escaped(rest, at).map_or((b'%', 1), |byte| (byte, 3));
+        any |= length > 1;
+        out.push(byte);
+        rest = escape.get(length..).unwrap_or_default();
     }
     out.extend_from_slice(rest);
     any
+}
+
+/// What is around percent escapes, without them; `None` where there are none.
+pub(crate) fn percent_around(text: &[u8]) -> Option<Vec<u8>> {
+    let escapes = memchr::memchr_iter(b'%', text).filter(|at| escaped(text, *at).is_some());
+    let around = Around::new(text, escapes)?;
+    Some(around.decoded(|stretch, out| {
+        percent_onto(stretch, out);
+    }))
+}
+
+/// What the percent escape at a place stands for.
+fn escaped(text: &[u8], at: usize) -> Option<u8> {
+    let [h, l] = text.get(at + 1..at + 3)? else { return None };
+    Some(nibble(*h)? << 4 | nibble(*l)?)
 }
 
 /// Whether most percent escapes stand for letters and digits, which need none (RFC 3986 section 2.3): no honest encoder
@@ -207,11 +229,9 @@ pub(crate) fn percent(text: &[u8], out: &mut Vec<u8>) -> bool {
 pub(crate) fn needless(text: &[u8]) -> bool {
     let (mut all, mut plain) = (0usize, 0usize);
     for at in memchr::memchr_iter(b'%', text) {
-        if let Some([h, l]) = text.get(at + 1..at + 3)
-            && let (Some(h), Some(l)) = (nibble(*h), nibble(*l))
-        {
+        if let Some(byte) = escaped(text, at) {
             all += 1;
-            plain += usize::from((h << 4 | l).is_ascii_alphanumeric());
+            plain += usize::from(byte.is_ascii_alphanumeric());
         }
     }
     plain >= MIN_RUN && plain * 2 > all
@@ -220,29 +240,28 @@ pub(crate) fn needless(text: &[u8]) -> bool {
 /// Whether `run` is base64url of a JSON object.
 pub(crate) fn base64_json(run: &[u8]) -> bool {
     let mut out = Vec::new();
-    unpack(run, 6, base64_value, &mut out);
+    unpack64(run, &mut out);
     matches!(out.as_slice(), [b'{', .., b'}']) && serde_json::from_slice::<serde::de::IgnoredAny>(&out).is_ok()
 }
 
 /// Whether `run` is base64 of a name, a colon and a password, all of them visible characters (RFC 7617).
 pub(crate) fn base64_pair(run: &[u8]) -> bool {
     let mut out = Vec::new();
-    unpack(run, 6, base64_value, &mut out);
+    unpack64(run, &mut out);
     out.iter().all(|b| (0x20..0x7F).contains(b) || *b >= 0x80)
         && out.iter().position(|b| *b == b':').is_some_and(|at| at > 0)
         && std::str::from_utf8(&out).is_ok()
 }
 
-/// The escapes of JSON and of most programming languages, leniently. Whether many letters and digits were escaped.
-fn json_escapes(text: &[u8], out: &mut Vec<u8>) -> bool {
+/// The escapes of JSON and of most programming languages, leniently. How many letters and digits were escaped.
+fn json_escapes(text: &[u8], out: &mut Vec<u8>) -> usize {
     let mut needless = 0;
     let mut rest = text;
-    while let Some((&b, tail)) = rest.split_first() {
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        let (before, escape) = rest.split_at(at);
+        out.extend_from_slice(before);
+        let tail = escape.get(1..).unwrap_or_default();
         rest = tail;
-        if b != b'\\' {
-            out.push(b);
-            continue;
-        }
         match tail {
             [b'u', hex @ ..] if unit(hex).is_some() => {
                 let mut tail = hex.get(4..).unwrap_or_default();
@@ -281,8 +300,8 @@ fn json_escapes(text: &[u8], out: &mut Vec<u8>) -> bool {
             [] => {}
         }
     }
-    // Where a few stand, the rest is read as it is.
-    needless >= MIN_RUN / 2 && needless * 2 >= out.len()
+    out.extend_from_slice(rest);
+    needless
 }
 
 fn unit(hex: &[u8]) -> Option<u32> {

@@ -177,17 +177,21 @@ fn encoded(
         let (from, to) = place.1.unwrap_or(span);
         let seen = Seen::Raw(from, to);
         let opaque = chain.iter().any(|e| e.opaque());
-        turned(memory, fold::folded(bytes), opaque, chain.len() < MAX_DEPTH, &mut |item, start, end, _, turn| {
-            let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
-            let transform = Some(Cow::Owned(names.join("+")));
-            out.push(Match { item, start, end, leaf, seen, transform });
-        });
-        // What is encoded again and again is text each time, which nothing becomes by chance.
-        let again = chain.len() < MAX_NESTED && chain.iter().all(|e| e.of_bytes()) && decode::is_text(bytes);
-        if chain.len() < MAX_DEPTH || again {
-            encoded(memory, bytes, (leaf, Some((from, to))), chain, budget, out);
+        // Most runs of such characters are no encoding of a text.
+        let text = if how.of_bytes() { decode::legible(bytes) } else { Cow::Borrowed(bytes) };
+        if !text.is_empty() {
+            turned(memory, fold::folded(&text), opaque, chain.len() < MAX_DEPTH, &mut |item, start, end, _, turn| {
+                let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
+                let transform = Some(Cow::Owned(names.join("+")));
+                out.push(Match { item, start, end, leaf, seen, transform });
+            });
+            // What is encoded again and again is text each time, which nothing becomes by chance.
+            let again = chain.len() < MAX_NESTED && chain.iter().all(|e| e.of_bytes()) && decode::is_text(bytes);
+            if chain.len() < MAX_DEPTH || again {
+                encoded(memory, &text, (leaf, Some((from, to))), chain, budget, out);
+            }
         }
-        if matches!(how, Encoding::Base64 | Encoding::Base32 | Encoding::Hex) {
+        if how.of_bytes() {
             decode::each_binary(bytes, budget, &mut |plain, how, _, _| {
                 let names: Vec<&str> = chain.iter().copied().chain([how]).map(Encoding::name).collect();
                 runs(memory, &fold::folded(plain), true, &mut |item, start, end, _| {
@@ -197,7 +201,9 @@ fn encoded(
         }
         chain.pop();
     });
-    if chain.is_empty() || chain.len() < MAX_DEPTH && decode::is_text(text) {
+    // What was only escaped is text as before, whatever the escapes stand for.
+    let escaped = chain.last().is_none_or(|how| !how.of_bytes());
+    if chain.len() < MAX_DEPTH && (escaped || decode::is_text(text)) {
         budget.aside(|budget| unusual(memory, text, place, chain, budget, out));
     }
 }

@@ -7,7 +7,7 @@ const NAMED: [&str; 4] = [".nip.io", ".xip.io", ".sslip.io", ".localtest.me"];
 
 /// The hosts of the addresses in a text, without names and passwords.
 pub(crate) fn hosts(text: &str) -> impl Iterator<Item = &str> {
-    text.split("://").skip(1).map(|rest| {
+    memchr::memmem::find_iter(text.as_bytes(), b"://").filter_map(|at| text.get(at + 3..)).map(|rest| {
         let authority = rest.split(['/', '?', '#', ' ', '"', '\'', '\n']).next().unwrap_or_default();
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         match host.strip_prefix('[') {

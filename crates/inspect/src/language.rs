@@ -83,6 +83,11 @@ pub(crate) fn rare(text: &[u8]) -> usize {
     count
 }
 
+/// Whether bytes are one byte again and again: a line, or what fills something up. It is the encoding of nothing.
+pub(crate) fn monotone(bytes: &[u8]) -> bool {
+    bytes.first().is_none_or(|first| bytes.iter().all(|b| b == first))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,6 +23,7 @@ mod inflate;
 pub mod injection;
 mod kept;
 mod keywords;
+mod lanes;
 mod language;
 mod likeness;
 mod masked;

@@ -1,13 +1,16 @@
 //! HTML entities, and addresses of images in Markdown.
 
-use super::{Budget, Encoding, MIN_RUN, OnPart};
+use super::{Around, Budget, Encoding, MIN_RUN, OnPart};
 use crate::view;
 
 /// Most images of one text.
 const MAX_IMAGES: usize = 256;
 /// Queries of the addresses of Markdown images (CommonMark 6.4).
 pub(super) fn images(text: &str, budget: &mut Budget, visit: OnPart<'_>) {
-    for part in text.split("![").skip(1).take(MAX_IMAGES) {
+    let begin = memchr::memmem::find_iter(text.as_bytes(), b"![").map(|at| at + 2);
+    let end = begin.clone().skip(1).map(|next| next - 2).chain([text.len()]);
+    for (from, to) in begin.zip(end).take(MAX_IMAGES) {
+        let part = text.get(from..to).unwrap_or_default();
         let Some((_, address)) = part.split_once("](http") else { continue };
         let address = address.split([')', ' ', '\n']).next().unwrap_or_default();
         if let Some((_, query)) = address.split_once('?')
@@ -22,23 +25,28 @@ pub(super) fn images(text: &str, budget: &mut Budget, visit: OnPart<'_>) {
 
 /// HTML entities (HTML Living Standard 13.5).
 pub(super) fn entities(text: &str, budget: &mut Budget, visit: OnPart<'_>) {
-    let mut out = String::with_capacity(text.len());
-    let (mut any, mut needless) = (false, 0usize);
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        let (before, tail) = rest.split_at(at);
-        out.push_str(before);
-        let (c, length) = view::entity(tail).map_or(('&', 1), |found| {
-            any = true;
-            needless += usize::from(found.0.is_ascii_alphanumeric());
-            found
-        });
-        out.push(c);
-        rest = tail.get(length..).unwrap_or_default();
+    let entity = |at: usize| text.get(at..).and_then(view::entity);
+    let mut needless = 0usize;
+    let entities = memchr::memchr_iter(b'&', text.as_bytes()).filter(|at| {
+        let found = entity(*at);
+        needless += usize::from(found.is_some_and(|(c, _)| c.is_ascii_alphanumeric()));
+        found.is_some()
+    });
+    let Some(around) = Around::new(text.as_bytes(), entities) else { return };
+    if !budget.take(around.bytes) {
+        return;
     }
-    out.push_str(rest);
-    if any {
-        let how = if needless >= MIN_RUN / 2 { Encoding::HtmlNeedless } else { Encoding::Html };
-        visit(out.as_bytes(), how, (0, text.len()), budget);
-    }
+    let plain = around.decoded(|stretch, out| {
+        let mut rest = std::str::from_utf8(stretch).unwrap_or_default();
+        while let Some((before, tail)) = memchr::memchr(b'&', rest.as_bytes()).and_then(|at| rest.split_at_checked(at))
+        {
+            out.extend_from_slice(before.as_bytes());
+            let (c, length) = view::entity(tail).unwrap_or(('&', 1));
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            rest = tail.get(length..).unwrap_or_default();
+        }
+        out.extend_from_slice(rest.as_bytes());
+    });
+    let how = if needless >= MIN_RUN / 2 { Encoding::HtmlNeedless } else { Encoding::Html };
+    visit(&plain, how, (0, text.len()), budget);
 }

@@ -1,19 +1,25 @@
 //! Stretches of encoded characters inside a text: hex, base64, base32, and characters with gaps between them.
 
+use wide::u8x16;
+
 use super::{Budget, Encoding, MIN_RUN, NONE, OnPart, nibble, values};
+use crate::{
+    lanes::{self, BLOCK, is, within},
+    language::monotone,
+};
 
 /// Lines of wrapped base64 are at least this long (RFC 2045 and PEM use 76 and 64).
 const MIN_WRAPPED: usize = 32;
 
 /// Hands on the start and end of every run of at least `shortest` bytes that are `part` of one, until `visit` returns
 /// false. `shortest` is eight at least, so that most blocks of a text are done with when none of so many stands in them.
-fn each_run(text: &[u8], shortest: usize, part: impl Fn(u8) -> bool, visit: impl FnMut(usize, usize) -> bool) {
-    let (blocks, last) = text.as_chunks::<BLOCK>();
-    let mut end = [0; BLOCK];
-    end.iter_mut().zip(last).for_each(|(slot, b)| *slot = u8::from(part(*b)));
-    let numbers = blocks.iter().map(|block| parts_of(block, &part)).chain(std::iter::once_with(|| bits(&end)));
+fn each_run(text: &[u8], shortest: usize, part: impl Fn(u8x16) -> u8x16, visit: impl FnMut(usize, usize) -> bool) {
+    let numbers = lanes::blocks(text, NO_PART).map(|block| lanes::bits(&block, &part));
     each_run_of(numbers, text.len(), shortest, visit);
 }
+
+/// A byte that is part of no run.
+const NO_PART: u8 = 0xFF;
 
 /// The same of a text of so many bytes, by numbers that say of 64 bytes each which are part of one, the first in the lowest bit.
 pub(crate) fn each_run_of(
@@ -45,26 +51,6 @@ pub(crate) fn each_run_of(
     if length.saturating_sub(begin) >= shortest {
         visit(begin, length);
     }
-}
-
-/// Bytes that are looked at together.
-const BLOCK: usize = 64;
-
-/// Which bytes are `part`, the first in the lowest bit. Without branches, so that a compiler looks at many at once.
-#[inline]
-fn parts_of(block: &[u8; BLOCK], part: &impl Fn(u8) -> bool) -> u64 {
-    let mut flags = [0; BLOCK];
-    flags.iter_mut().zip(block).for_each(|(flag, b)| *flag = u8::from(part(*b)));
-    bits(&flags)
-}
-
-/// The lowest bits of bytes that are zero or one.
-#[inline]
-fn bits(flags: &[u8; BLOCK]) -> u64 {
-    let (eights, _) = flags.as_chunks::<8>();
-    // Each byte moves to a bit of its own in the highest byte of the product.
-    let eight = |flags: &[u8; 8]| u64::from_le_bytes(*flags).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-    eights.iter().rev().fold(0, |bits, flags| bits << 8 | eight(flags))
 }
 
 /// Hands on the runs of at least `shortest` bits. False when `visit` returned that.
@@ -129,17 +115,27 @@ fn spaced(text: &[u8]) -> bool {
         matches!(text.get(at..at + 5), Some([a, b, c, d, e])
             if a == c && c == e && !a.is_ascii_alphanumeric() && b.is_ascii_graphic() && d.is_ascii_graphic())
     };
-    (0..text.len()).step_by(16).any(|at| separated(at) || separated(at + 1))
+    // Most are told by whether every second byte is the same.
+    let alike = |at: usize| {
+        let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk()) else { return true };
+        let eight = u64::from_le_bytes(*eight);
+        let differ = eight ^ eight >> 16;
+        differ & 0x00FF_00FF == 0 || differ & 0xFF00_FF00 == 0
+    };
+    (0..text.len()).step_by(16).any(|at| alike(at) && (separated(at) || separated(at + 1)))
 }
 
 /// Runs of hex digits, also with separators, `0x` or `\x` between the pairs, at both alignments.
 pub(super) fn hex_runs(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
-    let part = |b: u8| {
-        b.is_ascii_hexdigit()
-            | matches!(b, b' ' | b':' | b'-' | b',' | b'\\' | b'x' | b'X' | b'\n' | b'\r' | b'_' | b'.')
+    let part = |b: u8x16| {
+        let small = b | u8x16::splat(0x20);
+        let digits = within(b, b'0', b':') | within(small, b'a', b'f') | is(small, b'x');
+        let between = is(b, b' ') | within(b, b',', b'.') | is(b, b'\\') | is(b, b'_') | is(b, b'\n') | is(b, b'\r');
+        digits | between
     };
     each_run(text, MIN_RUN, part, |start, end| {
-        hex_run(text.get(start..end).unwrap_or_default(), budget, &mut |bytes, how, _, budget| {
+        let run = text.get(start..end).filter(|run| !monotone(run)).unwrap_or_default();
+        hex_run(run, budget, &mut |bytes, how, _, budget| {
             visit(bytes, how, (start, end), budget);
         });
         true
@@ -194,9 +190,13 @@ fn hex_run(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
 
 /// Runs of base64 (both alphabets) and base32 characters, also over line ends, at every alignment.
 pub(super) fn base_runs(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
-    let part = |b: u8| b.is_ascii_alphanumeric() | matches!(b, b'+' | b'/' | b'-' | b'_' | b'\n' | b'\r');
+    let part = |b: u8x16| {
+        let letters = within(b | u8x16::splat(0x20), b'a', b'z') | within(b, b'/', b'9');
+        letters | is(b, b'+') | is(b, b'-') | is(b, b'_') | is(b, b'\n') | is(b, b'\r')
+    };
     each_run(text, MIN_RUN, part, |start, end| {
-        lines(text.get(start..end).unwrap_or_default(), budget, &mut |bytes, how, _, budget| {
+        let run = text.get(start..end).filter(|run| !monotone(run)).unwrap_or_default();
+        lines(run, budget, &mut |bytes, how, _, budget| {
             visit(bytes, how, (start, end), budget);
         });
         true
@@ -232,55 +232,71 @@ fn lines(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
 }
 
 fn base_run(run: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
-    let mut out = Vec::new();
+    let all = |value: fn(u8) -> Option<u8>| run.iter().map(|b| value(*b).unwrap_or_default()).collect::<Vec<u8>>();
+    let (values, mut out) = (all(base64_value), Vec::new());
     // Text before the run may have added up to three characters to it.
     for start in 0..4 {
-        let part = run.get(start..).unwrap_or_default();
+        let part = values.get(start..).unwrap_or_default();
         if !budget.take(part.len()) {
             return;
         }
-        unpack(part, 6, base64_value, &mut out);
+        pack::<6, 4, 3>(part, &mut out);
         visit(&out, Encoding::Base64, (0, run.len()), budget);
     }
     if run.iter().all(|b| base32_value(*b).is_some()) {
+        let values = all(base32_value);
         for start in 0..8 {
-            let part = run.get(start..).unwrap_or_default();
+            let part = values.get(start..).unwrap_or_default();
             if !budget.take(part.len()) {
                 return;
             }
-            unpack(part, 5, base32_value, &mut out);
+            pack::<5, 8, 5>(part, &mut out);
             visit(&out, Encoding::Base32, (0, run.len()), budget);
         }
     }
 }
 
-/// Concatenates `width` bits per character and drops the bits left over. A library decoder refuses what a sloppy or
-/// hostile encoder leaves in those bits; here that must not hide anything.
-pub(super) fn unpack(run: &[u8], width: u32, value: fn(u8) -> Option<u32>, out: &mut Vec<u8>) {
+/// Decodes base64. A library refuses what a sloppy or hostile encoder leaves in the last bits; here that must not hide anything.
+pub(super) fn unpack64(run: &[u8], out: &mut Vec<u8>) {
+    pack::<6, 4, 3>(&values_of(run, base64_value), out);
+}
+
+/// The same of base32.
+pub(super) fn unpack32(run: &[u8], out: &mut Vec<u8>) {
+    pack::<5, 8, 5>(&values_of(run, base32_value), out);
+}
+
+/// What the characters of an alphabet stand for; others are left out.
+fn values_of(run: &[u8], value: fn(u8) -> Option<u8>) -> Vec<u8> {
+    run.iter().filter_map(|b| value(*b)).collect()
+}
+
+/// Puts `WIDTH` bits of each value together, those of so many values at once as make whole bytes. Bits that are left over are dropped.
+fn pack<const WIDTH: usize, const VALUES: usize, const BYTES: usize>(values: &[u8], out: &mut Vec<u8>) {
+    let number = |values: &[u8]| values.iter().fold(0u64, |number, value| number << WIDTH | u64::from(*value));
+    let (whole, rest) = values.as_chunks::<VALUES>();
     out.clear();
-    out.resize(run.len(), 0);
-    let (mut bits, mut count, mut length) = (0u32, 0, 0);
-    for v in run.iter().filter_map(|b| value(*b)) {
-        bits = bits << width | v;
-        count += width;
-        if count >= 8 {
-            count -= 8;
-            if let Some(slot) = out.get_mut(length) {
-                *slot = (bits >> count) as u8;
-            }
-            length += 1;
+    out.resize(whole.len() * BYTES, 0);
+    let (bytes, _) = out.as_chunks_mut::<BYTES>();
+    for (bytes, values) in bytes.iter_mut().zip(whole) {
+        if let Some(last) = number(values).to_be_bytes().last_chunk() {
+            *bytes = *last;
         }
     }
-    out.truncate(length);
+    let bits = rest.len() * WIDTH;
+    let last = (number(rest) >> (bits % 8)).to_be_bytes();
+    out.extend_from_slice(last.get(last.len() - bits / 8..).unwrap_or_default());
 }
 
 /// Of both alphabets (RFC 4648 sections 4 and 5).
-pub(super) fn base64_value(b: u8) -> Option<u32> {
-    BASE64.get(usize::from(b)).copied().filter(|value| *value < NONE).map(u32::from)
+#[inline]
+fn base64_value(b: u8) -> Option<u8> {
+    BASE64.get(usize::from(b)).copied().filter(|value| *value < NONE)
 }
 
-pub(super) fn base32_value(b: u8) -> Option<u32> {
-    BASE32.get(usize::from(b)).copied().filter(|value| *value < NONE).map(u32::from)
+#[inline]
+pub(super) fn base32_value(b: u8) -> Option<u8> {
+    BASE32.get(usize::from(b)).copied().filter(|value| *value < NONE)
 }
 
 const BASE64: [u8; 256] = values(&[
@@ -298,7 +314,7 @@ mod tests {
         each_run(
             text,
             shortest,
-            |b| b == b'a',
+            |b| is(b, b'a'),
             |from, to| {
                 out.push((from, to));
                 true
@@ -313,7 +329,7 @@ mod tests {
         each_run(
             "aaaaaaaaaa b ".repeat(99).as_bytes(),
             8,
-            |b| b == b'a',
+            |b| is(b, b'a'),
             |_, _| {
                 count += 1;
                 count < 7

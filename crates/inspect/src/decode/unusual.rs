@@ -103,7 +103,8 @@ fn emit(bytes: &[u8], name: &'static str, budget: &mut Budget, visit: OnBytes<'_
 /// The pieces of a text that are unlike language, to the next white space on both sides, without ordinary words at their ends.
 fn strange(text: &[u8]) -> Vec<(usize, usize)> {
     let mut out: Vec<(usize, usize)> = Vec::new();
-    let mut before = 0;
+    // The first white space behind the piece that was looked at last.
+    let (mut before, mut blank) = (0, 0);
     for (number, block) in text.chunks(BLOCK).enumerate() {
         let now = rare(block);
         let sum = before + now;
@@ -112,11 +113,15 @@ fn strange(text: &[u8]) -> Vec<(usize, usize)> {
             continue;
         }
         let (start, end) = (number.saturating_sub(1) * BLOCK, number * BLOCK + block.len());
-        let ahead = text.get(..start).unwrap_or_default().iter().rev().take(BLOCK * 4);
-        let after = text.get(end..).unwrap_or_default().iter().take(BLOCK * 4);
-        let start = start - ahead.take_while(|b| !b.is_ascii_whitespace()).count();
-        let end = end + after.take_while(|b| !b.is_ascii_whitespace()).count();
         let floor = out.last().map_or(0, |last| last.1);
+        // What lies before the last piece's end is not looked at again.
+        let ahead = text.get(floor.min(start)..start).unwrap_or_default().iter().rev().take(BLOCK * 4);
+        let start = start - ahead.take_while(|b| !b.is_ascii_whitespace()).count();
+        if blank < end {
+            let after = text.get(end..).unwrap_or_default();
+            blank = end + after.iter().position(u8::is_ascii_whitespace).unwrap_or(after.len());
+        }
+        let end = blank.min(end + BLOCK * 4);
         match out.last_mut() {
             Some(last) if floor + 1 >= start && end - last.0 <= MAX_PIECE => last.1 = end.max(floor),
             _ if end > floor => out.push((start.max(floor), end)),

@@ -1,10 +1,10 @@
 //! Runs that are encoded as a whole, from their first character to their last.
 
-use super::{base32_value, base64_value, nibble, unpack};
+use super::{base32_value, nibble, unpack32, unpack64};
 
 /// Decodes a run that is base64 as a whole, of either alphabet.
 pub(crate) fn whole_base64(run: &[u8], out: &mut Vec<u8>) -> bool {
-    unpack(run, 6, base64_value, out);
+    unpack64(run, out);
     true
 }
 
@@ -12,7 +12,7 @@ pub(crate) fn whole_base64(run: &[u8], out: &mut Vec<u8>) -> bool {
 pub(crate) fn whole_base32(run: &[u8], out: &mut Vec<u8>) -> bool {
     let fits = run.iter().all(|b| *b == b'=' || base32_value(*b).is_some());
     if fits {
-        unpack(run, 5, base32_value, out);
+        unpack32(run, out);
     }
     fits
 }

@@ -1,6 +1,7 @@
 //! Lists of character codes, and Morse.
 
 use super::layers::MIN_TEXT;
+use crate::language::monotone;
 
 /// Shortest list of codes, in bytes, and how far apart places are looked at: every such list covers one and all bytes up to the next.
 const MIN_LIST: usize = 40;
@@ -23,8 +24,8 @@ pub(super) fn lists(text: &str, visit: &mut dyn FnMut(String, &'static str, (usi
         let before = bytes.get(..at).unwrap_or_default().iter().rev().take(STEP).take_while(|b| part(b)).count();
         let after = bytes.get(at..).unwrap_or_default().iter().take_while(|b| part(b)).count();
         // Rows of numbers before a list do not keep it from being read: each byte is in one of them.
-        if before + after >= MIN_LIST && count < MAX_LISTS {
-            let run = text.get(at - before..at + after).unwrap_or_default();
+        let run = text.get(at - before..at + after).unwrap_or_default();
+        if run.len() >= MIN_LIST && count < MAX_LISTS && !monotone(run.as_bytes()) {
             if let Some(plain) = codes(run) {
                 visit(plain, "character-codes", (at - before, at + after));
                 count += 1;

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     decode,
     inflate::{self, inflated},
+    language,
 };
 
 /// Shortest encoded run that is worth decoding: 24 base64 characters hold 18 bytes.
@@ -176,7 +177,7 @@ pub(super) fn in_run(b: u8) -> bool {
 
 /// Decodes a run. What a name is joined to by `=` is read without it, and what begins with it backwards, too: it fills up the end.
 fn one_run(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Found<'_>) {
-    if forwards(run, span, how, found) {
+    if language::monotone(run) || forwards(run, span, how, found) {
         return;
     }
     let filled = run.iter().rposition(|b| *b != b'=').unwrap_or_default();

@@ -2,8 +2,9 @@
 
 use wide::u8x16;
 
-/// Bytes of a block. A number has a bit for each, the first in the lowest.
-pub(super) const BLOCK: usize = u64::BITS as usize;
+pub(super) use crate::lanes::BLOCK;
+use crate::lanes::{is, within};
+
 /// Bytes that a processor compares at once.
 const LANES: usize = 16;
 /// Bytes behind a block that are looked at with it.
@@ -203,17 +204,9 @@ impl Letters {
     }
 }
 
-/// Which bytes are one of these.
-#[inline]
-fn within(some: u8x16, from: u8, to: u8) -> u8x16 {
-    let from_first = some - u8x16::splat(from);
-    from_first.min(u8x16::splat(to - from)).simd_eq(from_first)
-}
-
 /// Looks at a block and what stands behind it.
 #[inline]
 fn block(part: &[u8; BLOCK + AHEAD], before: &mut Before) -> Block {
-    let is = |some: u8x16, b: u8| some.simd_eq(u8x16::splat(b));
     let mut out = Block::default();
     let (mut letters, mut capitals, mut digits, mut separators) = (0, 0, 0, 0);
     let (mut signs, mut encoding, mut marks) = (0, 0, 0);

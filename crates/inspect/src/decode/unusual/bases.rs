@@ -1,10 +1,7 @@
 //! Bytes as digits of other bases, and base64 and hex with something done to them.
 
 use super::{
-    super::{
-        Budget, Encoding, MIN_RUN, nibble,
-        runs::{base64_value, unpack},
-    },
+    super::{Budget, Encoding, MIN_RUN, nibble, runs::unpack64},
     OnBytes, emit,
 };
 
@@ -199,7 +196,7 @@ fn base64(token: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     }
     let mut out = Vec::new();
     let mut tried = |text: &[u8], name: &'static str, budget: &mut Budget| {
-        unpack(text, 6, base64_value, &mut out);
+        unpack64(text, &mut out);
         if !emit(&out, name, budget, visit) && name == "base64" {
             visit(&out, Encoding::Keyed, false, budget);
             super::super::each_binary(&out, budget, &mut |bytes, how, _, budget| visit(bytes, how, false, budget));

@@ -1,14 +1,21 @@
 //! Characters as numbers, bits, or words.
 
+use wide::u8x16;
+
 use super::{
     super::{Budget, Encoding, nibble},
     OnBytes, OnForm, bases, emit,
 };
+use crate::lanes;
 
 /// Fewest characters that are worth it.
 const MIN_CODES: usize = 8;
 /// Bytes between two numbers: `, `, `&#`, `+chr(`.
 const MAX_GAP: usize = 8;
+/// Longest text that is looked through as a whole for rows of numbers, and how many of 64 bytes are digits in one of a longer text: of
+/// `chr(65)+` a quarter are.
+const SHORT: usize = 1024;
+const MIN_DIGITS: u32 = 14;
 /// Distance between the places of a text that are looked at for what fills it.
 const SAMPLE: usize = 32;
 
@@ -17,9 +24,13 @@ pub(super) fn each(text: &[u8], budget: &mut Budget, visit: OnForm<'_>) {
     let all = (0, text.len());
     let mut visit =
         |bytes: &[u8], how: Encoding, deeper: bool, budget: &mut Budget| visit(bytes, how, deeper, all, budget);
-    let digits = text.iter().filter(|b| b.is_ascii_digit()).count();
-    if digits >= MIN_CODES * 2 && digits * 12 >= text.len() && budget.take(text.len()) {
-        numbers(text, budget, &mut visit);
+    let digits = lanes::count(text, b' ', digit);
+    if text.len() > SHORT || digits >= MIN_CODES * 2 && digits * 12 >= text.len() {
+        for (from, to) in if text.len() > SHORT { of_digits(text) } else { vec![all] } {
+            if budget.take(to - from) {
+                numbers(text.get(from..to).unwrap_or_default(), budget, &mut visit);
+            }
+        }
     }
     let marks = [(b"%u".as_slice(), 4), (b"U+", 4), (b"u+", 4), (b"0x", 2)];
     for (mark, length) in marks.into_iter().filter(|_| digits >= MIN_CODES * 2) {
@@ -45,6 +56,27 @@ pub(super) fn each(text: &[u8], budget: &mut Budget, visit: OnForm<'_>) {
     if spelt(text) && budget.take(text.len()) {
         words(text, budget, &mut visit);
     }
+}
+
+fn digit(b: u8x16) -> u8x16 {
+    lanes::within(b, b'0', b'9')
+}
+
+/// The stretches of a text that have so many digits as rows of codes have, with what is beside them.
+fn of_digits(text: &[u8]) -> Vec<(usize, usize)> {
+    let mut out: Vec<(usize, usize)> = Vec::new();
+    for (number, block) in lanes::blocks(text, b' ').enumerate() {
+        if lanes::bits(&block, digit).count_ones() < MIN_DIGITS {
+            continue;
+        }
+        let from = number.saturating_sub(1) * lanes::BLOCK;
+        let to = text.len().min((number + 2) * lanes::BLOCK);
+        match out.last_mut() {
+            Some((_, last)) if from <= *last => *last = to,
+            _ => out.push((from, to)),
+        }
+    }
+    out
 }
 
 /// Whether some place of a text is inside of what it could be.

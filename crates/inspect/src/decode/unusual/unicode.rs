@@ -1,12 +1,15 @@
 //! Other characters for those of ASCII: forms of letters, signs that stand for bytes or bits, and what nobody sees.
 
+use std::{collections::HashMap, sync::LazyLock};
+
 use unicode_normalization::char::decompose_compatible;
+use wide::u8x16;
 
 use super::{
-    super::{Budget, Encoding},
+    super::{Around, Budget, Encoding},
     OnBytes, OnForm, codes, emit,
 };
-use crate::view;
+use crate::{lanes, view};
 
 /// What letters in another form are called.
 const LOOKALIKES: &str = "look-alikes";
@@ -23,20 +26,27 @@ pub(super) fn each(text: &str, budget: &mut Budget, visit: OnForm<'_>) {
         return;
     }
     let all = (0, text.len());
-    let (plain, changed) = plain(text);
-    if changed > 0 {
+    let beyond = || lanes::beyond(text);
+    let (mut changed, mut letters, mut upside_down) = (0, lanes::count(text.as_bytes(), b' ', alphanumeric), false);
+    let places = beyond().filter(|(_, c)| {
+        let is = reading(*c, &mut |bytes| letters += bytes.iter().filter(|b| b.is_ascii_alphanumeric()).count());
+        upside_down |= is && matches!(c, 'ɐ' | 'ǝ' | 'ɹ' | 'ʇ' | 'ɥ');
+        changed += usize::from(is);
+        is
+    });
+    if let Some(around) = Around::new(text.as_bytes(), places.map(|(at, _)| at)) {
         // Where most of it was something else, somebody hid it; a few typographic signs stand in many texts.
-        let letters = plain.iter().filter(|b| b.is_ascii_alphanumeric()).count();
         let hidden = changed * 3 >= letters && changed >= MIN_CODES;
         let how = if hidden { Encoding::Named(LOOKALIKES) } else { Encoding::Laid(LOOKALIKES) };
+        let plain = around.decoded(plain);
         visit(&plain, how, hidden, all, budget);
-        if text.contains(['ɐ', 'ǝ', 'ɹ', 'ʇ', 'ɥ']) {
+        if upside_down {
             visit(&turned(&plain), Encoding::Named("upside down"), false, all, budget);
         }
     }
     let mut visit =
         |bytes: &[u8], how: Encoding, deeper: bool, budget: &mut Budget| visit(bytes, how, deeper, all, budget);
-    let codes = || text.chars().map(u32::from).filter(|c| *c >= 0x2000);
+    let codes = || beyond().map(|(_, c)| u32::from(c)).filter(|c| *c >= 0x2000);
     if codes().nth(MIN_CODES - 1).is_none() {
         return;
     }
@@ -51,14 +61,18 @@ pub(super) fn each(text: &str, budget: &mut Budget, visit: OnForm<'_>) {
         // A sign before them, or one for all sixteen.
         emit(bytes.get(1..).unwrap_or_default(), "code points", budget, &mut visit);
     }
-    bits(text, budget, &mut visit);
+    bits(beyond().map(|(_, c)| c), budget, &mut visit);
+}
+
+fn alphanumeric(b: u8x16) -> u8x16 {
+    lanes::within(b | u8x16::splat(0x20), b'a', b'z') | lanes::within(b, b'0', b'9')
 }
 
 /// Runs of two characters.
-fn bits(text: &str, budget: &mut Budget, visit: OnBytes<'_>) {
+fn bits(text: impl Iterator<Item = char>, budget: &mut Budget, visit: OnBytes<'_>) {
     let mut row: Vec<char> = Vec::new();
     let mut two: [Option<char>; 2] = [None, None];
-    for c in text.chars().filter(|c| !c.is_ascii()) {
+    for c in text {
         match two {
             [Some(a), _] if a == c => {}
             [_, Some(b)] if b == c => {}
@@ -75,47 +89,50 @@ fn bits(text: &str, budget: &mut Budget, visit: OnBytes<'_>) {
     codes::of_two(&row, budget, visit);
 }
 
-/// ASCII for every character that looks like it or is it in another form, without what is not seen; and how many there were.
-fn plain(text: &str) -> (Vec<u8>, usize) {
-    let (mut out, mut changed) = (Vec::with_capacity(text.len()), 0);
-    for c in text.chars() {
+/// ASCII for every character that looks like it or is it in another form, without what is not seen.
+fn plain(stretch: &[u8], out: &mut Vec<u8>) {
+    for c in std::str::from_utf8(stretch).unwrap_or_default().chars() {
         if c.is_ascii() {
             out.push(c as u8);
-            continue;
-        }
-        let code = u32::from(c);
-        let from = |first: u32| u8::try_from(code - first).ok().map(|n| b'a' + n);
-        let known = match code {
-            0x1F150..=0x1F169 => from(0x1F150),
-            0x1F170..=0x1F189 => from(0x1F170),
-            0x1F1E6..=0x1F1FF => from(0x1F1E6),
-            _ => capital(c)
-                .or_else(|| c.to_lowercase().next().and_then(view::alike))
-                .or_else(|| form(c))
-                .and_then(|c| u8::try_from(c).ok()),
-        };
-        if let Some(b) = known {
-            out.push(b);
-            changed += 1;
-        } else if view::invisible(c) || matches!(code, 0x300..=0x36F | 0x20D0..=0x20FF) {
-            changed += 1;
         } else {
-            let mut any = false;
-            decompose_compatible(c, |d| {
-                if d.is_ascii() {
-                    out.push(d as u8);
-                    any = true;
-                } else if let Some(b) = d.to_lowercase().next().and_then(view::alike) {
-                    out.push(b as u8);
-                    any = true;
-                } else if !matches!(u32::from(d), 0x300..=0x36F) {
-                    out.extend_from_slice(d.encode_utf8(&mut [0; 4]).as_bytes());
-                }
-            });
-            changed += usize::from(any);
+            reading(c, &mut |bytes| out.extend_from_slice(bytes));
         }
     }
-    (out, changed)
+}
+
+/// What a character beyond ASCII is read as. Whether that is something else.
+fn reading(c: char, add: &mut dyn FnMut(&[u8])) -> bool {
+    let code = u32::from(c);
+    let from = |first: u32| u8::try_from(code - first).ok().map(|n| b'a' + n);
+    let known = match code {
+        0x1F150..=0x1F169 => from(0x1F150),
+        0x1F170..=0x1F189 => from(0x1F170),
+        0x1F1E6..=0x1F1FF => from(0x1F1E6),
+        _ => capital(c)
+            .or_else(|| c.to_lowercase().next().and_then(view::alike))
+            .or_else(|| FORMS_OF.get(&c).copied())
+            .and_then(|c| u8::try_from(c).ok()),
+    };
+    if let Some(b) = known {
+        add(&[b]);
+        return true;
+    }
+    if view::invisible(c) || matches!(code, 0x300..=0x36F | 0x20D0..=0x20FF) {
+        return true;
+    }
+    let mut any = false;
+    decompose_compatible(c, |d| {
+        if d.is_ascii() {
+            add(&[d as u8]);
+            any = true;
+        } else if let Some(b) = d.to_lowercase().next().and_then(view::alike) {
+            add(&[b as u8]);
+            any = true;
+        } else if !matches!(u32::from(d), 0x300..=0x36F) {
+            add(d.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    });
+    any
 }
 
 /// Capitals that look like another letter than their small form does.
@@ -144,12 +161,5 @@ fn turned(plain: &[u8]) -> Vec<u8> {
     plain.iter().rev().map(turned).collect()
 }
 
-fn form(c: char) -> Option<char> {
-    let mut pairs = FORMS.chars();
-    while let (Some(form), Some(letter)) = (pairs.next(), pairs.next()) {
-        if form == c {
-            return Some(letter);
-        }
-    }
-    None
-}
+static FORMS_OF: LazyLock<HashMap<char, char>> =
+    LazyLock::new(|| FORMS.chars().zip(FORMS.chars().skip(1)).step_by(2).collect());
