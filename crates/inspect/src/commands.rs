@@ -100,7 +100,7 @@ impl Inspector {
                 forms.push(Cow::Owned(String::from_utf8_lossy(&plain).into_owned()));
             }
             // Digits in circles and the like are digits to whoever looks the name up.
-            if !text.is_ascii() && text.contains("://") && text.len() <= MAX_FOLDED {
+            if !text.is_ascii() && text.len() <= MAX_FOLDED && hosts::schemes(text).next().is_some() {
                 forms.push(Cow::Owned(view::normalised(text)));
             }
             let usual: Vec<String> = forms.iter().filter_map(|form| hosts::as_usual(form)).collect();

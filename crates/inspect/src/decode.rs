@@ -173,7 +173,8 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
         visit(&plain, if hidden { Encoding::JsonNeedless } else { Encoding::Json }, all, budget);
     }
     // Tag characters U+E0000–U+E007F are F3 A0 80 xx and F3 A0 81 xx in UTF-8.
-    if memchr::memmem::find(text, &[0xF3, 0xA0]).is_some() && budget.take(text.len()) {
+    let mut begin = memchr::memchr_iter(0xF3, text);
+    if begin.any(|at| text.get(at + 1) == Some(&0xA0)) && budget.take(text.len()) {
         let mut plain = Vec::with_capacity(text.len());
         tags(text, &mut plain);
         visit(&plain, Encoding::Tags, all, budget);

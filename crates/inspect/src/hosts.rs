@@ -1,13 +1,24 @@
 //! The hosts of addresses in a text, however their numbers are written.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::LazyLock,
+};
+
+use memchr::memmem::Finder;
 
 /// Names under which every address has one: what stands before is the address.
 const NAMED: [&str; 4] = [".nip.io", ".xip.io", ".sslip.io", ".localtest.me"];
 
+/// Where in a text an address goes on behind its scheme.
+pub(crate) fn schemes(text: &str) -> impl Iterator<Item = usize> {
+    static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("://"));
+    MARK.find_iter(text.as_bytes()).map(|at| at + 3)
+}
+
 /// The hosts of the addresses in a text, without names and passwords.
 pub(crate) fn hosts(text: &str) -> impl Iterator<Item = &str> {
-    memchr::memmem::find_iter(text.as_bytes(), b"://").filter_map(|at| text.get(at + 3..)).map(|rest| {
+    schemes(text).filter_map(|at| text.get(at..)).map(|rest| {
         let authority = rest.split(['/', '?', '#', ' ', '"', '\'', '\n']).next().unwrap_or_default();
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         match host.strip_prefix('[') {

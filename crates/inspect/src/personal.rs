@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::{
     Call, Sink,
-    hosts::{hosts, public},
+    hosts::{hosts, public, schemes},
     sink::words,
 };
 
@@ -45,7 +45,7 @@ impl SourceWords {
     fn command(&self, text: &str) -> bool {
         let between = |c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == ':');
         let sends = |word: &str| self.senders.iter().any(|sender| word.eq_ignore_ascii_case(sender));
-        memchr::memmem::find(text.as_bytes(), b"://").is_some() && text.split(between).any(sends)
+        schemes(text).next().is_some() && text.split(between).any(sends)
     }
 }
 

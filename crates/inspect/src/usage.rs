@@ -13,7 +13,7 @@ use firedoor_model::{
 };
 use serde::Deserialize;
 
-use crate::{Call, Inspector, Memory, Sink, evidence};
+use crate::{Call, Inspector, Memory, Sink, evidence, hosts::schemes};
 
 /// Most tools of which one agent's session keeps numbers; further ones of a server share one place.
 const MAX_COUNTED: usize = 512;
@@ -236,9 +236,9 @@ fn hosts(arguments: &str, visit: &mut dyn FnMut(&str)) {
     let mut left = MAX_HOSTS;
     for leaf in Leaves::of(arguments).filter(|leaf| !leaf.key && leaf.text.len() <= MAX_TEXT) {
         let text = leaf.text.as_ref();
-        let after = |at: usize, skip: usize| text.get(at + skip..).unwrap_or_default();
-        let addresses = memchr::memmem::find_iter(text.as_bytes(), "://").map(|at| after(at, 3));
-        let mails = memchr::memchr_iter(b'@', text.as_bytes()).map(|at| after(at, 1));
+        let after = |at: usize| text.get(at..).unwrap_or_default();
+        let addresses = schemes(text).map(after);
+        let mails = memchr::memchr_iter(b'@', text.as_bytes()).map(|at| after(at + 1));
         for (rest, address) in addresses.map(|rest| (rest, true)).chain(mails.map(|rest| (rest, false))) {
             let end = rest.find(|c: char| c.is_whitespace() || "/?#\"'<>,;)\\".contains(c)).unwrap_or(rest.len());
             let mut host = rest.get(..end.min(1024)).unwrap_or_default();

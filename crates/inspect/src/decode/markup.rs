@@ -7,7 +7,8 @@ use crate::view;
 const MAX_IMAGES: usize = 256;
 /// Queries of the addresses of Markdown images (CommonMark 6.4).
 pub(super) fn images(text: &str, budget: &mut Budget, visit: OnPart<'_>) {
-    let begin = memchr::memmem::find_iter(text.as_bytes(), b"![").map(|at| at + 2);
+    let marked = |at: &usize| text.as_bytes().get(at + 1) == Some(&b'[');
+    let begin = memchr::memchr_iter(b'!', text.as_bytes()).filter(marked).map(|at| at + 2);
     let end = begin.clone().skip(1).map(|next| next - 2).chain([text.len()]);
     for (from, to) in begin.zip(end).take(MAX_IMAGES) {
         let part = text.get(from..to).unwrap_or_default();

@@ -1,5 +1,8 @@
 //! Characters as numbers, bits, or words.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 use wide::u8x16;
 
 use super::{
@@ -18,6 +21,9 @@ const SHORT: usize = 1024;
 const MIN_DIGITS: u32 = 14;
 /// Distance between the places of a text that are looked at for what fills it.
 const SAMPLE: usize = 32;
+
+/// Offsets of lines end with a zero.
+static OFFSETS: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| ["0: ", "0  "].map(Finder::new));
 
 /// Numbers, bits and words for characters.
 pub(super) fn each(text: &[u8], budget: &mut Budget, visit: OnForm<'_>) {
@@ -43,8 +49,7 @@ pub(super) fn each(text: &[u8], budget: &mut Budget, visit: OnForm<'_>) {
     if escapes.take(MIN_CODES).count() == MIN_CODES && budget.take(text.len()) {
         quoted_printable(text, budget, &mut visit);
     }
-    // Offsets of lines end with a zero.
-    if memchr::memmem::find(text, b"0: ").or_else(|| memchr::memmem::find(text, b"0  ")).is_some() {
+    if OFFSETS.iter().any(|end| end.find(text).is_some()) {
         dump(text, budget, &mut visit);
     }
     if sampled(text, in_bits) {
