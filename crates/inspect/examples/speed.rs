@@ -29,6 +29,13 @@ const CODE: &str = concat!(
     include_str!("../src/record.rs"),
     include_str!("../src/definitions.rs"),
 );
+/// A file that is read and written back.
+const FILE: &str = concat!(
+    include_str!("../src/memory.rs"),
+    include_str!("../src/index.rs"),
+    include_str!("../src/keywords.rs"),
+    include_str!("../src/credentials.rs"),
+);
 const OTHER_SCRIPTS: &str = "Все люди рождаются свободными и равными в своём достоинстве и правах. Они наделены разумом \
     и совестью и должны поступать в отношении друг друга в духе братства.\n人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,\
     并应以兄弟关系的精神相对待。\nΌλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα.\n\
@@ -142,6 +149,7 @@ fn cases() -> Vec<(&'static str, String)> {
         ("call 1 KiB code", call(&repeated(CODE, 900))),
         ("call 64 KiB prose", call(&repeated(PROSE, 64 << 10))),
         ("call 64 KiB base64", call(&base64(64 << 10))),
+        ("call 64 KiB written back", call(&repeated(FILE, 64 << 10))),
         ("call 64 KiB of one letter", call(&"x".repeat(64 << 10))),
         ("result 1 KiB", result(&repeated(PROSE, 1000))),
         ("result 64 KiB prose", result(&repeated(PROSE, 64 << 10))),
@@ -188,17 +196,21 @@ impl Bench {
             let source = Source { entry: &files, method: "tools/call", subject: "read_file", label, now: Millis(1) };
             inspector.result(&mut memory, &source, &serde_json::to_string(&rows)?);
         }
+        let source = Source { entry: &files, method: "tools/call", subject: "read_file", label, now: Millis(1) };
+        inspector.result(&mut memory, &source, &result(&repeated(FILE, 64 << 10)));
         Ok(Self { inspector, memory, files, net })
     }
 
     fn step(&mut self, name: &str, message: &str) {
         if name.starts_with("call") {
+            // What an agent has read from a file, it mostly writes to that.
+            let back = name.ends_with("written back");
             let call = Call {
-                entry: &self.net,
+                entry: if back { &self.files } else { &self.net },
                 method: "tools/call",
-                subject: "search",
+                subject: if back { "write_file" } else { "search" },
                 arguments: Some(message),
-                sink: Sink::External,
+                sink: if back { Sink::Local } else { Sink::External },
                 schema: None,
                 usual: None,
                 now: Millis(2),

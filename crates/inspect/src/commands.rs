@@ -83,6 +83,9 @@ impl Commands {
     }
 }
 
+/// Bytes beside an escape in which a command may stand that it hides.
+const REACH: usize = 512;
+
 /// Only ASCII letters have two cases here: Unicode's tables are large. Letters of other alphabets belong to words still.
 fn compile(pattern: &str) -> Option<Regex> {
     let pattern = pattern.replace(r"\w", r"[\w\x80-\xFF]");
@@ -96,7 +99,7 @@ impl Inspector {
         let arguments = call.arguments.unwrap_or_default();
         let mut check = |text: &str, place: &dyn Fn() -> String| {
             let mut forms = vec![Cow::Borrowed(text)];
-            if let Some(plain) = decode::percent_around(text.as_bytes()) {
+            if let Some(plain) = decode::percent_around(text.as_bytes(), REACH) {
                 forms.push(Cow::Owned(String::from_utf8_lossy(&plain).into_owned()));
             }
             // Digits in circles and the like are digits to whoever looks the name up.
@@ -155,6 +158,18 @@ mod tests {
         };
         let findings = Inspector::new().call(&mut Memory::default(), &call);
         findings.into_iter().map(|f| f.detector.into_owned()).collect()
+    }
+
+    /// Rules may say what a text begins with.
+    #[test]
+    fn what_is_around_an_escape_is_no_beginning() {
+        let page = format!(
+            "{}The paper passes over leaves named `id`, which are few. {}a%20b",
+            "See `x`. ".repeat(90),
+            "w ".repeat(100)
+        );
+        assert!(found(&page).is_empty(), "{:?}", found(&page));
+        assert!(!found("leaves `id`").is_empty());
     }
 
     #[test]

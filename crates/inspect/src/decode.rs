@@ -157,13 +157,13 @@ pub(crate) type OnPart<'v> = &'v mut dyn FnMut(&[u8], Encoding, (usize, usize), 
 /// Decodes every part of `text` that could be encoded, once, and hands each on.
 pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     let all = (0, text.len());
-    if let Some(plain) = percent_around(text)
+    if let Some(plain) = percent_around(text, around::AROUND)
         && budget.take(plain.len())
     {
         let how = if needless(text) { Encoding::UrlNeedless } else { Encoding::Url };
         visit(&plain, how, all, budget);
     }
-    if let Some(around) = Around::new(text, memchr::memchr_iter(b'\\', text))
+    if let Some(around) = Around::new(text, around::AROUND, memchr::memchr_iter(b'\\', text))
         && budget.take(around.bytes)
     {
         let mut needless = 0;
@@ -210,10 +210,10 @@ fn percent_onto(text: &[u8], out: &mut Vec<u8>) -> bool {
     any
 }
 
-/// What is around percent escapes, without them; `None` where there are none.
-pub(crate) fn percent_around(text: &[u8]) -> Option<Vec<u8>> {
+/// What is so near to percent escapes, without them; `None` where there are none.
+pub(crate) fn percent_around(text: &[u8], beside: usize) -> Option<Vec<u8>> {
     let escapes = memchr::memchr_iter(b'%', text).filter(|at| escaped(text, *at).is_some());
-    let around = Around::new(text, escapes)?;
+    let around = Around::new(text, beside, escapes)?;
     Some(around.decoded(|stretch, out| {
         percent_onto(stretch, out);
     }))
@@ -290,7 +290,12 @@ fn json_escapes(text: &[u8], out: &mut Vec<u8>) -> usize {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 rest = tail.get(length..).unwrap_or_default();
             }
-            [b'n' | b'r' | b't' | b'b' | b'f', tail @ ..] => {
+            // Lines of base64 are lines.
+            [line @ (b'n' | b'r'), tail @ ..] => {
+                out.push(if *line == b'n' { b'\n' } else { b'\r' });
+                rest = tail;
+            }
+            [b't' | b'b' | b'f', tail @ ..] => {
                 out.push(b' ');
                 rest = tail;
             }

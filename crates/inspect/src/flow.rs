@@ -22,7 +22,7 @@ mod runs;
 pub(crate) mod split;
 
 pub(crate) use runs::runs;
-use runs::turned;
+use runs::{legible, turned};
 
 /// Informative bytes of private or ordinary text that must be common. With windows of 16 at every 8th byte such a run is
 /// always found in private text; in ordinary text (every 16th) a run of 32 is too.
@@ -179,15 +179,21 @@ fn encoded(
         let opaque = chain.iter().any(|e| e.opaque());
         // Most runs of such characters are no encoding of a text.
         let text = if how.of_bytes() { decode::legible(bytes) } else { Cow::Borrowed(bytes) };
+        let deeper = chain.len() < MAX_DEPTH;
+        let mut note = |item, start, end, _, turn: Option<Encoding>| {
+            let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
+            let transform = Some(Cow::Owned(names.join("+")));
+            out.push(Match { item, start, end, leaf, seen, transform });
+        };
+        if how.of_bytes() {
+            legible(memory, bytes, &text, opaque, deeper, &mut note);
+        } else {
+            turned(memory, fold::folded(bytes), opaque, deeper, &mut note);
+        }
         if !text.is_empty() {
-            turned(memory, fold::folded(&text), opaque, chain.len() < MAX_DEPTH, &mut |item, start, end, _, turn| {
-                let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
-                let transform = Some(Cow::Owned(names.join("+")));
-                out.push(Match { item, start, end, leaf, seen, transform });
-            });
             // What is encoded again and again is text each time, which nothing becomes by chance.
             let again = chain.len() < MAX_NESTED && chain.iter().all(|e| e.of_bytes()) && decode::is_text(bytes);
-            if chain.len() < MAX_DEPTH || again {
+            if deeper || again {
                 encoded(memory, &text, (leaf, Some((from, to))), chain, budget, out);
             }
         }

@@ -221,8 +221,14 @@ impl<const KINDS: usize> Index<KINDS> {
     }
 
     /// Every place from `from` on where a window of `text` may be known, of these kinds: `(kind, end of the window in text, place)`, in
-    /// order.
-    pub(crate) fn find(&self, text: &[u8], from: usize, kinds: &[usize], mut visit: impl FnMut(usize, usize, Place)) {
+    /// order. `visit` says from where on windows of that kind are wanted.
+    pub(crate) fn find(
+        &self,
+        text: &[u8],
+        from: usize,
+        kinds: &[usize],
+        mut visit: impl FnMut(usize, usize, Place) -> usize,
+    ) {
         let used = |kind: &usize| {
             let table = self.tables.get(*kind).filter(|table| table.live > 0)?;
             Some((*kind, table, self.cut(*kind).width))
@@ -231,18 +237,19 @@ impl<const KINDS: usize> Index<KINDS> {
         if used.iter().all(Option::is_none) {
             return;
         }
+        let mut wanted = [from; KINDS];
         let mut recent = 0u64;
         for (i, b) in text.iter().enumerate().skip(from) {
             recent = recent << 8 | u64::from(*b);
             if !has(&self.filter, self.bits, recent) {
                 continue;
             }
-            for (kind, table, width) in used.iter().flatten() {
-                let begin = (i + 1).checked_sub(*width).filter(|at| *at >= from);
+            for ((kind, table, width), wanted) in used.iter().flatten().zip(&mut wanted) {
+                let begin = (i + 1).checked_sub(*width).filter(|at| *at >= *wanted);
                 let Some(window) = begin.and_then(|at| text.get(at..=i)) else { continue };
                 let tag = self.tag(key(window));
                 for (_, slot) in table.chain(tag).filter(|(_, s)| s.tag == tag && s.item != GONE) {
-                    visit(*kind, i + 1, (slot.item, slot.at));
+                    *wanted = visit(*kind, i + 1, (slot.item, slot.at)).max(*wanted);
                 }
             }
         }
@@ -308,7 +315,10 @@ mod tests {
 
         fn found(&self, text: &[u8]) -> Vec<(usize, usize, Place)> {
             let mut out = Vec::new();
-            self.index.find(text, 0, &[0, 1, 2], |kind, end, place| out.push((kind, end, place)));
+            self.index.find(text, 0, &[0, 1, 2], |kind, end, place| {
+                out.push((kind, end, place));
+                0
+            });
             out
         }
     }

@@ -213,7 +213,10 @@ impl Memory {
     fn kept_like(&self, folded: &[u8]) -> Vec<&Item> {
         let mut alike = Vec::new();
         let end = folded.last_chunk::<TAIL>().map_or([].as_slice(), |end| end);
-        self.index.find(end, 0, &[ENDS], |_, _, (id, _)| alike.extend(self.item(id)));
+        self.index.find(end, 0, &[ENDS], |_, _, (id, _)| {
+            alike.extend(self.item(id));
+            0
+        });
         alike
     }
 
@@ -235,17 +238,18 @@ impl Memory {
             (item.label, &item.origin.entry, &item.pointer, &item.words) == (label, &origin.entry, &pointer, &words)
                 && *item.folded == *folded
         };
-        if let Some(item) = self.alike(label, folded, same) {
+        if let Some((id, mut item)) = self.take_alike(label, folded, same) {
             item.origin = origin;
             item.again = true;
-            return;
+            // Others may have come to have its windows since.
+            return self.place(id, item);
         }
         let (folded, raw, grasp, kept) = (folded.into(), Box::default(), Grasp::Parts, false);
         self.insert(Item { origin, label, folded, raw, grasp, kept, pointer, words, left: None, again: false });
     }
 
-    /// What is remembered that is the `same`, if one of its ends still leads to it.
-    fn alike(&mut self, label: Label, folded: &[u8], same: impl Fn(&Item) -> bool) -> Option<&mut Item> {
+    /// Takes out what is remembered that is the `same`, if one of its ends still leads to it.
+    fn take_alike(&mut self, label: Label, folded: &[u8], same: impl Fn(&Item) -> bool) -> Option<(u32, Item)> {
         let kind = label as usize;
         let Cut { width, stride } = self.index.cut(kind);
         let last = folded.len().checked_sub(width)?;
@@ -253,9 +257,11 @@ impl Memory {
         for at in [0, last - last % stride?] {
             self.index.find(folded.get(at..at + width)?, 0, &[kind], |_, _, (id, _)| {
                 found = found.or_else(|| self.item(id).is_some_and(&same).then_some(id));
+                0
             });
         }
-        self.items.get_mut(found? as usize)?.as_mut()
+        let id = found?;
+        Some((id, self.items.get_mut(id as usize)?.take()?))
     }
 
     fn cost(&self, item: &Item) -> usize {
@@ -275,7 +281,12 @@ impl Memory {
         if let Some(class) = self.classes.get_mut(label) {
             class.push(&item.origin.entry, id, item.folded.len(), cost);
         }
-        let items = &self.items;
+        self.place(id, item);
+    }
+
+    /// Puts an item in its slot, and its windows into the index.
+    fn place(&mut self, id: u32, item: Item) {
+        let (label, items) = (item.label as usize, &self.items);
         // Kept secrets may begin alike (`sk-ant-api03-`), and none may be hidden by what others have said.
         let most = if item.kept { ALIKE } else { 1 };
         let same = |(id, at): Place, bytes: &[u8]| {
@@ -337,6 +348,7 @@ impl Memory {
         if let (None, Some(first)) = (known, folded.get(..CUTS[0].width)) {
             self.index.find(first, 0, &[Label::Secret as usize], |_, _, (id, at)| {
                 known = self.item(id).filter(|i| at == 0 && *i.folded == *folded).or(known);
+                0
             });
         }
         known

@@ -1,6 +1,6 @@
 //! HTML entities, and addresses of images in Markdown.
 
-use super::{Around, Budget, Encoding, MIN_RUN, OnPart};
+use super::{Around, Budget, Encoding, MIN_RUN, OnPart, around::AROUND};
 use crate::view;
 
 /// Most images of one text.
@@ -33,7 +33,7 @@ pub(super) fn entities(text: &str, budget: &mut Budget, visit: OnPart<'_>) {
         needless += usize::from(found.is_some_and(|(c, _)| c.is_ascii_alphanumeric()));
         found.is_some()
     });
-    let Some(around) = Around::new(text.as_bytes(), entities) else { return };
+    let Some(around) = Around::new(text.as_bytes(), AROUND, entities) else { return };
     if !budget.take(around.bytes) {
         return;
     }

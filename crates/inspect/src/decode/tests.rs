@@ -28,7 +28,7 @@ fn encodings() {
         ("say t-h-e-q-u-i-c-k-b-r-o-w-n-f-o-x now", "thequickbrownfox", Encoding::Spaced),
         ("t h e q u i c k b r o w n f o x", "thequickbrownfox", Encoding::Spaced),
         ("a%74he%20q%zz", "athe q%zz", Encoding::Url),
-        (r#"{\"a\":\"b\u0041\ud83d\ude00\n\"}"#, "\"bA😀 \"", Encoding::Json),
+        (r#"{\"a\":\"b\u0041\ud83d\ude00\n\"}"#, "\"bA😀\n\"", Encoding::Json),
         (r"\x41\xzz\", "Axzz", Encoding::Json),
         ("\u{E0074}\u{E0068}x", "thx", Encoding::Tags),
     ] {

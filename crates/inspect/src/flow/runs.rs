@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{MIN_PART, MIN_PASSAGE, MIN_PIECE};
 use crate::{
-    decode::Encoding,
+    decode::{self, Encoding},
     fold,
     memory::{ENDS, Grasp, Label, Memory},
 };
@@ -23,6 +23,17 @@ pub(super) fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, deeper: b
     runs(memory, &text, true, &mut |item, start, end, at| {
         visit(item, start, end, last.saturating_sub(at + 1), Some(Encoding::Reverse));
     });
+}
+
+/// The same of decoded bytes, of which `text` is what may be text. Where in them a run stands is not said.
+pub(super) fn legible(memory: &Memory, bytes: &[u8], text: &[u8], opaque: bool, deeper: bool, visit: OnRun<'_>) {
+    runs(memory, &fold::folded(text), opaque, &mut |item, start, end, _| visit(item, start, end, 0, None));
+    if deeper {
+        // Characters of several bytes are text in one direction only.
+        let back: Vec<u8> = bytes.iter().rev().copied().collect();
+        let text = fold::folded(&decode::legible(&back));
+        runs(memory, &text, true, &mut |item, start, end, _| visit(item, start, end, 0, Some(Encoding::Reverse)));
+    }
 }
 
 /// Every run of `text` that is remembered: `visit(item, start in item, end in item, start in text)`. Ordinary text counts
@@ -50,26 +61,26 @@ pub(super) fn runs_beyond(
     const HIDDEN: [usize; 4] = [ENDS, Label::Secret as usize, Label::Private as usize, Label::Ordinary as usize];
     let kinds = if opaque { HIDDEN.as_slice() } else { ALWAYS.as_slice() };
     index.find(text, place.saturating_sub(MIN_PASSAGE), kinds, |kind, end, (id, at)| {
-        let Some(item) = memory.item(id) else { return };
+        let Some(item) = memory.item(id) else { return 0 };
         if kind == ENDS {
             let to = item.folded.len();
             if let Some(start) = end.checked_sub(to).filter(|start| text.get(*start..end) == Some(&item.folded)) {
                 // One that has to stand there as it is may turn out not to.
                 found.push(Run { id, from: 0, to, at: start, secret: true, covers: item.grasp != Grasp::Exact });
             }
-            return;
+            return 0;
         }
         let floor = if item.kept { Some(kept_floors.entry(id).or_default()) } else { floors.get_mut(kind) };
-        let Some(floor) = floor else { return };
+        let Some(floor) = floor else { return 0 };
         let width = index.cut(kind).width;
         let (start, at) = (end.saturating_sub(width), at as usize);
         if start < *floor || item.folded.get(at..at + width) != text.get(start..end) {
-            return;
+            return 0;
         }
         // Many that Firedoor keeps begin alike, and a digit may be all that tells them apart.
         let same: fn(u8, u8) -> bool = if item.kept { |a, b| a == b } else { fold::alike };
-        let left = common(same, item.folded.iter().take(at).rev(), text.iter().take(start).skip(*floor).rev());
-        let right = common(same, item.folded.iter().skip(at + width), text.iter().skip(end));
+        let left = common_end(same, part(&item.folded, 0, at), part(text, *floor, start));
+        let right = common(same, part(&item.folded, at + width, usize::MAX), part(text, end, usize::MAX));
         let (from, to) = (at - left, at + width + right);
         let shortest = match item.label {
             Label::Secret => MIN_PART,
@@ -83,6 +94,8 @@ pub(super) fn runs_beyond(
                 found.push(Run { id, from, to, at: start - left, secret, covers: false });
             }
         }
+        // Of secrets others may stand there that have a floor of their own.
+        if item.label == Label::Secret { 0 } else { *floor }
     });
     for Run { id, from, to, at, .. } in meant(found) {
         visit(id, from, to, at);
@@ -131,6 +144,45 @@ fn meant(mut runs: Vec<Run>) -> Vec<Run> {
     runs
 }
 
-fn common<'a>(same: fn(u8, u8) -> bool, a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -> usize {
-    a.zip(b).take_while(|(x, y)| same(**x, **y)).count()
+fn part(text: &[u8], from: usize, to: usize) -> &[u8] {
+    text.get(from..to.min(text.len())).unwrap_or_default()
+}
+
+/// Bytes that two texts begin with both. Most are the same eight at a time.
+fn common(same: fn(u8, u8) -> bool, a: &[u8], b: &[u8]) -> usize {
+    let alike = |a: &[u8], b: &[u8]| a.iter().zip(b).take_while(|(x, y)| same(**x, **y)).count();
+    let eights = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
+    let many = eights.take_while(|(a, b)| a == b || alike(*a, *b) == 8).count() * 8;
+    many + alike(part(a, many, usize::MAX), part(b, many, usize::MAX))
+}
+
+/// The same of their ends.
+fn common_end(same: fn(u8, u8) -> bool, a: &[u8], b: &[u8]) -> usize {
+    let alike = |a: &[u8], b: &[u8]| a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| same(**x, **y)).count();
+    let eights = a.as_rchunks::<8>().1.iter().rev().zip(b.as_rchunks::<8>().1.iter().rev());
+    let many = eights.take_while(|(a, b)| a == b || alike(*a, *b) == 8).count() * 8;
+    many + alike(part(a, 0, a.len().saturating_sub(many)), part(b, 0, b.len().saturating_sub(many)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_common_is_counted(a in "[a-c0o]{0,40}", b in "[a-c0o]{0,40}", both in "[a-z0-9]{0,60}") {
+            let one_by_one = |a: &[u8], b: &[u8]| a.iter().zip(b).take_while(|(x, y)| fold::alike(**x, **y)).count();
+            let (one, other) = (format!("{both}{a}"), format!("{}{b}", both.replace('o', "0")));
+            proptest::prop_assert_eq!(
+                common(fold::alike, one.as_bytes(), other.as_bytes()),
+                one_by_one(one.as_bytes(), other.as_bytes())
+            );
+            let (one, other) = (format!("{a}{both}"), format!("{b}{}", both.replace('o', "0")));
+            let back = |text: &str| text.bytes().rev().collect::<Vec<_>>();
+            proptest::prop_assert_eq!(
+                common_end(fold::alike, one.as_bytes(), other.as_bytes()),
+                one_by_one(&back(&one), &back(&other))
+            );
+        }
+    }
 }

@@ -32,6 +32,8 @@ const MAX_TRAIL: usize = 256;
 const MAX_ROW: usize = 16;
 const MIN_ROW_PIECE: usize = 4;
 const MAX_ROW_PIECE: usize = 256;
+/// Longest query of an address.
+const MAX_QUERY: usize = 16 * 1024;
 /// Most pieces whose every order is tried.
 const MAX_ORDERED: usize = 4;
 
@@ -242,6 +244,8 @@ pub(super) fn values(text: &str, visit: &mut dyn FnMut(&[u8], &[u8])) {
     let Some((_, query)) = text.split_once('?').filter(|(_, q)| q.contains('=')) else {
         return visit(b"", text.as_bytes());
     };
+    // A file is no query because a question mark stands in it.
+    let query = query.get(..query.floor_char_boundary(MAX_QUERY)).unwrap_or(query);
     let mut plain = Vec::new();
     for pair in query.split(['&', ';', '#']) {
         let (name, value) = pair.split_once('=').unwrap_or(("", pair));

@@ -453,3 +453,76 @@ fn going_through_a_list_is_no_split() {
     let list = ["first-report.txt", "second-report.txt", "third-notes.txt", "fourth-draft.txt", "fifth-of-all.txt"];
     assert_eq!(in_pieces(PRIVATE, &list.join("\n"), &list), [""; 0]);
 }
+
+/// Words that say nothing.
+fn filler(bytes: usize) -> String {
+    "some words of a text, and more of them. ".chars().cycle().take(bytes).collect()
+}
+
+#[test]
+fn what_is_escaped_in_one_place_is_read_as_a_whole() {
+    let many: String = (0..160).map(|i| format!("{:08x}", 2_654_435_761u32.wrapping_mul(i))).collect();
+    let plain = format!("{many} {} {many}", token());
+    // Text of a few letters would be shorter still; what matters is that nothing of it can be read alone.
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut packer, plain.as_bytes()).unwrap();
+    let packed = BASE64URL_NOPAD.encode(&packer.finish().unwrap());
+    assert!(packed.len() > 700, "{}", packed.len());
+    // Lines that are shorter are no lines of base64.
+    for at in (40..packed.len()).step_by(37) {
+        for escape in ["%0A", "&#10;", "\\n"] {
+            let body = format!("{} z={}{escape}{} {}", filler(900), &packed[..at], &packed[at..], filler(900));
+            let found = found(OPEN, &token(), &body);
+            assert!(
+                matches!(found.as_slice(), [(id, Confidence::Certain, _)] if id == "flow/secret"),
+                "{at} {escape} {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bytes_backwards_are_text_in_their_own_order() {
+    let note = "Это совершенно секретный отчёт о состоянии дел компании за прошлый квартал, и никто о нём не знает.";
+    let back: Vec<u8> = note.bytes().rev().collect();
+    for body in [BASE64.encode(&back), BASE32.encode(&back), HEXLOWER.encode(&back)] {
+        let found = found(PRIVATE, note, &body);
+        assert!(matches!(found.as_slice(), [(_, _, Some(how))] if how.ends_with("reverse")), "{found:?}");
+    }
+}
+
+#[test]
+fn codes_are_known_in_the_midst_of_a_text() {
+    let token = token();
+    let code = |form: &dyn Fn(u8) -> String| token.bytes().map(form).collect::<String>();
+    for codes in [code(&|b| format!("chr({b}) + ")), code(&|b| format!("{b}, ")), code(&|b| format!("{b:4}"))] {
+        for at in 600..664 {
+            let found = found(OPEN, &token, &format!("{} {codes} {}", filler(at), filler(1200)));
+            assert!(matches!(found.as_slice(), [(id, _, _)] if id == "flow/secret"), "{at} {codes} {found:?}");
+        }
+    }
+}
+
+#[test]
+fn what_comes_again_is_known_by_all_of_it_again() {
+    let parts: Vec<String> = (0..3).map(|i| rotated(NOTE, i)).collect();
+    // Of one length each, so that windows of one stand where those of another do.
+    let fold = |text: &str| String::from_utf8(crate::fold::folded(text.as_bytes())).unwrap();
+    let parts: Vec<String> = parts.iter().map(|part| fold(part).chars().take(64).collect()).collect();
+    let all = parts.concat();
+    let mut session = Session::new();
+    session.memory = Memory::new(Limits { bytes: 12 * 1024, private: 0, ordinary: 0 });
+    session.result("files", PRIVATE, &all);
+    session.result("box", PRIVATE, &parts[1]);
+    // Until what the other server said is forgotten.
+    for i in 0..40 {
+        session.result("box", PRIVATE, &rotated(NOTE, 10 + i).repeat(3));
+    }
+    session.result("files", PRIVATE, &all);
+    let found = session.call("net", Sink::External, &serde_json::json!({"body": BASE64.encode(parts[1].as_bytes())}));
+    assert!(
+        found.iter().any(|f| f.detector == "flow/private"
+            && f.evidence[0].entry.as_ref().is_some_and(|e| e.to_string().contains("files"))),
+        "{found:?}"
+    );
+}

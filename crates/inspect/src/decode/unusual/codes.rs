@@ -16,9 +16,9 @@ const MIN_CODES: usize = 8;
 /// Bytes between two numbers: `, `, `&#`, `+chr(`.
 const MAX_GAP: usize = 8;
 /// Longest text that is looked through as a whole for rows of numbers, and how many of 64 bytes are digits in one of a longer text: of
-/// `chr(65)+` a quarter are.
+/// `chr(65) + ` a fifth are.
 const SHORT: usize = 1024;
-const MIN_DIGITS: u32 = 14;
+const MIN_DIGITS: u32 = 12;
 /// Distance between the places of a text that are looked at for what fills it.
 const SAMPLE: usize = 32;
 
@@ -52,8 +52,8 @@ pub(super) fn each(text: &[u8], budget: &mut Budget, visit: OnForm<'_>) {
     if OFFSETS.iter().any(|end| end.find(text).is_some()) {
         dump(text, budget, &mut visit);
     }
-    if sampled(text, in_bits) {
-        bits(text, budget, &mut visit);
+    for (from, to) in of_two_characters(text) {
+        bits(text.get(from..to).unwrap_or_default(), budget, &mut visit);
     }
     if sampled(text, in_morse) && budget.take(text.len()) {
         morse(text, budget, &mut visit);
@@ -239,13 +239,13 @@ fn quoted_printable(text: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     visit(&out, how, hidden, budget);
 }
 
-/// Two characters, and white space or commas if those are not one of the two.
-fn in_bits(part: &[u8]) -> bool {
+/// The two characters of a part, where it has no others but white space and what stands between bits; white space alone may be those.
+fn two_of(part: &[u8]) -> Option<[u8; 2]> {
     if part.len() < SAMPLE * 3 / 4 || !part.is_ascii() {
-        return false;
+        return None;
     }
     if part.iter().all(|b| matches!(b, b' ' | b'\t')) {
-        return part.contains(&b'\t') && part.contains(&b' ');
+        return (part.contains(&b'\t') && part.contains(&b' ')).then_some(*b" \t");
     }
     let mut two = [0u8; 2];
     for b in part.iter().filter(|b| !matches!(b, b' ' | b',' | b'\n' | b'\r' | b'-' | b'_')) {
@@ -254,11 +254,29 @@ fn in_bits(part: &[u8]) -> bool {
             [a, _] if a == *b => {}
             [_, 0] => two[1] = *b,
             [_, c] if c == *b => {}
-            _ => return false,
+            _ => return None,
         }
     }
-    two[1] != 0
+    (two[1] != 0).then_some(two)
 }
+
+/// The stretches of a text that are written with two characters.
+fn of_two_characters(text: &[u8]) -> Vec<(usize, usize)> {
+    let mut out: Vec<(usize, usize)> = Vec::new();
+    for at in (0..text.len()).step_by(SAMPLE) {
+        let before = out.last().map_or(0, |(_, to)| *to);
+        let part = text.get(at..(at + SAMPLE * 3 / 4)).unwrap_or_default();
+        let Some(two) = (at >= before).then(|| two_of(part)).flatten() else { continue };
+        let goes_on = |b: &&u8| two.contains(b) || two != *b" \t" && BETWEEN_BITS.contains(b);
+        let ahead = text.get(before..at).unwrap_or_default().iter().rev().take_while(goes_on).count();
+        let more = text.get(at..).unwrap_or_default().iter().take_while(goes_on).count();
+        out.push((at - ahead, at + more));
+    }
+    out
+}
+
+/// What stands between bits.
+const BETWEEN_BITS: &[u8] = b" ,\n\r-_:";
 
 /// Bits of ASCII characters.
 fn bits(text: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
@@ -267,7 +285,7 @@ fn bits(text: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
         let row: Vec<char> = blanks.iter().map(|b| char::from(*b)).collect();
         of_two(&row, budget, visit);
     }
-    let marks = text.split(|b| matches!(b, b' ' | b',' | b'\n' | b'\r' | b'-' | b'_' | b':'));
+    let marks = text.split(|b| BETWEEN_BITS.contains(b));
     let mut row: Vec<char> = Vec::new();
     let mut two: Vec<u8> = Vec::new();
     for part in marks.filter(|p| !p.is_empty()).chain([b"end".as_slice()]) {

@@ -6,7 +6,7 @@ use unicode_normalization::char::decompose_compatible;
 use wide::u8x16;
 
 use super::{
-    super::{Around, Budget, Encoding},
+    super::{Around, Budget, Encoding, around::AROUND},
     OnBytes, OnForm, codes, emit,
 };
 use crate::{lanes, view};
@@ -34,7 +34,7 @@ pub(super) fn each(text: &str, budget: &mut Budget, visit: OnForm<'_>) {
         changed += usize::from(is);
         is
     });
-    if let Some(around) = Around::new(text.as_bytes(), places.map(|(at, _)| at)) {
+    if let Some(around) = Around::new(text.as_bytes(), AROUND, places.map(|(at, _)| at)) {
         // Where most of it was something else, somebody hid it; a few typographic signs stand in many texts.
         let hidden = changed * 3 >= letters && changed >= MIN_CODES;
         let how = if hidden { Encoding::Named(LOOKALIKES) } else { Encoding::Laid(LOOKALIKES) };
