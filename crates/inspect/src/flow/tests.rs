@@ -496,7 +496,7 @@ fn codes_are_known_in_the_midst_of_a_text() {
     let token = token();
     let code = |form: &dyn Fn(u8) -> String| token.bytes().map(form).collect::<String>();
     for codes in [code(&|b| format!("chr({b}) + ")), code(&|b| format!("{b}, ")), code(&|b| format!("{b:4}"))] {
-        for at in 600..664 {
+        for at in (600..664).step_by(9) {
             let found = found(OPEN, &token, &format!("{} {codes} {}", filler(at), filler(1200)));
             assert!(matches!(found.as_slice(), [(id, _, _)] if id == "flow/secret"), "{at} {codes} {found:?}");
         }
