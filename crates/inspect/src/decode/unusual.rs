@@ -4,6 +4,7 @@
 //! Most of them are tried only where a text is unlike language ([`strange`]), so that ordinary calls pay for one look at each byte.
 
 mod bases;
+mod bits;
 mod codes;
 mod letters;
 mod order;

@@ -7,7 +7,7 @@ use wide::u8x16;
 
 use super::{
     super::{Around, Budget, Encoding, around::AROUND},
-    OnBytes, OnForm, codes, emit,
+    OnBytes, OnForm, bits, emit,
 };
 use crate::{lanes, view};
 
@@ -61,7 +61,7 @@ pub(super) fn each(text: &str, budget: &mut Budget, visit: OnForm<'_>) {
         // A sign before them, or one for all sixteen.
         emit(bytes.get(1..).unwrap_or_default(), "code points", budget, &mut visit);
     }
-    bits(beyond().map(|(_, c)| c), budget, &mut visit);
+    of_characters(beyond().map(|(_, c)| c), budget, &mut visit);
 }
 
 fn alphanumeric(b: u8x16) -> u8x16 {
@@ -69,7 +69,7 @@ fn alphanumeric(b: u8x16) -> u8x16 {
 }
 
 /// Runs of two characters.
-fn bits(text: impl Iterator<Item = char>, budget: &mut Budget, visit: OnBytes<'_>) {
+fn of_characters(text: impl Iterator<Item = char>, budget: &mut Budget, visit: OnBytes<'_>) {
     let mut row: Vec<char> = Vec::new();
     let mut two: [Option<char>; 2] = [None, None];
     for c in text {
@@ -79,14 +79,14 @@ fn bits(text: impl Iterator<Item = char>, budget: &mut Budget, visit: OnBytes<'_
             [None, _] => two[0] = Some(c),
             [_, None] => two[1] = Some(c),
             _ => {
-                codes::of_two(&row, budget, visit);
+                bits::of_two(&row, budget, visit);
                 row.clear();
                 two = [Some(c), None];
             }
         }
         row.push(c);
     }
-    codes::of_two(&row, budget, visit);
+    bits::of_two(&row, budget, visit);
 }
 
 /// ASCII for every character that looks like it or is it in another form, without what is not seen.
