@@ -15,7 +15,7 @@ fn two_of(part: &[u8]) -> Option<[u8; 2]> {
         return (part.contains(&b'\t') && part.contains(&b' ')).then_some(*b" \t");
     }
     let mut two = [0u8; 2];
-    for b in part.iter().filter(|b| !matches!(b, b' ' | b',' | b'\n' | b'\r' | b'-' | b'_')) {
+    for b in part.iter().filter(|b| !BETWEEN_BITS.contains(b)) {
         match two {
             [0, _] => two[0] = *b,
             [a, _] if a == *b => {}
@@ -27,19 +27,39 @@ fn two_of(part: &[u8]) -> Option<[u8; 2]> {
     (two[1] != 0).then_some(two)
 }
 
-/// The stretches of a text that are written with two characters.
+/// The stretches of a text that are written with two characters. Neighbours may have one of them in common, and what stands between
+/// bits: there they lie over each other.
 fn of_two_characters(text: &[u8]) -> Vec<(usize, usize)> {
     let mut out: Vec<(usize, usize)> = Vec::new();
     for at in (0..text.len()).step_by(STEP) {
         let before = out.last().map_or(0, |(_, to)| *to);
-        let part = text.get(at..(at + SAMPLE)).unwrap_or_default();
+        let part = text.get(at..at + SAMPLE).unwrap_or_default();
         let Some(two) = (at >= before).then(|| two_of(part)).flatten() else { continue };
-        let goes_on = |b: &&u8| two.contains(b) || two != *b" \t" && BETWEEN_BITS.contains(b);
-        let ahead = text.get(before..at).unwrap_or_default().iter().rev().take_while(goes_on).count();
+        let blanks = two == *b" \t";
+        let goes_on = |b: &&u8| two.contains(b) || !blanks && BETWEEN_BITS.contains(b);
+        let ahead = text.get(..at).unwrap_or_default().iter().rev().take_while(goes_on).count();
         let more = text.get(at..).unwrap_or_default().iter().take_while(goes_on).count();
         out.push((at - ahead, at + more));
     }
     out
+}
+
+/// Without the end of a word that begins before a stretch, and the beginning of one that goes on behind it.
+fn whole_words(text: &[u8], (from, to): (usize, usize)) -> &[u8] {
+    let inside = |at: Option<usize>| at.and_then(|at| text.get(at)).is_some_and(|b| !BETWEEN_BITS.contains(b));
+    let between = |b: &u8| BETWEEN_BITS.contains(b);
+    let mut stretch = text.get(from..to).unwrap_or_default();
+    if inside(from.checked_sub(1))
+        && let Some(at) = stretch.iter().position(between)
+    {
+        stretch = stretch.get(at..).unwrap_or_default();
+    }
+    if inside(Some(to))
+        && let Some(at) = stretch.iter().rposition(between)
+    {
+        stretch = stretch.get(..at).unwrap_or_default();
+    }
+    stretch
 }
 
 /// What stands between bits.
@@ -47,8 +67,8 @@ const BETWEEN_BITS: &[u8] = b" ,\n\r-_:";
 
 /// Bits of ASCII characters.
 pub(super) fn each(text: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
-    for (from, to) in of_two_characters(text) {
-        bits(text.get(from..to).unwrap_or_default(), budget, visit);
+    for stretch in of_two_characters(text) {
+        bits(whole_words(text, stretch), budget, visit);
     }
 }
 
@@ -108,5 +128,44 @@ pub(super) fn of_two(row: &[char], budget: &mut Budget, visit: OnBytes<'_>) {
             let back: Vec<u8> = bytes.iter().map(|b| b.reverse_bits() >> (8 - width)).collect();
             emit(&back, "bits", budget, visit);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_are_whole() {
+        let bits = "01101000 01101001 ".repeat(9);
+        let bits = bits.trim_end();
+        for (before, after) in
+            [("", ""), ("many ", " more"), ("== -- == -- == -- == -- == -- ", ""), ("so 100", "1 and"), ("x", ",2")]
+        {
+            for others in ["01", "ox", ".!"] {
+                let written: String = bits
+                    .chars()
+                    .map(|c| match c {
+                        '0' => others.chars().next().unwrap(),
+                        '1' => others.chars().nth(1).unwrap(),
+                        c => c,
+                    })
+                    .collect();
+                let text = format!("{before} {written} {after}");
+                let stretches = of_two_characters(text.as_bytes());
+                let whole = |stretch: &(usize, usize)| {
+                    let found = std::str::from_utf8(whole_words(text.as_bytes(), *stretch)).unwrap();
+                    found.trim_matches([' ', ',', '-']).trim_end_matches(" 1").ends_with(&written)
+                };
+                assert!(stretches.iter().any(whole), "{text} {stretches:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn blanks_are_bits_too() {
+        let text = format!("if a:\n{}x", "  \t ".repeat(20));
+        assert_eq!(of_two_characters(text.as_bytes()), [(6, 86)]);
+        assert!(of_two_characters("    indented = 1\n".repeat(30).as_bytes()).is_empty());
     }
 }
