@@ -31,11 +31,9 @@ pub(super) fn each(text: &[u8], budget: &mut Budget, visit: OnForm<'_>) {
     let mut visit =
         |bytes: &[u8], how: Encoding, deeper: bool, budget: &mut Budget| visit(bytes, how, deeper, all, budget);
     let digits = lanes::count(text, b' ', digit);
-    if text.len() > SHORT || digits >= MIN_CODES * 2 && digits * 12 >= text.len() {
-        for (from, to) in if text.len() > SHORT { of_digits(text) } else { vec![all] } {
-            if budget.take(to - from) {
-                numbers(text.get(from..to).unwrap_or_default(), budget, &mut visit);
-            }
+    for (from, to) in of_digits(text, digits) {
+        if budget.take(to - from) {
+            numbers(text.get(from..to).unwrap_or_default(), budget, &mut visit);
         }
     }
     let marks = [(b"%u".as_slice(), 4), (b"U+", 4), (b"u+", 4), (b"0x", 2)];
@@ -65,9 +63,16 @@ fn digit(b: u8x16) -> u8x16 {
     lanes::within(b, b'0', b'9')
 }
 
-/// The stretches of a text that have so many digits as rows of codes have, with what is beside them.
-fn of_digits(text: &[u8]) -> Vec<(usize, usize)> {
+/// The stretches of a text with so many digits that have as many as rows of codes have, with what is beside them. Short texts are one.
+fn of_digits(text: &[u8], digits: usize) -> Vec<(usize, usize)> {
     let mut out: Vec<(usize, usize)> = Vec::new();
+    if digits < MIN_CODES * 2 {
+        return out;
+    }
+    if text.len() <= SHORT {
+        out.extend((digits * 12 >= text.len()).then_some((0, text.len())));
+        return out;
+    }
     for (number, block) in lanes::blocks(text, b' ').enumerate() {
         if lanes::bits(&block, digit).count_ones() < MIN_DIGITS {
             continue;
