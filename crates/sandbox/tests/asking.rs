@@ -116,7 +116,8 @@ impl Running {
 
     #[track_caller]
     fn say(&mut self, line: &str) {
-        if let Err(e) = writeln!(self.stdin, "{line}") {
+        // At once: who reads it may act on it, and be gone, before an end of the line that comes by itself.
+        if let Err(e) = self.stdin.write_all(format!("{line}\n").as_bytes()) {
             let said: Vec<_> = self.output.try_iter().collect();
             let told: Vec<_> = self.notices.try_iter().collect();
             panic!("{e}: {:?}, {said:?}, {told:?}", self.child.wait());
