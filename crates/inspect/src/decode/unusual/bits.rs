@@ -49,6 +49,10 @@ fn whole_words(text: &[u8], (from, to): (usize, usize)) -> &[u8] {
     let inside = |at: Option<usize>| at.and_then(|at| text.get(at)).is_some_and(|b| !BETWEEN_BITS.contains(b));
     let between = |b: &u8| BETWEEN_BITS.contains(b);
     let mut stretch = text.get(from..to).unwrap_or_default();
+    // Blanks may be the bits themselves.
+    if stretch.iter().all(|b| matches!(b, b' ' | b'\t')) {
+        return stretch;
+    }
     if inside(from.checked_sub(1))
         && let Some(at) = stretch.iter().position(between)
     {
@@ -166,6 +170,8 @@ mod tests {
     fn blanks_are_bits_too() {
         let text = format!("if a:\n{}x", "  \t ".repeat(20));
         assert_eq!(of_two_characters(text.as_bytes()), [(6, 86)]);
+        let text = format!("01{}x", "\t \t ".repeat(20));
+        assert_eq!(whole_words(text.as_bytes(), (2, 82)), &text.as_bytes()[2..82]);
         assert!(of_two_characters("    indented = 1\n".repeat(30).as_bytes()).is_empty());
     }
 }
