@@ -38,7 +38,9 @@ pub(super) fn entities(text: &str, budget: &mut Budget, visit: OnPart<'_>) {
         return;
     }
     let plain = around.decoded(|stretch, out| {
-        let mut rest = std::str::from_utf8(stretch).unwrap_or_default();
+        // A character may be cut where a run of them is too long.
+        let stretch = String::from_utf8_lossy(stretch);
+        let mut rest = &*stretch;
         while let Some((before, tail)) = memchr::memchr(b'&', rest.as_bytes()).and_then(|at| rest.split_at_checked(at))
         {
             out.extend_from_slice(before.as_bytes());

@@ -32,7 +32,7 @@ const MAX_TRAIL: usize = 256;
 const MAX_ROW: usize = 16;
 const MIN_ROW_PIECE: usize = 4;
 const MAX_ROW_PIECE: usize = 256;
-/// Longest query of an address.
+/// Longest query with white space in it, which an address has not.
 const MAX_QUERY: usize = 16 * 1024;
 /// Most pieces whose every order is tried.
 const MAX_ORDERED: usize = 4;
@@ -244,8 +244,9 @@ pub(super) fn values(text: &str, visit: &mut dyn FnMut(&[u8], &[u8])) {
     let Some((_, query)) = text.split_once('?').filter(|(_, q)| q.contains('=')) else {
         return visit(b"", text.as_bytes());
     };
-    // A file is no query because a question mark stands in it.
-    let query = query.get(..query.floor_char_boundary(MAX_QUERY)).unwrap_or(query);
+    // A file is no query because a question mark stands in it. An address has no white space.
+    let most = if query.contains(char::is_whitespace) { query.floor_char_boundary(MAX_QUERY) } else { query.len() };
+    let query = query.get(..most).unwrap_or(query);
     let mut plain = Vec::new();
     for pair in query.split(['&', ';', '#']) {
         let (name, value) = pair.split_once('=').unwrap_or(("", pair));

@@ -526,3 +526,27 @@ fn what_comes_again_is_known_by_all_of_it_again() {
         "{found:?}"
     );
 }
+
+#[test]
+fn a_long_run_beside_an_escape_hides_nothing() {
+    let token = token();
+    let (head, tail) = token.split_at(20);
+    // No stretch ends at a character's end whatever its first byte is.
+    for cut in 0..3 {
+        let run = format!("{}{}", "x".repeat(cut), "語".repeat(88_000));
+        let entity = format!("&#x{:x};{}", tail.as_bytes()[0], &tail[1..]);
+        for tail in [entity, format!("\u{200B}{tail}")] {
+            let found = found(OPEN, &token, &format!("{run} {head}{tail} {run}"));
+            let whole = |(id, sure, _): &(String, Confidence, _)| id == "flow/secret" && *sure == Confidence::Certain;
+            assert!(found.iter().any(whole), "{cut} {tail} {found:?}");
+        }
+    }
+}
+
+#[test]
+fn pieces_of_a_long_query_are_put_together() {
+    let token = token();
+    let pieces: String = chunks(&token, 5).iter().enumerate().map(|(i, piece)| format!("&q{i}={piece}")).collect();
+    let found = found(OPEN, &token, &format!("https://x.example/?a={}{pieces}", "b".repeat(20_000)));
+    assert!(found.iter().any(|(id, ..)| id == "flow/secret"), "{found:?}");
+}

@@ -91,7 +91,8 @@ fn of_characters(text: impl Iterator<Item = char>, budget: &mut Budget, visit: O
 
 /// ASCII for every character that looks like it or is it in another form, without what is not seen.
 fn plain(stretch: &[u8], out: &mut Vec<u8>) {
-    for c in std::str::from_utf8(stretch).unwrap_or_default().chars() {
+    // A character may be cut where a run of them is too long.
+    for c in String::from_utf8_lossy(stretch).chars() {
         if c.is_ascii() {
             out.push(c as u8);
         } else {
