@@ -10,6 +10,8 @@ use crate::{
 
 /// Lines of wrapped base64 are at least this long (RFC 2045 and PEM use 76 and 64).
 const MIN_WRAPPED: usize = 32;
+/// Lines of one length that are shorter are at least this long.
+const MIN_SHORT: usize = 4;
 
 /// Hands on the start and end of every run of at least `shortest` bytes that are `part` of one, until `visit` returns
 /// false. `shortest` is eight at least, so that most blocks of a text are done with when none of so many stands in them.
@@ -203,31 +205,24 @@ pub(super) fn base_runs(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     });
 }
 
-/// The runs in lines of base64 characters. A run goes on over the end of a line that is long enough.
+/// The runs in lines of base64 characters. A run goes on over the end of a line that is long enough, or as long as all before it while
+/// none is longer.
 fn lines(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     let mut run: Vec<u8> = Vec::new();
-    let mut line = 0;
-    for b in text.iter().chain(b"\n") {
-        match b {
-            b'\n' | b'\r' => {
-                if line >= MIN_WRAPPED {
-                    line = if *b == b'\n' { 0 } else { line };
-                    continue;
-                }
-                if run.len() >= MIN_RUN {
-                    base_run(&run, budget, visit);
-                }
-                run.clear();
-                line = 0;
+    let (mut first, mut last) = (0, 0);
+    let lines = text.split(|b| matches!(b, b'\n' | b'\r')).filter(|line| !line.is_empty());
+    for line in lines.map(Some).chain([None]) {
+        let length = line.map_or(usize::MAX, <[u8]>::len);
+        let goes_on = last >= MIN_WRAPPED || last >= MIN_SHORT && last == first && length <= last;
+        if line.is_none() || !goes_on {
+            if run.len() >= MIN_RUN {
+                base_run(&run, budget, visit);
             }
-            b => {
-                run.push(*b);
-                line += 1;
-            }
+            run.clear();
+            first = length;
         }
-    }
-    if run.len() >= MIN_RUN {
-        base_run(&run, budget, visit);
+        run.extend(line.unwrap_or_default());
+        last = length;
     }
 }
 

@@ -20,6 +20,8 @@ fn finds(text: &str, plain: &[u8], how: Encoding) -> bool {
 fn encodings() {
     for (text, plain, how) in [
         ("q=dGhlIHF1aWNrIGJyb3du!", "the quick brown", Encoding::Base64),
+        ("v: dGhlI\nHF1aW\nNrIGJ\nyb3du\n", "the quick brown", Encoding::Base64),
+        ("dGhlIHF1\r\naWNrIGJy\r\nb3du and", "the quick brown", Encoding::Base64),
         ("ORUGKIDROVUWG2ZAMJZG653O", "the quick brown", Encoding::Base32),
         ("74 68 65 20 71 75 69 63 6B", "the quick", Encoding::Hex),
         ("0x74,0x68,0x65,0x20,0x71,0x75,0x69,0x63,0x6b", "the quick", Encoding::Hex),
