@@ -30,7 +30,7 @@ impl Inspector {
             memory.has_itself(entry, value.as_bytes());
             let assigned = format!("{name}=\"{value}\"");
             for hit in self.credentials.scan(assigned.as_bytes()) {
-                let secret = assigned.as_bytes().get(hit.span.0..hit.span.1).unwrap_or_default();
+                let secret = hit.value(assigned.as_bytes());
                 memory.has_itself(entry, secret);
                 let tool = Untrusted::new("environment");
                 let origin = Origin {

@@ -1,7 +1,10 @@
 //! Credentials in text: one pass over all formats' keywords, then one anchored regex where a keyword stands.
 
+mod edge;
+mod plain;
 mod shape;
 
+use plain::Plain;
 pub(crate) use shape::has_shape;
 use std::sync::OnceLock;
 
@@ -38,6 +41,8 @@ struct Row {
     window: usize,
     #[serde(default)]
     before: usize,
+    #[serde(default)]
+    lines: bool,
     #[serde(default)]
     generic: bool,
     #[serde(default = "yes")]
@@ -83,7 +88,7 @@ impl Issuer {
     fn row(self) -> Row {
         let names: Vec<String> = self.names.iter().map(|n| regex::escape(n)).collect();
         let regex = format!(
-            r#"^(?i:{})[\w.\- \t]{{0,20}}(?:[\s'"]{{0,3}}(?:=>|:{{1,3}}=|\|\||\?=|[=>:,])[\s'"`=]{{0,5}}|(?i:key|token|secret|password)["']?(?:\s{{1,4}}|\s{{1,3}}-\s{{1,3}})["'`]?)(?<secret>{})(?:[\s'"`;,)}}\\]|$)"#,
+            r#"^(?i:{})[\w.\- \t]{{0,20}}(?:[\s'"]{{0,3}}(?:=>|:{{1,3}}=|\|\||\?=|[=>:,])[\s'"`=]{{0,5}}|(?i:key|token|secret|password)["']?(?:\s{{1,4}}|\s{{1,3}}-\s{{1,3}})["'`]?)(?<secret>{})(?:[\s'"`;,)}}<\\\x1b]|$)"#,
             names.join("|"),
             self.form
         );
@@ -95,6 +100,7 @@ impl Issuer {
             inside: true,
             window: 320,
             before: 0,
+            lines: false,
             generic: false,
             made: false,
             chosen: false,
@@ -139,6 +145,8 @@ pub(crate) struct Hit<'r> {
     pub(crate) rule: &'r str,
     /// Byte offsets of the secret part.
     pub(crate) span: (usize, usize),
+    /// The secret part, where it is written with escapes.
+    meant: Option<Box<[u8]>>,
     /// Known by its place only, not by its form.
     pub(crate) generic: bool,
     /// Its checksum is right.
@@ -146,6 +154,11 @@ pub(crate) struct Hit<'r> {
 }
 
 impl Hit<'_> {
+    /// The secret part, of the text that was scanned.
+    pub(crate) fn value<'h>(&'h self, text: &'h [u8]) -> &'h [u8] {
+        self.meant.as_deref().unwrap_or_else(|| text.get(self.span.0..self.span.1).unwrap_or_default())
+    }
+
     /// How sure it is that this is a credential.
     pub(crate) fn confidence(&self) -> Confidence {
         match (self.generic, self.checked) {
@@ -207,42 +220,50 @@ impl Credentials {
             if !rule.row.unless.is_empty() && preceded(text, start, &rule.row.unless) {
                 return true;
             }
-            let before = start.checked_sub(1).and_then(|i| text.get(i)).copied().unwrap_or(b' ');
-            if !rule.row.inside && (before.is_ascii_alphanumeric() || before == b'_') {
+            if !rule.row.inside && edge::within_word(text.get(..start).unwrap_or_default()) {
                 return true;
             }
             // Inside a credential that was already found at this place by the same rule.
             if hits.iter().rev().take(4).any(|(i, h)| *i == index && start < h.span.1) {
                 return true;
             }
-            let end = text.len().min(met.start.saturating_add(rule.row.window));
-            let window = text.get(start..end).unwrap_or_default();
-            let Some(captures) = rule.regex().and_then(|r| r.captures(window)) else {
-                budget = budget.saturating_sub(8);
-                return true;
-            };
-            budget = budget.saturating_sub(captures.get(0).map_or(0, |m| m.len()));
+            let behind = text.get(start..).unwrap_or_default();
+            let window = behind.get(..behind.len().min(met.start - start + rule.row.window)).unwrap_or_default();
+            let mut found = self.secret(rule, window, &mut budget).map(|(from, to)| ((from, to), None));
+            if found.is_none()
+                && let Some(plain) = Plain::of(behind, (met.end - start, window.len()), rule.row.lines)
+            {
+                found = self.secret(rule, &plain.bytes, &mut budget).and_then(|(from, to)| {
+                    let (meant, place) = (plain.bytes.get(from..to)?, plain.place((from, to))?);
+                    Some((
+                        place,
+                        behind
+                            .get(place.0..place.1)
+                            .filter(|as_it_stands| *as_it_stands != meant)
+                            .map(|_| meant.into()),
+                    ))
+                });
+            }
+            if let Some(((from, to), meant)) = found {
+                let (rule, generic) = (&rule.row, rule.row.generic);
+                let span = (start + from, start + to);
+                let secret = meant.as_deref().or_else(|| text.get(span.0..span.1)).unwrap_or_default();
+                let checked = rule.checksum.is_some_and(|c| c.holds(secret));
+                hits.push((index, Hit { rule: &rule.id, span, meant, generic, checked }));
+                *room -= 1;
+            }
             if budget == 0 {
                 return false;
-            }
-            let named = ["secret", "claims", "other", "third", "fourth", "only"]
-                .into_iter()
-                .find_map(|name| captures.name(name));
-            let Some(secret) = named else { return true };
-            let json = captures.name("json").is_none_or(|m| decode::base64_json(m.as_bytes()));
-            let basic = captures.name("basic").is_none_or(|m| decode::base64_pair(m.as_bytes()));
-            if json && basic && plausible(&rule.row, secret.as_bytes()) && !self.is_published(secret.as_bytes()) {
-                let span = (start + secret.start(), start + secret.end());
-                let checked = rule.row.checksum.is_some_and(|c| c.holds(secret.as_bytes()));
-                hits.push((index, Hit { rule: &rule.row.id, span, generic: rule.row.generic, checked }));
-                *room -= 1;
             }
             true
         });
         for span in shape::each(text).take(room[0]) {
             let secret = text.get(span.0..span.1).unwrap_or_default();
             if randomness::entropy(secret) >= 3.5 && !randomness::placeholder(secret) {
-                hits.push((self.rules.len(), Hit { rule: shape::RULE, span, generic: false, checked: false }));
+                hits.push((
+                    self.rules.len(),
+                    Hit { rule: shape::RULE, span, meant: None, generic: false, checked: false },
+                ));
             }
         }
         // The same characters under two rules are one credential: the more exact rule stands first in the file.
@@ -255,6 +276,22 @@ impl Credentials {
         }
         out.sort_by_key(|h| h.span);
         out
+    }
+
+    /// Where the secret stands in what a rule's keyword begins, if the rule finds one there.
+    fn secret(&self, rule: &Rule, window: &[u8], budget: &mut usize) -> Option<(usize, usize)> {
+        let Some(captures) = rule.regex().and_then(|r| r.captures(window)) else {
+            *budget = budget.saturating_sub(8);
+            return None;
+        };
+        *budget = budget.saturating_sub(captures.get(0).map_or(0, |m| m.len()));
+        let secret = ["secret", "claims", "other", "third", "fourth", "only"]
+            .into_iter()
+            .find_map(|name| captures.name(name))?;
+        let json = captures.name("json").is_none_or(|m| decode::base64_json(m.as_bytes()));
+        let basic = captures.name("basic").is_none_or(|m| decode::base64_pair(m.as_bytes()));
+        let is = json && basic && plausible(&rule.row, secret.as_bytes()) && !self.is_published(secret.as_bytes());
+        is.then(|| (secret.start(), secret.end()))
     }
 
     /// Whether documentation shows this very secret as an example.
@@ -326,7 +363,10 @@ fn plausible(row: &Row, secret: &[u8]) -> bool {
             || randomness::looks_made(secret)
             || randomness::hex(secret)
             || randomness::generated(secret)
-            || row.chosen && (randomness::chosen(secret) || randomness::word_and_number(secret))
+            || row.chosen
+                && (randomness::chosen(secret)
+                    || randomness::word_and_number(secret)
+                    || randomness::mixed_letters(secret))
     };
     !row.generic || made() && !randomness::written(secret) && !randomness::typed(secret)
 }

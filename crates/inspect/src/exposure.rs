@@ -111,10 +111,8 @@ impl<'g> Scan<'g> {
         if text.len() <= MAX_WORD && !text.contains(char::is_whitespace) {
             return self.memory.remember_secret(origin, text.as_bytes(), nowhere, false);
         }
-        let mut tokens: Vec<&[u8]> = Vec::new();
-        for hit in inspector.credentials.scan(text.as_bytes()) {
-            tokens.extend(text.as_bytes().get(hit.span.0..hit.span.1));
-        }
+        let hits = inspector.credentials.scan(text.as_bytes());
+        let mut tokens: Vec<&[u8]> = hits.iter().map(|hit| hit.value(text.as_bytes())).collect();
         let part = |c: char| !(c.is_ascii_alphanumeric() || "_-+/=.~".contains(c));
         let words = text.split(part).filter(|w| (MIN_TOKEN..=MAX_WORD).contains(&w.len()) && mixed(w.as_bytes()));
         tokens.extend(words.take(MAX_WORDS).map(str::as_bytes));

@@ -147,7 +147,9 @@ impl Injections {
                     Bounds { alone: thresholds.markup_alone, ..Bounds::both(thresholds.markup) }
                 }
                 (Concealment::Markup, Place::Definitions) => Bounds::both(thresholds.definition_markup),
-                (Concealment::Encoded | Concealment::Covert, Place::Results) => Bounds::both(thresholds.encoded),
+                (Concealment::Encoded | Concealment::Covert, Place::Results) => {
+                    Bounds { alone: thresholds.encoded_alone, ..Bounds::both(thresholds.encoded) }
+                }
                 (Concealment::Encoded | Concealment::Covert, Place::Definitions) => {
                     Bounds::both(thresholds.definition_encoded)
                 }

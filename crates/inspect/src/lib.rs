@@ -272,7 +272,7 @@ impl Inspector {
         let arguments = call.arguments.unwrap_or_default();
         let mut check = |text: &[u8], length: usize, hits: Vec<credentials::Hit<'_>>, place: &dyn Fn() -> String| {
             for hit in hits {
-                let value = text.get(hit.span.0..hit.span.1).unwrap_or_default();
+                let value = hit.value(text);
                 let folded = fold::folded(value);
                 if memory.knows(&folded) {
                     continue;

@@ -111,7 +111,7 @@ impl Inspector {
                 told.push(sight.finding(Place::Results, at(&place)));
             }
             for hit in hits {
-                let value = text.get(hit.span.0..hit.span.1).unwrap_or_default();
+                let value = hit.value(text);
                 let place = pointers.of(leaves);
                 // A server may answer with the key that it was given.
                 if !memory.gave(source.entry, &fold::folded(value)) {

@@ -5,7 +5,7 @@
 //! One pass, no backtracking; the output is at most a small multiple of the input.
 
 mod letters;
-mod written;
+pub(crate) mod written;
 
 use unicode_normalization::char::decompose_compatible;
 

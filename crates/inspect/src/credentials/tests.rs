@@ -1,4 +1,5 @@
 mod issued;
+mod written;
 
 use super::*;
 
@@ -120,6 +121,7 @@ fn formats() {
             format!("\"name\": \"totp_seed\", \"value\": \"{}\"", made("ABCDEFGHJKLMNPQR234567", 16)),
         ),
         ("session-cookie", format!("Cookie: lang=en; PHPSESSID={}", a(26))),
+        ("session-cookie", format!("Cookie: theme=dark; session={}; consent=yes", made(HEX, 40))),
         ("session-cookie", format!("Set-Cookie: connect.sid=s%3A{}.{}; Path=/", a(32), a(43))),
         (
             "seed-phrase",

@@ -45,6 +45,8 @@ pub(crate) struct Thresholds {
     /// Of such a text without a phrase: templates of issues ask people for things in comments.
     pub(crate) markup_alone: f32,
     pub(crate) encoded: f32,
+    /// Of such a text without a phrase: honest sentences are encoded, too.
+    pub(crate) encoded_alone: f32,
     /// Of a result in a script of East Asia without a phrase.
     pub(crate) eastern: f32,
     /// Least log-odds of the text around a phrase in its own language.
