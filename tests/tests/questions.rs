@@ -234,6 +234,38 @@ fn a_client_and_what_it_started_may_not_weaken_protection() {
     home.firedoor(&["restore", "--all"]).expect_code(0);
 }
 
+/// Nor in a namespace where the client has no number, or where something else stands in the place of /proc, with the engine out of the way.
+#[cfg(target_os = "linux")]
+#[test]
+fn in_a_namespace_of_its_own_nothing_weakens_protection() {
+    let home = Home::new();
+    let config = home.cursor(json!({"s": home.entry("echo_server.py", &[])}));
+    home.protect();
+    let mut client = Client::open(&home, "s");
+    client.ask("tools/list", json!({}));
+    client.end();
+    let engine = home.engine().unwrap();
+    kill(engine, Signal::SIGKILL);
+    until("the engine has ended", || (!firedoor_tests::alive(engine)).then_some(()));
+    let other_proc = r#"mount -t tmpfs none /proc && mkdir /proc/self && ln -s "$1" /proc/self/exe && exec "$@""#;
+    for (namespace, shell) in [(&["-Urpf", "--mount-proc"][..], "exec \"$@\""), (&["-Urm"], other_proc)] {
+        let inside = |command: &[&str]| home.run("unshare", &[namespace, &["sh", "-c", shell, "sh"], command].concat());
+        // Where none can be made, an agent cannot make one either.
+        if inside(&["true"]).code != 0 {
+            continue;
+        }
+        let firedoor = home.program("firedoor");
+        // Whether no engine can be started there, or a shim that was about to end has started one outside, which cannot be checked.
+        for command in [&["mode", "watch"][..], &["restore", "--all"]] {
+            let said = inside(&[&[firedoor.to_str().unwrap()], command].concat());
+            assert_ne!(said.code, 0, "{command:?}: {said:?}");
+        }
+    }
+    assert_eq!(home.json(&["mode"]), json!({"mode": "balanced"}));
+    assert!(fs::read_to_string(&config).unwrap().contains("firedoor-shim"));
+    home.firedoor(&["mode", "watch"]).expect_code(0);
+}
+
 #[test]
 fn the_log_holds_no_secret_and_shows_when_it_was_changed() {
     let (home, mut agent) = leaky();

@@ -23,7 +23,7 @@ use std::{
     sync::LazyLock,
 };
 
-use firedoor_ipc::process::{self, Peer, Process, Stat};
+use firedoor_ipc::process::{self, Peer, Process, Space, Stat};
 use firedoor_model::paths::Paths;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,10 @@ pub struct Authority {
     watched: RefCell<HashMap<Process, Watched>>,
     /// Where they are written down, for the engine after this one.
     file: PathBuf,
+    /// The processes that are seen from here; `None` where the system does not say.
+    here: Option<Space>,
+    /// Why nobody may be trusted here.
+    blind: Option<&'static str>,
     look: System,
 }
 
@@ -51,6 +55,9 @@ struct Line {
     boot: String,
     process: Process,
     role: Watched,
+    /// Where that number is its own. Lines of older versions do not say it.
+    #[serde(default)]
+    space: Option<Space>,
 }
 
 /// Longest file that is read, in bytes: a hundred times what a day of work leaves.
@@ -61,16 +68,35 @@ fn boot() -> &'static str {
     &BOOT
 }
 
-/// The processes in the file that still live. A line that cannot be read is one that its writer did not finish.
-fn remembered(file: &Path) -> HashMap<Process, Watched> {
+/// What the file says: each line that was written since the system started. One that cannot be read is one that its writer did not finish.
+fn lines(file: &Path) -> Vec<Line> {
     let mut text = String::new();
     let read = fs::File::open(file).and_then(|f| io::Read::read_to_string(&mut io::Read::take(f, MAX_FILE), &mut text));
     if read.is_err() {
-        return HashMap::new();
+        return Vec::new();
     }
     let boot = boot();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
-    lines.filter(|line| line.boot == boot && lives(line.process)).map(|line| (line.process, line.role)).collect()
+    lines.filter(|line| line.boot == boot).collect()
+}
+
+/// Why it cannot be told from here who started a process. An agent may make a namespace for its commands, in which clients have no
+/// numbers, or put something else in the place of `/proc`.
+fn blind(here: Option<Space>, lines: &[Line]) -> Option<&'static str> {
+    let Some(here) = here else { return Some("the system does not say which processes there are") };
+    let elsewhere = |line: &Line| line.space.is_some_and(|space| space != here);
+    let outside = "AI clients run outside of its namespace, so nobody can say who started it; run it where they run";
+    (!here.sees_all() && lines.iter().any(elsewhere)).then_some(outside)
+}
+
+/// Why an engine here could trust nobody, if that is so.
+pub(crate) fn blindness(paths: &Paths) -> Option<&'static str> {
+    blind(process::space().ok(), &lines(&clients(paths)))
+}
+
+/// Where clients are written down.
+fn clients(paths: &Paths) -> PathBuf {
+    paths.runtime.join("clients")
 }
 
 fn lives(process: Process) -> bool {
@@ -81,10 +107,13 @@ impl Authority {
     /// Knows the clients of engines before, and those of shims that run already: killing engine and shims must not make
     /// an agent a stranger.
     pub fn new(paths: &Paths) -> Self {
-        let file = paths.runtime.join("clients");
+        let file = clients(paths);
         let look = System::of(paths);
-        let watched = RefCell::new(remembered(&file));
-        let authority = Self { watched, file, look };
+        let here = process::space().ok();
+        let lines = lines(&file);
+        let blind = blind(here, &lines);
+        let known = lines.into_iter().filter(|line| lives(line.process)).map(|line| (line.process, line.role));
+        let authority = Self { watched: RefCell::new(known.collect()), file, here, blind, look };
         for pid in process::all() {
             let shim = process::executable(pid).is_some_and(|path| is_shim(&path));
             if let (true, Ok(stat)) = (shim, process::stat(pid)) {
@@ -104,9 +133,11 @@ fn is_shim(file: &Path) -> bool {
 
 /// Why this process may not weaken protection when no engine runs that could say so; `None` when it may.
 pub fn objection_to_this_process(paths: &Paths) -> Option<String> {
-    let own = process::stat(std::process::id()).ok()?;
     let authority = Authority::new(paths);
-    let chain = process::ancestry(own.process.pid);
+    if let Some(reason) = authority.blind {
+        return Some(reason.to_owned());
+    }
+    let chain = process::ancestry(std::process::id());
     objection(&chain, &authority.watched.borrow(), &authority.look)
 }
 
@@ -131,10 +162,15 @@ impl Authority {
         }
         let new = watched.insert(process, role.clone()).is_none();
         drop(watched);
-        if new {
+        // Where nobody is trusted the lines would be of no use to an engine elsewhere.
+        if new && self.blind.is_none() {
             // Without the line an engine after this one knows the client by its shims only.
-            let _ = self.write_down(Line { boot: boot().to_owned(), process, role });
+            let _ = self.write_down(self.line(process, role));
         }
+    }
+
+    fn line(&self, process: Process, role: Watched) -> Line {
+        Line { boot: boot().to_owned(), process, role, space: self.here }
     }
 
     fn write_down(&self, line: Line) -> io::Result<()> {
@@ -145,8 +181,7 @@ impl Authority {
         if file.metadata()?.len() > MAX_FILE / 4 {
             file.set_len(0)?;
             for (process, role) in self.watched.borrow().iter().filter(|(p, _)| lives(**p)) {
-                let line = Line { boot: boot().to_owned(), process: *process, role: role.clone() };
-                serde_json::to_writer(&mut file, &line)?;
+                serde_json::to_writer(&mut file, &self.line(*process, role.clone()))?;
                 file.write_all(b"\n")?;
             }
         }
@@ -155,6 +190,9 @@ impl Authority {
 
     /// Why this peer may not weaken protection; `None` when it may.
     pub fn objection(&self, peer: &Peer) -> Option<String> {
+        if let Some(reason) = self.blind {
+            return Some(reason.to_owned());
+        }
         let chain = process::ancestry(peer.process.pid);
         if chain.first().map(|s| s.process) != Some(peer.process) {
             return Some("the process that asked has ended, so nobody can say who started it".to_owned());
@@ -226,6 +264,26 @@ mod tests {
     }
 
     #[test]
+    fn in_another_namespace_nobody_is_trusted() {
+        let [inside, outside] = [7, 8].map(|processes| Space { processes, users: 9 });
+        let line =
+            |space| Line { boot: String::new(), process: Process { pid: 1, start: 1 }, role: Watched::Server, space };
+        let first = Space { processes: 0xEFFF_FFFC, users: 0xEFFF_FFFD };
+        for (here, lines, want) in [
+            (None, vec![], true),
+            (Some(inside), vec![], false),
+            (Some(inside), vec![line(Some(inside)), line(None)], false),
+            (Some(inside), vec![line(Some(inside)), line(Some(outside))], true),
+            (Some(inside), vec![line(Some(first))], true),
+            // A namespace of a user's own cannot lock out who sees all.
+            (Some(first), vec![line(Some(outside))], false),
+            (Some(Space { users: 9, ..first }), vec![line(Some(first))], true),
+        ] {
+            assert_eq!(blind(here, &lines).is_some(), want, "{here:?}");
+        }
+    }
+
+    #[test]
     fn what_the_engines_own_process_started_may_unless_it_plays_a_client() {
         let root = tempfile::tempdir().unwrap();
         let paths = Paths::from_env(|name| (name == "HOME").then(|| root.path().into())).unwrap();
@@ -293,5 +351,6 @@ mod tests {
         // A shell that is the first process of a container, and one that entered it.
         assert_eq!(check(&[stat(7, 1, 1, 0), stat(1, 0, 1, 0)]), None);
         assert_eq!(check(&[stat(7, 0, 0, 0)]), None);
+        assert!(check(&[]).is_some());
     }
 }

@@ -78,6 +78,9 @@ pub enum EngineError {
     /// The administrator's policy.
     #[error(transparent)]
     Managed(#[from] managed::ManagedError),
+    /// It would trust nobody.
+    #[error("the engine cannot run here: {0}")]
+    Blind(&'static str),
     /// No random numbers.
     #[error("the system gives no random numbers: {0}")]
     Random(#[from] getrandom::Error),
@@ -89,6 +92,9 @@ pub type Protect = fn(&[EntryId]) -> Result<Apart, String>;
 /// Runs the engine until it is asked to end (SIGTERM, SIGINT; on Windows Ctrl+C and its kin). `protect` is called where the user wants new servers protected without being
 /// asked; `ready` when the engine listens.
 pub fn run(paths: Paths, protect: Protect, ready: impl FnOnce()) -> Result<(), EngineError> {
+    if let Some(reason) = authority::blindness(&paths) {
+        return Err(EngineError::Blind(reason));
+    }
     let endpoint = Endpoint::bind(&paths)?;
     let opened = Store::open(&paths.database(), engine::now())?;
     let runtime = tokio::runtime::Builder::new_current_thread()

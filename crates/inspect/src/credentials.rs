@@ -368,7 +368,8 @@ fn plausible(row: &Row, secret: &[u8]) -> bool {
                     || randomness::word_and_number(secret)
                     || randomness::mixed_letters(secret))
     };
-    !row.generic || made() && !randomness::written(secret) && !randomness::typed(secret)
+    !row.generic
+        || made() && !randomness::written(secret) && !randomness::typed(secret) && !randomness::chain_address(secret)
 }
 
 #[cfg(test)]

@@ -57,6 +57,11 @@ pub(crate) fn placeholder(value: &[u8]) -> bool {
     value.ends_with(b"...") || has_one(value, PLACEHOLDERS)
 }
 
+/// Whether it is the address of an account or a contract of Ethereum (EIP-55): its key is longer.
+pub(crate) fn chain_address(value: &[u8]) -> bool {
+    value.strip_prefix(b"0x").is_some_and(|digits| digits.len() == 40 && digits.iter().all(u8::is_ascii_hexdigit))
+}
+
 /// Whether somebody typed it as it came.
 pub(crate) fn typed(value: &[u8]) -> bool {
     has_one(value, TYPED)
@@ -213,6 +218,18 @@ pub(crate) fn word_and_number(value: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_a_chain() {
+        let digits = "7fe575fe9f99a91c0c55b0378b8130d30e2f2d0c";
+        for (value, want) in [
+            (format!("0x{digits}"), true),
+            (digits.to_owned(), false),
+            (format!("0x{digits}d30e2f2d0c7fe575fe9f99a91"), false),
+        ] {
+            assert_eq!(chain_address(value.as_bytes()), want, "{value}");
+        }
+    }
 
     #[test]
     fn written_and_made() {

@@ -16,7 +16,7 @@ mod system;
 pub use system::windows_directory;
 #[cfg(windows)]
 pub(crate) use system::{Sid, giver, own_user, owned, user_of};
-pub use system::{all, arguments, executable, name, stat};
+pub use system::{all, arguments, executable, name, space, stat};
 #[cfg(unix)]
 pub use system::{group, peer, user};
 
@@ -31,6 +31,27 @@ pub struct Process {
     /// Linux: clock ticks since boot (field 22 of /proc/PID/stat). macOS: microseconds since 1970. Windows: tenths of them
     /// since 1601.
     pub start: u64,
+}
+
+/// Which processes a process sees. In another one it sees others, and numbers mean others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Space {
+    /// Number of the namespace of processes; zero where the system has none.
+    pub processes: u64,
+    /// Number of the namespace of users; zero where the system has none.
+    pub users: u64,
+}
+
+impl Space {
+    /// Linux's first ones (include/linux/proc_ns.h): whoever is in both sees every process as it is.
+    const FIRST: Self = Self { processes: 0xEFFF_FFFC, users: 0xEFFF_FFFD };
+    /// Where the system has none.
+    pub const ONLY: Self = Self { processes: 0, users: 0 };
+
+    /// Whether every process of the machine is seen from here.
+    pub fn sees_all(self) -> bool {
+        self == Self::FIRST || self == Self::ONLY
+    }
 }
 
 /// What the system says about a process.

@@ -76,13 +76,15 @@ pub fn screens_of_the_user(paths: &Paths, var: impl Fn(&str) -> Option<OsString>
     named.filter(|(_, process)| of_the_user(*process)).map(|(name, _)| name).collect()
 }
 
+const UNKNOWN: &str = "the system does not say who started it";
+
 /// Why a process may not weaken protection, without a look at anything but what is given: `chain` is the asking process and its ancestors, nearest first.
 pub(super) fn objection(chain: &[Stat], watched: &HashMap<Process, Watched>, look: &impl Look) -> Option<String> {
     if let Some(reason) = started_by(chain, watched) {
         return Some(reason);
     }
     // A double fork without setsid leaves the session of whoever started it, but no longer descends from its leader.
-    let first = chain.first()?;
+    let Some(first) = chain.first() else { return Some(UNKNOWN.to_owned()) };
     let leader_known = chain.iter().any(|s| s.process.pid == first.session);
     // Leader 0 means a session outside our pid namespace (a shell entered a container from outside).
     if first.session != 0 && !leader_known {

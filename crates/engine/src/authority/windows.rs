@@ -28,7 +28,7 @@ pub(super) fn objection(chain: &[Stat], watched: &HashMap<Process, Watched>, _: 
     if let Some(reason) = started_by(chain, watched) {
         return Some(reason);
     }
-    let top = chain.last()?;
+    let Some(top) = chain.last() else { return Some("the system does not say who started it".to_owned()) };
     let younger = watched.keys().any(|known| known.start <= top.process.start);
     younger.then(|| {
         "whoever started it is gone, and it is younger than an AI client that was seen; run it from a terminal that the desktop has \
@@ -67,5 +67,6 @@ mod tests {
         check(&[stat(90, 80), stat(80, 70)], Some("whoever started it is gone"));
         check(&[stat(90, 80)], Some("whoever started it is gone"));
         assert!(objection(&[stat(90, 80)], &HashMap::new(), &System).is_none(), "no client has run");
+        check(&[], Some("does not say"));
     }
 }

@@ -3,13 +3,16 @@
 use std::{
     fs::{self, File},
     io::{self, Read as _},
-    os::fd::BorrowedFd,
+    os::{fd::BorrowedFd, unix::fs::MetadataExt as _},
     path::PathBuf,
 };
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::{
+    socket::{getsockopt, sockopt::PeerCredentials},
+    statfs::{PROC_SUPER_MAGIC, statfs},
+};
 
-use super::{Peer, Process, Stat};
+use super::{Peer, Process, Space, Stat};
 
 /// A short file about a process. Mostly the first read gives all there is: the kernel makes the text at once (seq_file.rst).
 fn about(pid: u32, file: &str) -> io::Result<Vec<u8>> {
@@ -41,6 +44,16 @@ fn parse_stat(pid: u32, text: &[u8]) -> Option<Stat> {
         session: fields.get(3)?.parse().ok()?,
         terminal: fields.get(4)?.parse().ok()?,
     })
+}
+
+/// The namespaces that say which processes this one sees, and as whom (pid_namespaces(7), user_namespaces(7)), by their numbers.
+/// An error where `/proc` is something else than the kernel's.
+pub fn space() -> io::Result<Space> {
+    if statfs("/proc")?.filesystem_type() != PROC_SUPER_MAGIC {
+        return Err(io::Error::other("/proc is not the kernel's"));
+    }
+    let number = |name: &str| fs::metadata(format!("/proc/self/ns/{name}")).map(|file| file.ino());
+    Ok(Space { processes: number("pid")?, users: number("user")? })
 }
 
 /// Every process there is now.

@@ -8,7 +8,7 @@ use nix::{
     unistd::{Pid, getsid},
 };
 
-use super::{Peer, Process, Stat};
+use super::{Peer, Process, Space, Stat};
 
 /// Longest arguments that are read, with the environment behind them.
 const MAX_ARGUMENTS: usize = 64 << 10;
@@ -84,6 +84,12 @@ pub fn stat(pid: u32) -> io::Result<Stat> {
         // NODEV is all ones.
         terminal: all.number(kinfo::TERMINAL).filter(|terminal| *terminal > 0).unwrap_or(0),
     })
+}
+
+/// There is one for all.
+#[expect(clippy::unnecessary_wraps, reason = "Linux can fail to say it")]
+pub fn space() -> io::Result<Space> {
+    Ok(Space::ONLY)
 }
 
 /// Every process there is now.

@@ -27,7 +27,7 @@ use windows_sys::Win32::{
     },
 };
 
-use super::{Process, Stat};
+use super::{Process, Space, Stat};
 
 /// Most characters of a path (Maximum Path Length Limitation).
 const MAX_PATH: usize = 1 << 15;
@@ -115,6 +115,12 @@ fn start_of(process: &OwnedHandle) -> io::Result<u64> {
         return Err(io::Error::last_os_error());
     }
     Ok((u64::from(start.dwHighDateTime) << 32) | u64::from(start.dwLowDateTime))
+}
+
+/// There is one for all.
+#[expect(clippy::unnecessary_wraps, reason = "Linux can fail to say it")]
+pub fn space() -> io::Result<Space> {
+    Ok(Space::ONLY)
 }
 
 /// Every process there is now.
