@@ -122,6 +122,9 @@ const picture = (page, name) => page.screenshot({ path: join(pictures, `main-${n
 const DARK = { colorScheme: "dark" };
 /** A window of 1280 by 800 at 200 %. */
 const ZOOMED = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 };
+const NARROW = { viewport: { width: 480, height: 720 } };
+/** As small as the window can be made. */
+const SMALLEST = { viewport: { width: 420, height: 360 } };
 
 const ASKED = ["call", "several", "host", "late", "command", "changed", "changed-several", "server", "servers", "dropped"];
 for (const kind of ASKED) {
@@ -208,6 +211,15 @@ for (const view of VIEWS) {
     await page.waitForTimeout(300);
     const found = await page.evaluate(() => [document.title, document.querySelectorAll("main img, main script, main iframe, main a[href^='http']").length]);
     assert.deepEqual(found, ["Firedoor", 0]);
+    await context.close();
+  });
+}
+
+for (const [suffix, options] of [["", {}], ["-narrow", NARROW], ["-smallest", SMALLEST]]) {
+  await run(`crowded${suffix}/activity`, async () => {
+    const { page, context } = await show("crowded", "activity", options);
+    await page.locator("tbody tr[aria-rowindex]").first().click();
+    await usable(page, `crowded${suffix}/activity`);
     await context.close();
   });
 }

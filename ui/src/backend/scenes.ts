@@ -172,6 +172,82 @@ function hostile(): FakeMain {
   return main;
 }
 
+/** Names as people and programs choose them: 66 letters without a break, right to left, with emoji; and many of everything. */
+const LONG = "a-server-whose-name-is-made-of-sixty-six-characters-without-a-blank".slice(0, 66);
+const NAMES = [LONG, "שרת-הקבצים-של-המשרד", "🧯🚪-notes-👩‍🚒", "x", ...Array.from({ length: 36 }, (_, n) => `server-${n + 1}`)];
+const LONG_TOOL = "a_tool_whose_name_is_made_of_sixty_six_characters_without_any_blank".slice(0, 66);
+const TOOLS = [LONG_TOOL, "חיפוש_בקבצים", "🔎_search", "go"];
+function crowded(): FakeMain {
+  const main = full();
+  const finding1 = finding("flow/secret", "A credential that one tool returned would leave through another.", [LONG, LONG_TOOL], [NAMES[1] ?? "", TOOLS[1] ?? ""]);
+  const apps: [string, string][] = [["cursor", "Cursor"], ["claude-code", "Claude Code"], ["claude-desktop", "Claude Desktop"], ["vscode", "VS Code"], ["windsurf", "Windsurf"], ["gemini", "Gemini CLI"], ["codex", "Codex"], ["opencode", "opencode"]];
+  main.servers = () =>
+    Promise.resolve(
+      apps.map(([id, name], at) => ({
+        id,
+        name,
+        files: [{
+          path: `/home/u/.${id}/${LONG}/mcp.json`,
+          scope: "user",
+          entries: NAMES.filter((_, n) => n < 4 ? at < 4 : n % apps.length === at).map((server, n) =>
+            entry(id, server, {
+              command: `npx -y @example/${server}-mcp --root /home/u/${LONG}`,
+              scope: n === 0 ? `project ${LONG}` : "user",
+              secrets: n === 0 ? [LONG.toUpperCase(), "GITHUB_TOKEN"] : [],
+              warnings: n === 0 ? ["Another program changes this file: what Firedoor writes may be gone."] : [],
+              findings: n === 0 ? [{ code: "W001", severity: "high", message: `It runs whatever version is newest of @example/${server}.`, remedy: "Name a version." }] : [],
+              ...(n === 1 ? { state: "unprotected" as const, can_protect: true, can_restore: false } : {}),
+              ...(n === 2 ? { state: "not_yet" as const, can_restore: false, reason: "its command is an array with args beside it" } : {}),
+            })),
+          warnings: [],
+          problem: at === 0 ? `/home/u/.${id}/${LONG}/mcp.json could not be read: permission denied` : null,
+        }],
+      })),
+    );
+  const sessions = NAMES.slice(0, 12).map((server, n) => session("cursor", "Cursor", server, n % 2 === 0 ? "full: files, network and signals are confined" : "partial: this kernel lacks a layer"));
+  main.rows = Array.from({ length: 60 }, (_, n) => call(NAMES[n % 4] ?? "", TOOLS[n % 4] ?? "", n % 5 === 0 ? "block" : "allow", n % 5 === 0 ? [finding1] : [], n % 5 === 0 ? "7F3A" : null)).reverse();
+  main.overview = async () => ({
+    engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", paused_until: null, quieted: [LONG], sessions, problems: [`The store is nearly full: /home/u/${LONG}/firedoor.db`] },
+    questions: NAMES.slice(0, 3).map((server, n) => ({ reference: `7F3${n}`, app: "Cursor", server, tool: TOOLS[n] ?? "", findings: [finding1], held_until: now + 40_000, open_until: now + 600_000 })),
+    withheld: NAMES.slice(0, 3).map((server, n) => ({ entry: `cursor/user/${server}`, app: "Cursor", server, kind: "tool", name: TOOLS[n] ?? "" })),
+    offers: NAMES.slice(0, 3).map((server) => ({ entry: `vscode/user/${server}`, app: "VS Code", server, command: `npx -y @example/${server}-mcp`, path: `/home/u/${LONG}/.vscode/mcp.json`, new: true, dropped: false })),
+    tray: false,
+    last_block: main.rows.find((r) => r.what.kind === "judged" && r.what.verdict === "block") ?? null,
+    missing: [],
+  });
+  main.counted = (since, step) => NAMES.slice(0, 8).map((server, n) => ({ at: since + step, app: "Cursor", server, outcome: "allowed" as const, calls: 1000 * (9 - n) }));
+  const start = serverView().start;
+  main.view = serverView({
+    start: start && { ...start, what: `@example/${LONG} 2025.11.2 from npm`, profile: LONG, reach: { ...start.reach, write: NAMES.slice(0, 8).map((n) => `~/src/${n}`), hosts: NAMES.slice(0, 3).map((n) => `${n}.example.com:443`), env: [LONG.toUpperCase(), "GITHUB_TOKEN"] } },
+    restart: true,
+    grants: NAMES.slice(0, 4).map((n) => ({ kind: "write" as const, text: `/home/u/src/${n}` })),
+    pins: [...serverView().pins.slice(0, 1).map((pin) => ({ ...pin, name: LONG_TOOL })), ...TOOLS.map((name) => ({ kind: "tool", name, first_seen: now - 18 * DAY, change: null }))],
+    sign_in: { wanted: now - 600_000 },
+    observation: { at: now - 600_000, running: false, read: 12, written: 3, started: 1, connected: [`${LONG}.example.com:443`], refused: [], name: LONG, profile: `[files]\nread = ["~/src/${LONG}"]`, warnings: [] },
+  });
+  main.ruled = {
+    rules: [...NAMES.slice(0, 4).map((server, n) => rule({ id: n + 1, server, tool: TOOLS[n] ?? "", app: apps[n]?.[1] ?? null, expires: now + 20 * DAY })), ...Array.from({ length: 20 }, (_, n) => rule({ id: n + 10, origin: n % 2 === 0 ? "log" : "user" }))],
+    suggestions: [{ id: "d1", rule: rule({ id: 0, origin: "suggestion", server: LONG, tool: LONG_TOOL }), questions: 5 }],
+    questions: 9,
+  };
+  main.hidden = { secrets: NAMES.slice(0, 4).map((server, n) => ({ id: `${n}`, name: n === 0 ? LONG.toUpperCase() : "GITHUB_TOKEN", of: `Cursor › ${server}`, used_by: [{ server: `Cursor › ${server}`, only_to: `https://${server}.example.com` }], kept: n !== 3 })), problem: null };
+  main.plan = (action) =>
+    Promise.resolve({
+      nonce: "p1",
+      action,
+      files: apps.map(([id, app]) => ({ app, path: `/home/u/.${id}/${LONG}/mcp.json`, servers: NAMES.slice(0, 4), diff: `@@ -1 +1 @@\n-  "${LONG}": {"command": "npx", "args": ["-y", "@example/${LONG}-mcp"]}\n+  "${LONG}": {"command": "/usr/bin/firedoor-shim"}\n` })),
+      left: [{ app: "Cursor", server: LONG, reason: "its command is an array with args beside it" }],
+      problems: [`/home/u/${LONG}/mcp.json could not be read: permission denied`],
+    });
+  main.carryOut = (_nonce, files, onStep) => {
+    for (const [id] of apps) onStep({ step: "file", path: `/home/u/.${id}/${LONG}/mcp.json`, changed: 4, original: false, error: id === "codex" ? "permission denied" : null });
+    for (const [n, server] of NAMES.entries()) onStep({ step: "checked", entry: `cursor/user/${server}`, app: "Claude Desktop", server, result: n % 5 === 1 ? "rolled_back" : "same", tools: n % 5 === 1 ? null : 11, reason: n % 5 === 1 ? `tool ${LONG_TOOL} is missing` : null });
+    main.carried.push(files);
+    return Promise.resolve();
+  };
+  return main;
+}
+
 function failing(): FakeMain {
   const main = full();
   const no = (): Promise<never> => Promise.reject(new Error("the connection to the engine broke: run `firedoor doctor`"));
@@ -203,7 +279,7 @@ function many(): FakeMain {
   return main;
 }
 
-const SCENES: Record<string, () => FakeMain> = { full, hostile, failing, empty, bare, many, "first-run": () => new FakeMain() };
+const SCENES: Record<string, () => FakeMain> = { full, hostile, failing, empty, bare, many, crowded, "first-run": () => new FakeMain() };
 const wanted = new URLSearchParams(location.search).get("scene") ?? "full";
 
 export const mainBackend: MainBackend = (SCENES[wanted] ?? full)();
@@ -223,6 +299,19 @@ function hostileQuestions(): AskedView[] {
   ];
 }
 
+/** Long names and emoji, right to left, and many of everything. */
+function crowdedQuestions(): AskedView[] {
+  const found = finding("flow/secret", "A credential that one tool returned would leave through another.", [LONG, LONG_TOOL], [NAMES[1] ?? "", TOOLS[1] ?? ""]);
+  const [pin] = serverView().pins;
+  return [
+    question({ nonce: "c1", app: "Claude Desktop", server: LONG, tool: LONG_TOOL, host: `${LONG}.example.com`, findings: [found, found], arguments: Array.from({ length: 20 }, (_, n) => ({ name: n === 0 ? LONG : `argument_${n}`, text: n % 2 === 0 ? `${LONG}/${LONG}` : "שלום 👩‍🚒" })) }),
+    question({ nonce: "c2", server: NAMES[1] ?? "", tool: TOOLS[1] ?? "", calls: Array.from({ length: 20 }, (_, n) => ({ asked: now + n * 1000, brief: `{"path":"/home/u/${LONG}/${n}"}`, bytes: 400 * (n + 1) })) }),
+    command({ nonce: "c3", action: `granting more to cursor/user/${LONG}: /home/u/${LONG} (to write)`, command: `firedoor grants add cursor/user/${LONG} --rw /home/u/${LONG}` }),
+    changed({ nonce: "c4", server: LONG, definitions: pin ? TOOLS.map((name) => ({ pin: { ...pin, name }, new: false, since: now - 3_600_000 })) : [] }),
+    appeared({ nonce: "c5", path: `~/${LONG}/mcp.json`, servers: NAMES.map((server) => ({ server, command: `npx -y @example/${server}-mcp` })), left: [`${LONG}: its command is an array with args beside it`] }),
+  ];
+}
+
 /** By name, as the address names them (?ask=changed); without a name, one after the other. */
 const ASKED: Record<string, () => AskedView[]> = {
   call: () => [question()],
@@ -236,6 +325,7 @@ const ASKED: Record<string, () => AskedView[]> = {
   servers: () => [appeared({ servers: ["linear", "sentry", "figma"].map((server) => ({ server, command: `npx -y ${server}-mcp` })), left: ["figma: its command is an array with args beside it"] })],
   dropped: () => [appeared({ news: "dropped" })],
   hostile: hostileQuestions,
+  crowded: crowdedQuestions,
 };
 const asked = new URLSearchParams(location.search).get("ask") ?? "";
 export const promptBackend: PromptBackend = new FakePrompt(...(ASKED[asked]?.() ?? [question(), question({ nonce: "n2", host: null }), several({ nonce: "n3" })]));
