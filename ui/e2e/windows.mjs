@@ -224,6 +224,21 @@ for (const [suffix, options] of [["", {}], ["-narrow", NARROW], ["-smallest", SM
   });
 }
 
+for (const [suffix, options] of [["", {}], ["-tight", { viewport: { width: 900, height: 720 } }], ["-narrow", NARROW], ["-smallest", SMALLEST]]) {
+  await run(`crowded${suffix}/rules`, async () => {
+    const { page, context } = await show("crowded", "rules", options);
+    await usable(page, `crowded${suffix}/rules`);
+    const found = await page.evaluate(() => {
+      const tables = [...document.querySelectorAll(".scroll")];
+      return { width: document.querySelector(".scroll td.fill").getBoundingClientRect().width, cut: tables.filter((t) => t.scrollWidth > t.clientWidth).length, text: tables[0].innerText };
+    });
+    assert.ok(found.width > 192, `a rule has ${found.width} px`);
+    assert.equal(found.cut, 0, "a table of rules does not fit the window");
+    for (const text of ["Claude Desktop", "A question", "Expires", "Hits", "37"]) assert.ok(found.text.includes(text), `${text} is not shown`);
+    await context.close();
+  });
+}
+
 await run("session as a picture", async () => {
   for (const [suffix, options] of [["", {}], ["-dark", DARK], ["-zoomed", ZOOMED]]) {
     const { page, context } = await show("full", "activity", options);
