@@ -239,6 +239,35 @@ for (const [suffix, options] of [["", {}], ["-tight", { viewport: { width: 900, 
   });
 }
 
+await run("what is chosen, in forced colours", async () => {
+  const forced = { forcedColors: "active" };
+  /** How what is chosen and another of its kind are outlined. */
+  const outlines = (page, one, other) =>
+    page.evaluate((all) => all.map((css) => getComputedStyle(document.querySelector(css)).outlineStyle), [one, other]);
+  const check = async (scene, view, one, other, before = async () => {}) => {
+    const { page, context } = await show(scene, view, forced);
+    await before(page);
+    await page.waitForSelector(one);
+    await page.mouse.move(0, 0);
+    assert.deepEqual(await outlines(page, one, other), ["solid", "none"], `${one} is not marked`);
+    await judge(page, `forced colours, ${scene}/${view}`);
+    await usable(page, `forced colours, ${scene}/${view}`);
+    return { page, context };
+  };
+  const activity = await check("full", "activity", "tr[aria-selected=true]", "tr[aria-selected=false]", (page) => page.click("tbody tr[aria-rowindex] >> text=http_post"));
+  // The keys' place is seen on what is chosen, too.
+  await activity.page.keyboard.press("ArrowDown");
+  await activity.page.waitForFunction(() => document.activeElement?.matches("tr[aria-selected=true]"));
+  assert.deepEqual(await outlines(activity.page, "tr[aria-selected=true]", "tr[aria-selected=false]"), ["double", "none"]);
+  await activity.context.close();
+  for (const [scene, view, one, other] of [
+    ["full", "servers", ".items button[aria-current]", ".items button:not([aria-current])"],
+    ["crowded", "home", ".side a[aria-current]", ".side a:not([aria-current])"],
+  ]) await (await check(scene, view, one, other)).context.close();
+  const first = await check("crowded", "home", ".pickrow[aria-current]", ".pickrow:not([aria-current])", (page) => page.click("#protect"));
+  await first.context.close();
+});
+
 await run("session as a picture", async () => {
   for (const [suffix, options] of [["", {}], ["-dark", DARK], ["-zoomed", ZOOMED]]) {
     const { page, context } = await show("full", "activity", options);
