@@ -268,6 +268,36 @@ await run("what is chosen, in forced colours", async () => {
   await first.context.close();
 });
 
+await run("the main button is read, and told from one that does nothing", async () => {
+  const { page, context } = await show("first-run", "home", { forcedColors: "active" });
+  await page.waitForSelector("#carry-out");
+  const shot = (await page.locator("#carry-out").screenshot()).toString("base64");
+  // On a page without our policy, which lets no picture in.
+  const blank = await browser.newPage();
+  const turns = await blank.evaluate(async (png) => {
+    const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
+    const paper = new OffscreenCanvas(image.width, image.height).getContext("2d");
+    paper.drawImage(image, 0, 0);
+    const line = paper.getImageData(0, Math.floor(image.height / 2), image.width, 1).data;
+    let n = 0;
+    for (let at = 4; at < line.length; at += 4) if (Math.abs(line[at] + line[at + 1] - line[at - 4] - line[at - 3]) > 100) n += 1;
+    return n;
+  }, shot);
+  await blank.close();
+  assert.ok(turns > 10, `no letters are seen on the main button: its colour turns ${turns} times`);
+  await context.close();
+  for (const options of [{}, DARK]) {
+    const plain = await show("first-run", "home", options);
+    const ground = () => plain.page.locator("#carry-out").evaluate((b) => getComputedStyle(b).backgroundColor);
+    const before = await ground();
+    for (const box of await plain.page.locator(".pickrow input").all()) await box.uncheck();
+    await plain.page.waitForSelector("#carry-out[aria-disabled=true]");
+    assert.notEqual(await ground(), before, "a button that does nothing looks like one that does");
+    await judge(plain.page, "nothing picked");
+    await plain.context.close();
+  }
+});
+
 await run("session as a picture", async () => {
   for (const [suffix, options] of [["", {}], ["-dark", DARK], ["-zoomed", ZOOMED]]) {
     const { page, context } = await show("full", "activity", options);
