@@ -416,6 +416,38 @@ test("one client is protected or given back from the tray, and nothing before it
   expect(backend.carried).toEqual([]);
 });
 
+test("what another program protects or gives back is shown while the window is open, and files are read once for many news", async () => {
+  const backend = new FakeMain();
+  let tell = (): void => undefined;
+  backend.onChanged = (look) => {
+    tell = look;
+    return Promise.resolve(() => undefined);
+  };
+  const found = await backend.servers();
+  let state: "protected" | "unprotected" = "protected";
+  let reads = 0;
+  backend.servers = () => {
+    reads += 1;
+    return Promise.resolve(found.map((c) => ({ ...c, files: c.files.map((f) => ({ ...f, entries: f.entries.map((e, at) => ({ ...e, state: at === 0 ? "protected" : state })) })) })));
+  };
+  open = mount(Main, { target: document.body, props: { backend } });
+  await settle(1);
+  const cells = (): string[] => [...document.querySelectorAll("#servers td")].map((d) => d.textContent?.trim() ?? "");
+  expect([reads, cells()]).toEqual([1, ["Protected", "Protected"]]);
+  state = "unprotected";
+  for (let n = 0; n < 16; n++) {
+    tell();
+    await settle(250);
+  }
+  await settle(2000);
+  expect(cells()).toEqual(["Protected", "Not protected"]);
+  expect(reads).toBeLessThan(5);
+  state = "protected";
+  tell();
+  await settle(2001);
+  expect(cells()).toEqual(["Protected", "Protected"]);
+});
+
 test("a refused file's folder is granted by its row, and taken back", async () => {
   const backend = new FakeMain();
   const row = (seq: number, folder: string | null): RowView => ({

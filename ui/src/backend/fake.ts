@@ -377,6 +377,6 @@ export class FakeMain implements MainBackend {
     this.done.push(what);
     return Promise.resolve("done");
   }
-  onChanged = (): Promise<() => void> => Promise.resolve(() => undefined);
+  onChanged: MainBackend["onChanged"] = () => Promise.resolve(() => undefined);
 }
 
