@@ -106,6 +106,26 @@ async function usable(page, about) {
   for (const wrong of new Set(found)) failures.push(`${about}: ${wrong}`);
 }
 
+/** Whether names and sentences stand in their boxes, and are not broken into pieces of a few letters. */
+async function readable(page, about) {
+  const found = await page.evaluate(() => {
+    const wrong = [];
+    const name = (e) => `${e.tagName.toLowerCase()} ${e.textContent.trim().slice(0, 40)}`;
+    for (const e of document.querySelectorAll("td, th, p, dd, li, .box")) {
+      if (e.closest(".log, .sr, .calls") || e.matches(".scroll") || e.clientWidth === 0) continue;
+      if (e.scrollWidth > e.clientWidth + 1) wrong.push(`${name(e)} runs out of its box`);
+    }
+    for (const e of document.querySelectorAll("main .u")) {
+      if (e.closest(".log, .sr")) continue;
+      const tall = parseFloat(getComputedStyle(e).lineHeight);
+      const { width, height } = e.getBoundingClientRect();
+      if (e.textContent.trim().length <= 70 && width > 0 && height > 8.5 * tall) wrong.push(`${name(e)} is broken into pieces`);
+    }
+    return wrong;
+  });
+  for (const wrong of new Set(found)) failures.push(`${about}: ${wrong}`);
+}
+
 const only = process.argv[2];
 const run = async (name, work) => {
   if (only && !name.includes(only)) return;
@@ -238,6 +258,60 @@ for (const [suffix, options] of [["", {}], ["-tight", { viewport: { width: 900, 
     await context.close();
   });
 }
+
+/** How each place is reached where names are long and rows are many. */
+const CROWDED = {
+  home: async () => {},
+  servers: (page) => page.locator(".items button", { hasText: /Full/u }).first().click(),
+  secrets: async (page) => {
+    await page.click("#show-secrets");
+    await page.locator("#secrets tbody button").first().click();
+  },
+  changes: (page) => page.click("#protect"),
+  done: async (page) => {
+    await page.click("#protect");
+    await page.click("#carry-out");
+    await page.waitForSelector("#checked");
+  },
+  session: async (page) => {
+    await page.locator("tbody tr[aria-rowindex] >> text=Blocked").first().click();
+    await page.click("#picture");
+    await page.waitForSelector("#flows");
+  },
+};
+for (const [place, reach] of Object.entries(CROWDED)) {
+  await run(`crowded/${place}`, async () => {
+    for (const [suffix, options] of [["", {}], ["-tight", { viewport: { width: 840, height: 720 } }], ["-narrow", NARROW], ["-smallest", SMALLEST], ["-dark", { ...NARROW, ...DARK }]]) {
+      const about = `crowded${suffix}/${place}`;
+      const view = { secrets: "settings", changes: "home", done: "home", session: "activity" }[place] ?? place;
+      const { page, context } = await show("crowded", view, options);
+      await reach(page);
+      await page.waitForTimeout(50);
+      await judge(page, about);
+      await usable(page, about);
+      await readable(page, about);
+      await context.close();
+    }
+  });
+}
+
+await run("a chosen server is seen beside its list in a small window", async () => {
+  for (const options of [NARROW, { viewport: { width: 420, height: 720 } }]) {
+    const { page, context } = await show("crowded", "servers", options);
+    await page.locator(".items button").nth(3).click();
+    const { top, height } = await page.locator(".pane h2").evaluate((h) => ({ top: h.getBoundingClientRect().top, height: innerHeight }));
+    assert.ok(top < height, `what is said of a server begins ${top - height} px below the window`);
+    await context.close();
+  }
+});
+
+await run("what was called is seen in the smallest window", async () => {
+  const { page, context } = await show("crowded", "activity", SMALLEST);
+  const width = await page.locator("tbody tr[aria-rowindex] td:last-child").first().evaluate((td) => td.getBoundingClientRect().width);
+  assert.ok(width > 72, `the call has ${width} px`);
+  assert.equal(await page.evaluate(() => [...document.querySelectorAll(".log .st")].filter((s) => s.getBoundingClientRect().right > s.closest("td").getBoundingClientRect().right).length), 0);
+  await context.close();
+});
 
 await run("what is chosen, in forced colours", async () => {
   const forced = { forcedColors: "active" };

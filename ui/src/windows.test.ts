@@ -372,7 +372,7 @@ test("the first run shows each change before it is made, and what became of it",
   // One with an address has nothing to be compared with, and is as good.
   expect($("main h1").textContent).toBe("2 of 3 servers answer through Firedoor");
   expect($("#checked").textContent).toContain("tool x is missing");
-  expect($("#checked").textContent).toMatch(/far\s*Protected\s*3 tools, through Firedoor only/u);
+  expect($("#checked").textContent).toMatch(/far\s*Cursor\s*Protected\s*3 tools, through Firedoor only/u);
 });
 
 test("the tray asks for a pause, and a click at the moment it appears does not begin one", async () => {
