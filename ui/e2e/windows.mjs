@@ -121,6 +121,11 @@ async function readable(page, about) {
       const { width, height } = e.getBoundingClientRect();
       if (e.textContent.trim().length <= 70 && width > 0 && height > 8.5 * tall) wrong.push(`${name(e)} is broken into pieces`);
     }
+    for (const e of document.querySelectorAll(".flow .f-strong")) {
+      const { left, right } = e.getBoundingClientRect();
+      const cards = [...document.querySelectorAll(".flow .f-card, .flow .f-ctx")].map((card) => card.getBoundingClientRect());
+      if (!cards.some((card) => card.left <= left && right <= card.right)) wrong.push(`${name(e)} runs out of its card`);
+    }
     return wrong;
   });
   for (const wrong of new Set(found)) failures.push(`${about}: ${wrong}`);
