@@ -186,6 +186,25 @@ await run("questions that are hostile", async () => {
   await context.close();
 });
 
+await run("questions with long names and many of everything", async () => {
+  for (const [suffix, options] of [["", {}], ["-dark", DARK], ["-forced", { forcedColors: "active" }], ["-narrow", { viewport: { width: 320, height: 480 } }]]) {
+    const { page, context } = await ask("crowded", options);
+    for (let n = 1; n <= 5; n++) {
+      const about = `crowded question ${n}${suffix}`;
+      await page.waitForFunction(() => document.querySelector("#block")?.getAttribute("aria-disabled") === "false");
+      await judge(page, about);
+      await usable(page, about);
+      // A long name leaves room for what would be sent or started.
+      const narrowest = await page.evaluate(() => Math.min(...[...document.querySelectorAll(".args > :not(.k)")].map((e) => e.getBoundingClientRect().width / e.parentElement.getBoundingClientRect().width)));
+      if (narrowest < 0.5) failures.push(`${about}: a value has ${Math.round(narrowest * 100)} % of its box`);
+      const shown = await page.locator("[role=alertdialog]").textContent();
+      await page.keyboard.press("Escape");
+      if (n < 5) await page.waitForFunction((before) => document.querySelector("[role=alertdialog]")?.textContent !== before && document.querySelector("#block")?.getAttribute("aria-disabled") === "true", shown);
+    }
+    await context.close();
+  }
+});
+
 await run("a question by the keyboard alone", async () => {
   const { page, context } = await ask("changed");
   const at = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.className);
