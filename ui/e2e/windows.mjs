@@ -205,6 +205,55 @@ await run("questions with long names and many of everything", async () => {
   }
 });
 
+/** Goes through everything that takes the focus. Its outline is drawn, and nothing cuts it. */
+async function outlined(page, about) {
+  const seen = new Set();
+  for (let n = 0; n < 80; n++) {
+    await page.keyboard.press("Tab");
+    const at = await page.evaluate((n) => {
+      const e = document.activeElement;
+      if (!e || e === document.body || e.dataset.walked) return null;
+      e.dataset.walked = String(n);
+      const style = getComputedStyle(e);
+      const name = `${e.tagName.toLowerCase()} ${(e.getAttribute("aria-label") ?? e.textContent).trim().slice(0, 40)}`;
+      if (style.outlineStyle === "none") return { name, wrong: "has no outline" };
+      const edge = parseFloat(style.outlineOffset) + parseFloat(style.outlineWidth);
+      const box = e.getBoundingClientRect();
+      for (let of = e.parentElement; of && of !== document.body; of = of.parentElement) {
+        if (getComputedStyle(of).overflowX === "visible") continue;
+        const outer = of.getBoundingClientRect();
+        // What is taller than what it stands in cannot be seen whole.
+        const tall = box.height + 2 * edge > outer.height;
+        const cut = [box.left - edge < outer.left - 0.5, box.right + edge > outer.right + 0.5, !tall && box.top - edge < outer.top - 0.5, !tall && box.bottom + edge > outer.bottom + 0.5];
+        if (cut.includes(true)) return { name, wrong: `has an outline that is cut (${["left", "right", "top", "bottom"].filter((_, at) => cut[at])})` };
+        break;
+      }
+      return { name, wrong: "" };
+    }, n);
+    if (at === null) break;
+    seen.add(at.name);
+    if (at.wrong !== "") failures.push(`${about}: ${at.name} ${at.wrong}`);
+  }
+  assert.ok(seen.size > 3, `${about}: the focus went to ${[...seen]}`);
+}
+
+await run("the focus is seen wherever it goes", async () => {
+  for (const [scene, options] of [["full", {}], ["crowded", SMALLEST]]) {
+    for (const view of VIEWS) {
+      const { page, context } = await show(scene, view, options);
+      await outlined(page, `${scene}/${view}`);
+      await context.close();
+    }
+  }
+  for (const kind of ["call", "several", "changed", "servers", "crowded"]) {
+    for (const height of [860, 480]) {
+      const { page, context } = await ask(kind, { viewport: { width: 460, height } });
+      await outlined(page, `question ${kind}, ${height} px`);
+      await context.close();
+    }
+  }
+});
+
 await run("a question by the keyboard alone", async () => {
   const { page, context } = await ask("changed");
   const at = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.className);
