@@ -334,13 +334,20 @@ for (const [suffix, options] of [["", {}], ["-tight", { viewport: { width: 900, 
 
 /** How each place is reached where names are long and rows are many. */
 const CROWDED = {
-  home: async () => {},
-  servers: (page) => page.locator(".items button", { hasText: /Full/u }).first().click(),
+  home: (page) => page.waitForSelector("#counts"),
+  servers: async (page) => {
+    await page.locator(".items button", { hasText: /Full/u }).first().click();
+    await page.waitForSelector(".reach");
+  },
   secrets: async (page) => {
     await page.click("#show-secrets");
     await page.locator("#secrets tbody button").first().click();
+    await page.waitForSelector("#removing");
   },
-  changes: (page) => page.click("#protect"),
+  changes: async (page) => {
+    await page.click("#protect");
+    await page.waitForSelector("#carry-out");
+  },
   done: async (page) => {
     await page.click("#protect");
     await page.click("#carry-out");
@@ -359,7 +366,6 @@ for (const [place, reach] of Object.entries(CROWDED)) {
       const view = { secrets: "settings", changes: "home", done: "home", session: "activity" }[place] ?? place;
       const { page, context } = await show("crowded", view, options);
       await reach(page);
-      await page.waitForTimeout(50);
       await judge(page, about);
       await usable(page, about);
       await readable(page, about);
@@ -382,6 +388,7 @@ await run("what was called is seen in the smallest window", async () => {
   const { page, context } = await show("crowded", "activity", SMALLEST);
   const width = await page.locator("tbody tr[aria-rowindex] td:last-child").first().evaluate((td) => td.getBoundingClientRect().width);
   assert.ok(width > 72, `the call has ${width} px`);
+  assert.match(await page.locator(".log tbody").textContent(), /Unanswered.*Not started.*You blocked/su);
   assert.equal(await page.evaluate(() => [...document.querySelectorAll(".log .st")].filter((s) => s.getBoundingClientRect().right > s.closest("td").getBoundingClientRect().right).length), 0);
   await context.close();
 });

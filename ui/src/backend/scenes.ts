@@ -205,7 +205,10 @@ function crowded(): FakeMain {
       })),
     );
   const sessions = NAMES.slice(0, 12).map((server, n) => session("cursor", "Cursor", server, n % 2 === 0 ? "full: files, network and signals are confined" : "partial: this kernel lacks a layer"));
-  main.rows = Array.from({ length: 60 }, (_, n) => call(NAMES[n % 4] ?? "", TOOLS[n % 4] ?? "", n % 5 === 0 ? "block" : "allow", n % 5 === 0 ? [finding1] : [], n % 5 === 0 ? "7F3A" : null)).reverse();
+  main.rows = Array.from({ length: 60 }, (_, n) => call(NAMES[n % 4] ?? "", TOOLS[n % 4] ?? "", n % 5 === 0 ? "block" : "allow", n % 5 === 0 ? [finding1] : [], n % 5 === 0 ? "7F3A" : null));
+  // The longest words for what became of something.
+  main.rows.push(row("x", { kind: "answered", reference: "7F3A", allowed: false, duration: "session" }), row("x", { kind: "refused", reason: "its program is gone" }), row("x", { kind: "expired", reference: "7F3A" }));
+  main.rows.reverse();
   main.overview = async () => ({
     engine: { state: "up", version: "0.1.0", pid: 1, own: true, mode: "balanced", paused_until: null, quieted: [LONG], sessions, problems: [`The store is nearly full: /home/u/${LONG}/firedoor.db`] },
     questions: NAMES.slice(0, 3).map((server, n) => ({ reference: `7F3${n}`, app: "Cursor", server, tool: TOOLS[n] ?? "", findings: [finding1], held_until: now + 40_000, open_until: now + 600_000 })),
