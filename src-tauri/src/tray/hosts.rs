@@ -66,6 +66,14 @@ impl Seen {
             Watcher::Absent => self.embeds.unwrap_or(true),
         }
     }
+
+    /// The watcher's answer, which says nothing once that is gone: GNOME's extension announces that its host goes and is off the bus
+    /// before it can be asked, so that an error comes after the news that it went.
+    fn answered(&mut self, host: bool) {
+        if self.watcher != Watcher::Absent {
+            self.watcher = Watcher::There { host };
+        }
+    }
 }
 
 /// The icon could not be made. Where it is shown changes with the desktop, but one can always be made, so this is no place to go on.
@@ -129,7 +137,10 @@ fn watch_bus(app: &AppHandle) {
             &bus,
             WATCHER,
             BusNameWatcherFlags::NONE,
-            move |bus, _, _| ask(&bus, &app),
+            move |bus, _, _| {
+                see(&app, |seen| seen.watcher = Watcher::Unknown);
+                ask(&bus, &app);
+            },
             move |_, _| see(&gone, |seen| seen.watcher = Watcher::Absent),
         );
     });
@@ -151,7 +162,7 @@ fn ask(bus: &DBusConnection, app: &AppHandle) {
         Cancellable::NONE,
         move |said| {
             let host = said.map_or(true, |said| has_host(&said));
-            see(&app, |seen| seen.watcher = Watcher::There { host });
+            see(&app, |seen| seen.answered(host));
         },
     );
 }
@@ -181,6 +192,18 @@ fn watch_display(tell: &impl Fn(bool)) -> Result<(), Box<dyn Error>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_comes_after_the_watcher_went_counts_for_nothing() {
+        for host in [true, false] {
+            let mut seen = Seen { watcher: Watcher::Absent, embeds: Some(false) };
+            seen.answered(host);
+            assert_eq!(seen.watcher, Watcher::Absent);
+            seen.watcher = Watcher::Unknown;
+            seen.answered(host);
+            assert_eq!(seen.watcher, Watcher::There { host });
+        }
+    }
 
     #[test]
     fn an_icon_is_where_somebody_shows_it() {
