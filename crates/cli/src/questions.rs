@@ -1,10 +1,10 @@
 //! `firedoor pending` and `firedoor answer`.
 
-use std::process::ExitCode;
+use std::{collections::BTreeSet, process::ExitCode};
 
 use firedoor_ipc::command::{Offer, Reply, Request};
 use firedoor_model::{
-    EntryId, Evidence, Untrusted,
+    EntryId, Evidence, Severity, Untrusted,
     finding::Role,
     notice::Noticed,
     question::{Choice, Duration, Question, Ref, Scope},
@@ -119,9 +119,30 @@ fn in_words(question: &Question) -> String {
         out.push_str(&format!("  ARGS   {}\n", question.arguments.visible(4000)));
     }
     out.push_str(&format!("  answer with: firedoor answer {} allow|block [--for once|session|always]", question.id));
-    let rule = question.findings.first().filter(|_| question.connection.is_none());
-    if let Some(command) = rule.and_then(|f| silencing(&question.entry.to_string(), question.tool.raw(), &f.detector)) {
-        out.push_str(&format!("\n  never ask about this again: {command}"));
+    if question.connection.is_none() {
+        out.push_str(&lasting(question));
+    }
+    out
+}
+
+/// How not to be asked about this again. A rule for a detector lets everything pass that it finds, to wherever it goes: every
+/// other credential as well. So where data flows, and where it is grave, only the answer is offered, which holds for where
+/// this call sends it.
+fn lasting(question: &Question) -> String {
+    let Question { id, entry, tool, findings, exact, .. } = question;
+    if findings.iter().any(|finding| finding.severity >= Severity::High || finding.detector.starts_with("flow/")) {
+        let what = if *exact { "this exact call" } else { "this tool, to where this call sends" };
+        return format!("\n  allow {what}, from now on: firedoor answer {id} allow --for always");
+    }
+    // One rule names one detector, and any that is left out asks again.
+    let detectors: BTreeSet<&str> = findings.iter().map(|finding| finding.detector.as_ref()).collect();
+    let entry = entry.to_string();
+    let commands: Option<Vec<String>> =
+        detectors.into_iter().map(|detector| silencing(&entry, tool.raw(), detector)).collect();
+    let mut out = String::new();
+    for (place, command) in commands.into_iter().flatten().enumerate() {
+        let label = if place == 0 { "never ask about this again" } else { "                       and" };
+        out.push_str(&format!("\n  {label}: {command}"));
     }
     out
 }
@@ -184,14 +205,76 @@ pub fn settled(engine: &mut Engine, request: &Request) -> Result<ExitCode, Failu
 
 #[cfg(test)]
 mod tests {
+    use firedoor_model::{Confidence, Digest, Finding, Millis};
+
     use super::*;
 
     #[test]
     fn a_command_to_copy_holds_plain_words_only() {
-        let want = "firedoor rules add allow --entry c/user/s --tool send_email --detector flow/secret";
-        assert_eq!(silencing("c/user/s", "send_email", "flow/secret").as_deref(), Some(want));
+        let want = "firedoor rules add allow --entry c/user/s --tool send_email --detector call/volume";
+        assert_eq!(silencing("c/user/s", "send_email", "call/volume").as_deref(), Some(want));
         for tool in ["a; rm -rf ~", "$(id)", "-x", "", "a b", "a\nb"] {
-            assert_eq!(silencing("c/user/s", tool, "flow/secret"), None, "{tool}");
+            assert_eq!(silencing("c/user/s", tool, "call/volume"), None, "{tool}");
         }
+    }
+
+    fn question(findings: &[(&'static str, Severity)]) -> Question {
+        let finding = |(detector, severity): &(&'static str, Severity)| Finding {
+            detector: (*detector).into(),
+            severity: *severity,
+            confidence: Confidence::Likely,
+            summary: "made up".into(),
+            evidence: Vec::new(),
+        };
+        Question {
+            id: Ref("7F3A".into()),
+            entry: EntryId::new("c", "user", "s").unwrap(),
+            client: Untrusted::new("c"),
+            tool: Untrusted::new("fetch"),
+            connection: None,
+            address: None,
+            exact: false,
+            findings: findings.iter().map(finding).collect(),
+            arguments: Untrusted::new("{}"),
+            call: Digest([0; 32]),
+            asked: Millis(0),
+            held_until: Millis(0),
+            open_until: Millis(0),
+        }
+    }
+
+    #[test]
+    fn no_rule_is_offered_that_lets_other_data_out() {
+        let answer = "firedoor answer 7F3A allow --for always";
+        for findings in [
+            &[("flow/secret", Severity::High)][..],
+            &[("flow/private", Severity::Medium)],
+            &[("call/volume", Severity::Medium), ("flow/private", Severity::Low)],
+            &[("call/destructive", Severity::High)],
+        ] {
+            let said = in_words(&question(findings));
+            assert!(!said.contains("rules add") && said.contains(answer), "{said}");
+        }
+        let exact = Question { exact: true, ..question(&[("flow/secret", Severity::High)]) };
+        assert!(in_words(&exact).contains("allow this exact call, from now on"));
+    }
+
+    #[test]
+    fn every_detector_that_asks_has_its_rule() {
+        let said = in_words(&question(&[
+            ("call/volume", Severity::Medium),
+            ("call/rate", Severity::Medium),
+            ("call/rate", Severity::Medium),
+        ]));
+        let commands: Vec<&str> = said.lines().filter(|line| line.contains("rules add")).collect();
+        assert_eq!(
+            commands,
+            [
+                "  never ask about this again: firedoor rules add allow --entry c/user/s --tool fetch --detector call/rate",
+                "                         and: firedoor rules add allow --entry c/user/s --tool fetch --detector call/volume",
+            ]
+        );
+        // A tool's first use is asked about without a finding.
+        assert!(!in_words(&question(&[])).contains("again"));
     }
 }
