@@ -52,6 +52,10 @@ pub fn show(form: Form, follow: bool, server: Option<String>, since: Option<&str
             Reply::Done { .. } => return Ok(ExitCode::SUCCESS),
             _ => return Err(unexpected()),
         }
+        // The next row may be long in coming, and nobody would see it.
+        if output::stopped() {
+            return Ok(ExitCode::SUCCESS);
+        }
     }
 }
 
@@ -73,6 +77,9 @@ fn stored(form: Form, query: &LogQuery) -> Result<ExitCode, Failure> {
         after_seq = last.seq;
         for row in rows {
             print(form, &Row { seq: row.seq, hash: row.hash, event: row.event })?;
+        }
+        if output::stopped() {
+            return Ok(ExitCode::SUCCESS);
         }
     }
 }

@@ -41,13 +41,13 @@ use keychain::keychain;
 
 fn main() -> ExitCode {
     // Usage errors end here, with exit code 2.
-    match run(invocation::read().command) {
-        Ok(code) => code,
-        Err(Failure { code, text }) => {
-            output::error(&text);
-            ExitCode::from(code)
-        }
-    }
+    let code = run(invocation::read().command).unwrap_or_else(failed);
+    output::failure().map_or(code, failed)
+}
+
+fn failed(Failure { code, text }: Failure) -> ExitCode {
+    output::error(&text);
+    ExitCode::from(code)
 }
 
 fn run(command: Command) -> Result<ExitCode, Failure> {

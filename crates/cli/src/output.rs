@@ -1,23 +1,50 @@
 //! The one place that writes to stdout and stderr. Texts of files and servers may stand in what is said, so nothing in it may move
 //! the cursor, hide, or run backwards.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::{
+    io::{self, BufRead, IsTerminal, Write},
+    sync::OnceLock,
+};
 
 use firedoor_model::{escaped, shown};
 use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// One line on stdout. A closed pipe ends the program quietly, as it does for every filter.
+/// Why nothing goes to stdout any more. What a command does must not depend on whether somebody reads along, so writing goes
+/// on failing in silence, and [`failure`] says in the end what it means.
+static STOPPED: OnceLock<io::Error> = OnceLock::new();
+
+/// One line on stdout.
 pub fn line(text: &str) {
     raw(&shown(text));
 }
 
 fn raw(text: &str) {
-    let written = writeln!(io::stdout(), "{text}");
-    if written.is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
-        std::process::exit(0);
+    if stopped() {
+        return;
     }
+    if let Err(e) = writeln!(io::stdout(), "{text}") {
+        let _ = STOPPED.set(e);
+    }
+}
+
+/// Whether stdout takes nothing any more. What only writes, and goes on for as long as there is something new, ends then.
+pub fn stopped() -> bool {
+    STOPPED.get().is_some()
+}
+
+/// What is wrong when stdout did not take all. A reader that has seen enough is no error, as for every filter; anything else
+/// is: half a backup must not look like a whole one.
+pub fn failure() -> Option<Failure> {
+    STOPPED.get().and_then(incomplete)
+}
+
+fn incomplete(e: &io::Error) -> Option<Failure> {
+    let text = || {
+        format!("what was printed is not complete: stdout cannot be written: {e}. Make room there, or print elsewhere")
+    };
+    (e.kind() != io::ErrorKind::BrokenPipe).then(|| Failure::environment(text()))
 }
 
 /// One JSON document on one line of stdout.
@@ -47,4 +74,17 @@ pub fn confirm(question: &str) -> Option<bool> {
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).ok()?;
     Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_has_seen_enough_is_no_error_and_a_full_disk_is() {
+        assert!(incomplete(&io::ErrorKind::BrokenPipe.into()).is_none());
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied, io::ErrorKind::WriteZero] {
+            assert_eq!(incomplete(&kind.into()).map(|failure| failure.code), Some(2), "{kind}");
+        }
+    }
 }

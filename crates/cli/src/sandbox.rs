@@ -93,6 +93,9 @@ fn confined(
     };
     run.notes.iter().for_each(|note| output::remark(note));
     let exit = system::finished(&run, observe.as_ref(), &paths)?;
+    if output::stopped() {
+        return Ok(ExitCode::from(u8::try_from(exit.shell_code() & 0xff).unwrap_or(1)));
+    }
     // At once: to free what is in memory takes time that whoever waits for the command would wait, too.
     std::process::exit(exit.shell_code() & 0xff)
 }

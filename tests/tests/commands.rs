@@ -1,0 +1,50 @@
+//! What a command's exit code and its streams say to a script.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{fs::OpenOptions, io, process::Stdio};
+
+use firedoor_tests::{Home, Output};
+use serde_json::json;
+
+/// Runs `firedoor` with this as its stdout.
+fn into(home: &Home, stdout: impl Into<Stdio>, args: &[&str]) -> Output {
+    let mut command = home.command("timeout");
+    command.args(["60", "setsid"]).arg(home.program("firedoor")).args(args).stdout(stdout).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    Output { code: output.status.code().unwrap_or(-1), stdout: String::new(), stderr }
+}
+
+/// A server that runs as root: a finding of level high.
+fn home_with_a_grave_finding() -> Home {
+    let home = Home::new();
+    let config = json!({"mcpServers": {"a": {"command": "sudo", "args": ["true"]}}});
+    home.write("work/.mcp.json", config.to_string());
+    home
+}
+
+#[test]
+fn a_disk_that_is_full_is_no_success() {
+    let home = home_with_a_grave_finding();
+    // A row for the log.
+    home.firedoor(&["mode", "strict"]).expect_code(0);
+    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for args in [&["scan", "--json"][..], &["scan"], &["rules", "list", "--json"], &["log", "--json"]] {
+        into(&home, full(), args).expect_code(2).expect_said("is not complete");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_changes_neither_what_is_done_nor_the_exit_code() {
+    let home = home_with_a_grave_finding();
+    let closed = || {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    let scan = ["scan", "--project", "work", "--fail-on", "high"];
+    assert_eq!(into(&home, closed(), &scan).expect_code(1).stderr, "");
+    // To follow the log is to print: it ends with its reader.
+    home.firedoor(&["mode", "strict"]).expect_code(0);
+    assert_eq!(into(&home, closed(), &["log", "--follow"]).expect_code(0).stderr, "");
+}
