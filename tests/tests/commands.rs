@@ -48,3 +48,14 @@ fn a_reader_that_goes_changes_neither_what_is_done_nor_the_exit_code() {
     home.firedoor(&["mode", "strict"]).expect_code(0);
     assert_eq!(into(&home, closed(), &["log", "--follow"]).expect_code(0).stderr, "");
 }
+
+#[test]
+fn a_project_that_is_not_there_is_a_slip_of_the_pen() {
+    let home = home_with_a_grave_finding();
+    home.firedoor(&["scan", "--project", "work", "--fail-on", "high"]).expect_code(1);
+    for typo in ["wrok", "work/.mcp.json"] {
+        let said = home.firedoor(&["scan", "--project", typo, "--fail-on", "high"]).expect_code(2);
+        said.expect_said(typo).expect_said("name the directory of a project");
+        home.firedoor(&["protect", "--all", "--yes", "--project", typo]).expect_code(2);
+    }
+}

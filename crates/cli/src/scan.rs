@@ -1,6 +1,6 @@
 //! `firedoor scan`.
 
-use std::{cmp::Reverse, env, path::PathBuf, process::ExitCode};
+use std::{cmp::Reverse, env, fs, path::PathBuf, process::ExitCode};
 
 use firedoor_clients::{Clients, Env, Finding, Scan, State};
 
@@ -15,9 +15,23 @@ use crate::{
 pub fn surroundings(projects: Vec<PathBuf>) -> Result<Env<'static>, Failure> {
     let cwd = env::current_dir()
         .map_err(|e| Failure::environment(format!("cannot read the working directory: {e}; change to another one")))?;
-    let projects = projects.into_iter().map(|p| cwd.join(p));
+    let projects = projects.into_iter().map(|p| project(cwd.join(p))).collect::<Result<Vec<_>, _>>()?;
     let env = Env::new(paths()?, cwd.clone(), |name| env::var_os(name)).with_projects(projects);
     Ok(env.with_shim(&sibling(firedoor_clients::SHIM)?).with_keychain(keychain()?))
+}
+
+/// A directory that was named. In one that is not there nothing would be found, and who asks for findings (`--fail-on`) would
+/// take that for all being well.
+fn project(directory: PathBuf) -> Result<PathBuf, Failure> {
+    let told = |what: &str| {
+        let shown = visible(&directory.to_string_lossy());
+        Failure::environment(format!("--project {shown}: {what}; name the directory of a project"))
+    };
+    match fs::metadata(&directory) {
+        Ok(meta) if meta.is_dir() => Ok(directory),
+        Ok(_) => Err(told("this is no directory")),
+        Err(e) => Err(told(&format!("cannot be looked at: {e}"))),
+    }
 }
 
 /// Shows what there is.
