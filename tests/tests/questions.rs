@@ -197,9 +197,23 @@ fn a_changed_definition_waits_for_the_user() {
     let (said, error) = text(&client.call("add", sum.clone()));
     assert!(error, "the changed tool ran: {said}");
     home.firedoor(&["pins", "diff"]).expect_code(1).expect_said("description");
+    for command in ["pending", "status"] {
+        let said = home.firedoor(&[command]).expect_code(0).expect_said("tool add");
+        said.expect_said("firedoor pins diff cursor/user/s").expect_said("firedoor pins accept cursor/user/s");
+    }
+    assert_eq!(home.json(&["pending"])["withheld"][0]["name"], "add");
+    home.firedoor(&["log"]).expect_code(0).expect_said("(definition/changed)");
+    let log = home.firedoor(&["log", "--json"]).expect_code(0).stdout;
+    let refused = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let refused = refused.filter(|row| row["what"]["verdict"] == "block").next_back().unwrap();
+    assert_eq!(refused["what"]["findings"][0]["detector"], "definition/changed", "{refused}");
+    // It is accepted, not marked as wrong.
+    let row = refused["seq"].to_string();
+    home.firedoor(&["rules", "from", &row, "allow"]).expect_code(1).expect_said("firedoor pins diff");
     home.firedoor(&["pins", "accept", "cursor/user/s", "--tool", "add"]).expect_code(0);
     assert_eq!(text(&client.call("add", sum)), ("5".into(), false));
     home.firedoor(&["pins", "diff"]).expect_code(0);
+    assert_eq!(home.json(&["pending"])["withheld"], json!([]));
 }
 
 /// An agent with a shell must not approve itself.

@@ -32,6 +32,7 @@ mod status;
 #[cfg(unix)]
 mod toolscan;
 mod typed;
+mod withheld;
 
 use std::process::ExitCode;
 

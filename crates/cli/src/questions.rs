@@ -15,7 +15,7 @@ use crate::{
     arguments::decisions::{ChoiceArgument, DurationArgument, ScopeArgument},
     engine::{Engine, unexpected},
     failure::Failure,
-    output,
+    output, withheld,
 };
 
 impl From<ChoiceArgument> for Choice {
@@ -48,21 +48,22 @@ impl From<ScopeArgument> for Scope {
 
 /// Shows the open questions.
 pub fn pending(json: bool) -> Result<ExitCode, Failure> {
-    let (questions, offers) = match Engine::running()? {
-        None => (Vec::new(), Vec::new()),
+    let (questions, offers, held_back) = match Engine::running()? {
+        None => (Vec::new(), Vec::new(), Vec::new()),
         Some(mut engine) => match (engine.ask(&Request::Pending)?, engine.ask(&Request::Status)?) {
-            (Reply::Questions { questions }, Reply::Status(status)) => (questions, status.offers),
+            (Reply::Questions { questions }, Reply::Status(status)) => (questions, status.offers, status.withheld),
             _ => return Err(unexpected()),
         },
     };
     if json {
-        output::json(&serde_json::json!({ "questions": questions, "offers": offers }))?;
+        output::json(&serde_json::json!({ "questions": questions, "offers": offers, "withheld": held_back }))?;
         return Ok(ExitCode::SUCCESS);
     }
     if questions.is_empty() {
         output::line("No open questions.");
     }
     questions.iter().for_each(|question| output::line(&in_words(question)));
+    withheld::in_words(&held_back).iter().for_each(|held| output::line(held));
     offers.iter().for_each(|offer| output::line(&offered(offer)));
     Ok(ExitCode::SUCCESS)
 }

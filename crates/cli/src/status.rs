@@ -7,7 +7,7 @@ use firedoor_ipc::command::{Reply, Request};
 use crate::{
     engine::{Engine, unexpected},
     failure::Failure,
-    log, output, questions,
+    log, output, questions, withheld,
 };
 
 /// Shows what the engine is doing. Starts nothing.
@@ -45,6 +45,7 @@ pub fn run(json: bool) -> Result<ExitCode, Failure> {
     if let Some(directories) = status.watched {
         output::line(&format!("{directories} directories watched for new and changed servers"));
     }
+    withheld::in_words(&status.withheld).iter().for_each(|held| output::line(held));
     for offer in &status.offers {
         output::line(&questions::offered(offer));
     }

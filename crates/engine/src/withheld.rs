@@ -34,6 +34,13 @@ fn changed(first: bool) -> Finding {
     }
 }
 
+/// Why a call of something that is held back is refused, for its row in the log.
+pub fn waits() -> Finding {
+    let summary =
+        "It is held back: its definition is new or has changed, and waits to be accepted (`firedoor pins diff`).";
+    Finding { summary: summary.into(), ..changed(false) }
+}
+
 impl Engine {
     /// A server has shown definitions of one kind, and some of them are held back. `found` says of which names, and what was
     /// found in each.

@@ -9,7 +9,7 @@ use firedoor_model::{
     question::Choice,
     rule::{Draft, Match, Origin, Rule},
 };
-use firedoor_policy::{Bindings, suggest};
+use firedoor_policy::{Bindings, Threshold, suggest, threshold};
 use firedoor_store::PinKind;
 
 use super::settings::{Outcome, note, text};
@@ -102,7 +102,9 @@ pub async fn from_row(engine: &Rc<Engine>, seq: u64, effect: Choice) -> Outcome 
     let (Some(entry), What::Judged { subject, findings, .. }) = (event.entry, event.what) else {
         return Err(format!("row {seq} is not about a call, so there is nothing to make a rule of"));
     };
-    let detectors: Vec<String> = findings.iter().map(|f| f.detector.to_string()).collect();
+    // A changed definition is accepted and not allowed: no rule lets it run.
+    let mistaken = findings.iter().filter(|f| threshold(&f.detector) != Threshold::Quarantine);
+    let detectors: Vec<String> = mistaken.map(|f| f.detector.to_string()).collect();
     let matches = |detector: Option<String>, launch: Option<Digest>| Match {
         entry: Some(entry.clone()),
         tool: subject.clone(),
@@ -113,6 +115,11 @@ pub async fn from_row(engine: &Rc<Engine>, seq: u64, effect: Choice) -> Outcome 
     let wanted: Vec<Match> = match effect {
         // All of it: a block of the tool itself.
         Choice::Block => vec![matches(None, None)],
+        Choice::Allow if detectors.len() < findings.len() && detectors.is_empty() => {
+            return Err(format!(
+                "what row {seq} is about is held back until its definition is accepted: `firedoor pins diff`"
+            ));
+        }
         Choice::Allow if subject.is_none() || detectors.is_empty() => {
             return Err(format!("nothing was found in row {seq} that could be marked as wrong"));
         }

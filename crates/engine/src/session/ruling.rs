@@ -6,7 +6,7 @@ use firedoor_model::{Finding, Mode, Untrusted, Verdict, audit, question::Choice}
 use firedoor_policy::{Allowed, Ask, Call, Decision, Input, MessageKind, Reason, Refusal, Round, Subject, refusal};
 
 use super::{Session, address, held::Request};
-use crate::{agent::Agent, engine::Engine};
+use crate::{agent::Agent, engine::Engine, withheld};
 
 /// Longest arguments shown with a question, in characters.
 const SHOWN_ARGUMENTS: usize = 16 << 10;
@@ -136,6 +136,11 @@ impl Session {
             }
             Verdict::Block => {
                 let reference = engine.reference();
+                let mut findings = findings;
+                // The call itself is as good as any other: without this its row would say nothing of why.
+                if tool.as_ref().is_some_and(|t| t.quarantined) && reason == Reason::Quarantined {
+                    findings.push(withheld::waits());
+                }
                 let kind = match reason {
                     Reason::Quarantined => Refusal::Quarantined,
                     reason => Refusal::Policy(reason),
