@@ -83,7 +83,7 @@ fn a_pause_asks_nothing_and_is_on_record() {
         home.firedoor(&["pause", minutes]).expect_code(1);
     }
     home.firedoor(&["resume"]).expect_code(1);
-    home.firedoor(&["pause"]).expect_code(0);
+    assert!(home.json(&["pause"])["text"].is_string());
     assert!(home.json(&["status"])["paused_until"].as_u64().is_some());
     assert_eq!(agent.call("outbox", "http_post", post(KEY)), ("202 Accepted".into(), false));
     home.firedoor(&["resume"]).expect_code(0);
@@ -197,6 +197,8 @@ fn a_changed_definition_waits_for_the_user() {
     let (said, error) = text(&client.call("add", sum.clone()));
     assert!(error, "the changed tool ran: {said}");
     home.firedoor(&["pins", "diff"]).expect_code(1).expect_said("description");
+    let changed = home.firedoor(&["pins", "diff", "--json"]).expect_code(1).json();
+    assert_eq!((&changed["pins"][0]["name"], &changed["pins"][1]), (&json!("add"), &json!(null)), "{changed}");
     for command in ["pending", "status"] {
         let said = home.firedoor(&[command]).expect_code(0).expect_said("tool add");
         said.expect_said("firedoor pins diff cursor/user/s").expect_said("firedoor pins accept cursor/user/s");

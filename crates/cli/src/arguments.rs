@@ -60,9 +60,16 @@ pub enum Command {
         /// For how many minutes (1 to 60)
         #[arg(default_value_t = 15)]
         minutes: u32,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Ask again, before a pause is over
-    Resume,
+    Resume {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
     /// Run the engine without a desktop
     Daemon {
         /// Go to the background; print "ready" when it listens
@@ -82,6 +89,9 @@ pub enum Command {
     Ignore {
         /// Its entry, as `firedoor pending` shows it
         entry: EntryId,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Answer a question
     Answer {
@@ -95,6 +105,9 @@ pub enum Command {
         /// What an allow for longer than once holds for
         #[arg(long, value_enum, default_value = "tool")]
         scope: ScopeArgument,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Show the audit log
     Log {
@@ -160,6 +173,9 @@ pub enum Command {
     Stop {
         /// Which entry
         entry: EntryId,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Write down what a server does during its next run, and propose a profile for it
     Observe {

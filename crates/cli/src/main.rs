@@ -59,12 +59,12 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Status { json } => status::run(json),
         Command::Doctor { json } => doctor::run(json),
         Command::Mode { mode, json } => settings::mode(mode, json),
-        Command::Pause { minutes } => settings::pause(minutes),
-        Command::Resume => settings::resume(),
+        Command::Pause { minutes, json } => settings::pause(minutes, json),
+        Command::Resume { json } => settings::resume(json),
         Command::Daemon { background, child } => daemon::run(background, child),
         Command::Pending { json } => questions::pending(json),
-        Command::Ignore { entry } => questions::ignore(entry),
-        Command::Answer { id, choice, duration, scope } => questions::answer(id, choice, duration, scope),
+        Command::Ignore { entry, json } => questions::ignore(entry, json),
+        Command::Answer { id, choice, duration, scope, json } => questions::answer(id, choice, duration, scope, json),
         Command::Log { json, command: Some(arguments::LogCommand::Verify { json: too }), .. } => {
             log::verify(json || too)
         }
@@ -77,7 +77,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Rules { command } => settings::rules(command),
         Command::Pins { command } => settings::pins(command),
         Command::Grants { command } => settings::grants(command),
-        Command::Stop { entry } => settings::stop(entry),
+        Command::Stop { entry, json } => settings::stop(entry, json),
         Command::Sandbox { command } => sandbox::run(command),
         Command::Endpoints { command } => endpoints::run(command),
         Command::Secrets { command } => secrets::run(command),

@@ -62,7 +62,7 @@ pub fn run(entry: EntryId, what: ObserveArgument, projects: Vec<PathBuf>, json: 
         }
     };
     if !json {
-        return settled(&mut engine, &Request::Observe { entry, on });
+        return settled(&mut engine, &Request::Observe { entry, on }, json);
     }
     match engine.ask(&Request::Observe { entry: entry.clone(), on })? {
         Reply::Done { .. } => {

@@ -88,11 +88,11 @@ pub fn offered(offer: &Offer) -> String {
 }
 
 /// Leaves a server as it is.
-pub fn ignore(entry: EntryId) -> Result<ExitCode, Failure> {
+pub fn ignore(entry: EntryId, json: bool) -> Result<ExitCode, Failure> {
     let Some(mut engine) = Engine::running()? else {
         return Err(Failure::environment("no Firedoor engine is running, so nothing is offered"));
     };
-    settled(&mut engine, &Request::Ignore { entry })
+    settled(&mut engine, &Request::Ignore { entry }, json)
 }
 
 fn in_words(question: &Question) -> String {
@@ -184,20 +184,25 @@ pub fn answer(
     choice: ChoiceArgument,
     duration: DurationArgument,
     scope: ScopeArgument,
+    json: bool,
 ) -> Result<ExitCode, Failure> {
     let Some(mut engine) = Engine::running()? else {
         return Err(Failure::environment("no Firedoor engine is running, so there is no question to answer"));
     };
     let (choice, duration, scope) = (choice.into(), duration.into(), scope.into());
     let request = Request::Answer { id, choice, duration, scope, also: Vec::new() };
-    settled(&mut engine, &request)
+    settled(&mut engine, &request, json)
 }
 
 /// Sends a command that is answered with a sentence, and shows that.
-pub fn settled(engine: &mut Engine, request: &Request) -> Result<ExitCode, Failure> {
+pub fn settled(engine: &mut Engine, request: &Request, json: bool) -> Result<ExitCode, Failure> {
     match engine.ask(request)? {
         Reply::Done { text } => {
-            output::line(&text);
+            if json {
+                output::json(&serde_json::json!({ "text": text }))?;
+            } else {
+                output::line(&text);
+            }
             Ok(ExitCode::SUCCESS)
         }
         _ => Err(unexpected()),

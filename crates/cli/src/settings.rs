@@ -41,13 +41,13 @@ pub fn mode(mode: Option<Mode>, json: bool) -> Result<ExitCode, Failure> {
 }
 
 /// Asks nothing for a while.
-pub fn pause(minutes: u32) -> Result<ExitCode, Failure> {
-    settled(&mut Engine::running_or_started()?, &Request::Pause { minutes })
+pub fn pause(minutes: u32, json: bool) -> Result<ExitCode, Failure> {
+    settled(&mut Engine::running_or_started()?, &Request::Pause { minutes }, json)
 }
 
 /// Asks again.
-pub fn resume() -> Result<ExitCode, Failure> {
-    settled(&mut Engine::running_or_started()?, &Request::Resume)
+pub fn resume(json: bool) -> Result<ExitCode, Failure> {
+    settled(&mut Engine::running_or_started()?, &Request::Resume, json)
 }
 
 /// Rules.
@@ -73,7 +73,7 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
                 output::json(&rule)?;
             }
         }
-        RulesCommand::Add { effect, entry, client, tool, detector, expires } => {
+        RulesCommand::Add { effect, entry, client, tool, detector, expires, json } => {
             let expires = expires.map(|text| end(&text)).transpose()?;
             let (client, tool) = (client.map(Untrusted::new), tool.map(Untrusted::new));
             let matches = Match { entry, client, tool, detector, ..Match::default() };
@@ -85,13 +85,13 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
                 ));
             }
             let rules = vec![WantedRule { effect, matches, expires }];
-            return settled(&mut engine, &Request::AddRules { rules });
+            return settled(&mut engine, &Request::AddRules { rules }, json);
         }
-        RulesCommand::From { row, effect } => {
-            return settled(&mut engine, &Request::RuleFromRow { seq: row, effect: effect.into() });
+        RulesCommand::From { row, effect, json } => {
+            return settled(&mut engine, &Request::RuleFromRow { seq: row, effect: effect.into() }, json);
         }
-        RulesCommand::Suggest { accept: Some(id), .. } => {
-            return settled(&mut engine, &Request::AcceptSuggestion { id });
+        RulesCommand::Suggest { accept: Some(id), json } => {
+            return settled(&mut engine, &Request::AcceptSuggestion { id }, json);
         }
         RulesCommand::Suggest { accept: None, json } => {
             let Reply::Suggestions { suggestions, questions } = engine.ask(&Request::Suggestions)? else {
@@ -106,13 +106,19 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
                 output::line(&format!("{}  {} (would have answered {} of {questions})", s.id, s.rule, s.questions));
             }
         }
-        RulesCommand::Restore { id } => return settled(&mut engine, &Request::RestoreRule { id }),
-        RulesCommand::Remove { id } => return settled(&mut engine, &Request::RemoveRule { id }),
-        RulesCommand::Import { file } => {
+        RulesCommand::Restore { id, json } => return settled(&mut engine, &Request::RestoreRule { id }, json),
+        RulesCommand::Remove { id, json } => return settled(&mut engine, &Request::RemoveRule { id }, json),
+        RulesCommand::Import { file, json } => {
             let wanted = |r: Rule| WantedRule { effect: r.effect, matches: r.matches, expires: r.expires };
             let rules: Vec<WantedRule> = rules_in(&file)?.into_iter().map(wanted).collect();
             if !rules.is_empty() {
-                return settled(&mut engine, &Request::AddRules { rules });
+                return settled(&mut engine, &Request::AddRules { rules }, json);
+            }
+            let text = format!("{}: holds no rules, so nothing was added", file.display());
+            if json {
+                output::json(&serde_json::json!({ "text": text }))?;
+            } else {
+                output::line(&text);
             }
         }
     }
@@ -171,9 +177,12 @@ pub fn pins(command: PinsCommand) -> Result<ExitCode, Failure> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        PinsCommand::Diff { entry } => {
+        PinsCommand::Diff { entry, json } => {
             let pins: Vec<_> = all(entry)?.into_iter().filter(|pin| pin.seen.is_some()).collect();
-            for pin in &pins {
+            if json {
+                output::json(&serde_json::json!({ "pins": pins }))?;
+            }
+            for pin in pins.iter().filter(|_| !json) {
                 output::line(&format!("{}  {} {}  {}", shown(pin), pin.kind, pin.name.visible(80), changed(pin)));
                 for (sign, text) in [("-", &pin.accepted), ("+", &pin.now)] {
                     let text = text.as_ref().map_or_else(|| "(too long to be kept)".into(), |t| t.visible(16_384));
@@ -182,8 +191,8 @@ pub fn pins(command: PinsCommand) -> Result<ExitCode, Failure> {
             }
             Ok(if pins.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
-        PinsCommand::Accept { entry, tool } => {
-            settled(&mut engine, &Request::AcceptPins { entry, tool: tool.map(Untrusted::new), seen: None })
+        PinsCommand::Accept { entry, tool, json } => {
+            settled(&mut engine, &Request::AcceptPins { entry, tool: tool.map(Untrusted::new), seen: None }, json)
         }
     }
 }
@@ -217,8 +226,8 @@ pub fn keep(days: Option<u32>, json: bool) -> Result<ExitCode, Failure> {
 }
 
 /// Ends an entry's servers.
-pub fn stop(entry: EntryId) -> Result<ExitCode, Failure> {
-    settled(&mut Engine::running_or_started()?, &Request::Stop { entry })
+pub fn stop(entry: EntryId, json: bool) -> Result<ExitCode, Failure> {
+    settled(&mut Engine::running_or_started()?, &Request::Stop { entry }, json)
 }
 
 /// Grants.
@@ -253,7 +262,8 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
             let absent: Vec<PathBuf> =
                 grants.iter().map(|g| &g.path).chain(&sockets).filter(|p| !p.exists()).cloned().collect();
             let env = env.into_iter().collect();
-            let code = settled(&mut engine, &Request::AddGrants { entry: options.entry, grants, env, hosts, sockets })?;
+            let wanted = Request::AddGrants { entry: options.entry, grants, env, hosts, sockets };
+            let code = settled(&mut engine, &wanted, options.json)?;
             for path in absent {
                 output::remark(&format!(
                     "{} does not exist: the grant takes effect at the server's first start after it does",
@@ -265,7 +275,8 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
         GrantsCommand::Remove(options) => {
             let UserGrants { grants, env, hosts, sockets } = named(options.access)?;
             let (paths, env) = (grants.into_iter().map(|g| g.path).collect(), env.into_iter().collect());
-            settled(&mut engine, &Request::RemoveGrants { entry: options.entry, paths, env, hosts, sockets })
+            let taken = Request::RemoveGrants { entry: options.entry, paths, env, hosts, sockets };
+            settled(&mut engine, &taken, options.json)
         }
     }
 }

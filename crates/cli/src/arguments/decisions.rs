@@ -58,6 +58,9 @@ pub enum RulesCommand {
         /// Ends after this time: 90s, 10m, 2h, 3d
         #[arg(long)]
         expires: Option<String>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Add a rule about what a row of the log tells: allow marks what was found there as wrong, block blocks the tool
     From {
@@ -65,6 +68,9 @@ pub enum RulesCommand {
         row: u64,
         /// What it does
         effect: ChoiceArgument,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Show rules that would have answered earlier questions as you did, or add one of them
     Suggest {
@@ -79,16 +85,25 @@ pub enum RulesCommand {
     Restore {
         /// The number that it had
         id: i64,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Remove a rule
     Remove {
         /// Its number
         id: i64,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Add the rules in a file made by export
     Import {
         /// The file
         file: PathBuf,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Print all rules as JSON Lines
     Export,
@@ -108,6 +123,9 @@ pub enum PinsCommand {
     Diff {
         /// Of this entry only
         entry: Option<EntryId>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// Accept changed definitions
     Accept {
@@ -116,5 +134,8 @@ pub enum PinsCommand {
         /// Only this tool
         #[arg(long)]
         tool: Option<String>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
 }

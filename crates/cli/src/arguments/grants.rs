@@ -27,6 +27,9 @@ pub struct GrantOptions {
     pub entry: EntryId,
     #[command(flatten)]
     pub access: AccessOptions,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
     /// Look for the entry in project configurations here, too
     #[arg(long = "project", value_name = "DIR")]
     pub projects: Vec<PathBuf>,
@@ -38,6 +41,9 @@ pub struct RevokeOptions {
     pub entry: EntryId,
     #[command(flatten)]
     pub access: AccessOptions,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args)]
