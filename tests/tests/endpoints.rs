@@ -142,6 +142,24 @@ fn add(home: &Home, name: &str) -> String {
     found["address"].as_str().expect("an address").to_owned()
 }
 
+/// A client that keeps an address must not find another server behind it because a name was taken twice.
+#[test]
+fn an_endpoint_is_replaced_on_demand_only() {
+    let home = Home::new();
+    let address = add(&home, "notes");
+    let server = |home: &Home| home.json(&["endpoints", "list"])["endpoints"][0]["server"].to_string();
+    let before = server(&home);
+    let other = ["endpoints", "add", "notes", "--url", "https://other.example/mcp"];
+    home.firedoor(&other).expect_code(1).expect_said("--replace").expect_said("echo_server.py");
+    assert_eq!(server(&home), before);
+    let other = ["endpoints", "add", "notes", "--replace", "--json", "--url", "https://other.example/mcp"];
+    let replaced = home.firedoor(&other).expect_code(0).json();
+    assert_eq!(replaced["endpoints"][0]["address"], address);
+    assert!(server(&home).contains("https://other.example/mcp"));
+    let removed = home.firedoor(&["endpoints", "remove", "notes", "--json"]).expect_code(0).json();
+    assert!(removed["text"].is_string(), "{removed}");
+}
+
 /// A server of `tests/servers/http_server.py`, outside of any sandbox, behind an endpoint.
 struct Remote {
     process: Child,

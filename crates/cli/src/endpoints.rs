@@ -15,6 +15,7 @@ use crate::{
     engine::{Engine, unexpected},
     failure::Failure,
     keychain, output,
+    questions::settled,
     typed::typed,
 };
 
@@ -23,7 +24,7 @@ pub fn run(command: EndpointsCommand) -> Result<ExitCode, Failure> {
     match command {
         EndpointsCommand::List { json } => list(json),
         EndpointsCommand::Add(options) => add(options),
-        EndpointsCommand::Remove { name } => remove(&name),
+        EndpointsCommand::Remove { name, json } => remove(&name, json),
     }
 }
 
@@ -85,6 +86,17 @@ fn add(options: EndpointOptions) -> Result<ExitCode, Failure> {
         return Err(Failure::environment("an endpoint's name has no \"/\" in it, and is not empty"));
     }
     let entry = entry(&options.name)?;
+    let mut engine = Engine::running_or_started()?;
+    // Clients keep the address, and would find another server behind it.
+    if !options.replace
+        && let Some(there) = all(&mut engine)?.into_iter().find(|endpoint| endpoint.entry == entry)
+    {
+        let (name, server) = (visible(&options.name), there.server.visible(400));
+        return Err(Failure::refused(format!(
+            "there is an endpoint {name} already ({server}), and nothing was changed: take another name, or give --replace to put \
+             another server behind its address"
+        )));
+    }
     let cwd =
         env::current_dir().map_err(|e| Failure::environment(format!("cannot read the working directory: {e}")))?;
     let server = match (options.url, options.command.split_first()) {
@@ -108,15 +120,17 @@ fn add(options: EndpointOptions) -> Result<ExitCode, Failure> {
     if clear {
         output::remark("The server's address or arguments look like a secret: every program of yours can read them.");
     }
-    let endpoint = made(&mut Engine::running_or_started()?, entry, Target { server, cwd })?;
-    show(&endpoint);
-    match (&endpoint.address, endpoint.listens) {
-        (Some(_), true) => {
+    let endpoint = made(&mut engine, entry, Target { server, cwd })?;
+    let listens = endpoint.address.is_some() && endpoint.listens;
+    if options.json {
+        output::json(&serde_json::json!({ "endpoints": [endpoint] }))?;
+    } else {
+        show(&endpoint);
+        if listens {
             output::line("Put this address into the client, as that of a server with Streamable HTTP.");
-            Ok(ExitCode::SUCCESS)
         }
-        _ => Ok(ExitCode::from(1)),
     }
+    Ok(if listens { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// Names and values. A value that is not given is asked for and goes into the keychain; a reference stands for it.
@@ -141,11 +155,7 @@ fn pairs(entry: &EntryId, given: &[String]) -> Result<Vec<(String, String)>, Fai
     given.iter().map(pair).collect()
 }
 
-fn remove(name: &str) -> Result<ExitCode, Failure> {
+fn remove(name: &str, json: bool) -> Result<ExitCode, Failure> {
     let entry = entry(name)?;
-    match Engine::running_or_started()?.ask(&Request::RemoveEndpoint { entry })? {
-        Reply::Done { text } => output::line(&text),
-        _ => return Err(unexpected()),
-    }
-    Ok(ExitCode::SUCCESS)
+    settled(&mut Engine::running_or_started()?, &Request::RemoveEndpoint { entry }, json)
 }

@@ -17,6 +17,9 @@ pub enum EndpointsCommand {
     Remove {
         /// Its name, or its entry's id
         name: String,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -24,6 +27,12 @@ pub enum EndpointsCommand {
 pub struct EndpointOptions {
     /// What it is called; its entry is endpoint/user/NAME
     pub name: String,
+    /// Put this server behind the address of an endpoint that has this name already
+    #[arg(long)]
+    pub replace: bool,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
     /// The server's address, when it is reached over HTTP
     #[arg(long, conflicts_with = "command")]
     pub url: Option<String>,
