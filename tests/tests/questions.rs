@@ -80,7 +80,7 @@ fn what_is_held_is_refused_when_firedoor_is_switched_off() {
 fn a_pause_asks_nothing_and_is_on_record() {
     let (home, mut agent) = leaky();
     for minutes in ["0", "61"] {
-        home.firedoor(&["pause", minutes]).expect_code(1);
+        home.firedoor(&["pause", minutes]).expect_code(2);
     }
     home.firedoor(&["resume"]).expect_code(1);
     assert!(home.json(&["pause"])["text"].is_string());

@@ -9,8 +9,10 @@ pub(crate) mod secrets;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum, value_parser};
+use firedoor_ipc::command::MAX_PAUSE;
 use firedoor_model::{EntryId, Mode, question::Ref};
+use firedoor_store::{MAX_LOG_DAYS, MIN_LOG_DAYS};
 
 use configurations::{ProtectOptions, RestoreOptions, ScanOptions};
 use decisions::{ChoiceArgument, DurationArgument, PinsCommand, RulesCommand, ScopeArgument};
@@ -58,7 +60,7 @@ pub enum Command {
     /// Ask nothing for a while; what is certain and critical stays blocked
     Pause {
         /// For how many minutes (1 to 60)
-        #[arg(default_value_t = 15)]
+        #[arg(default_value_t = 15, value_parser = value_parser!(u32).range(1..=i64::from(MAX_PAUSE)))]
         minutes: u32,
         /// One JSON document
         #[arg(long)]
@@ -222,6 +224,7 @@ pub enum LogCommand {
     /// Show for how many days the log is kept, or set it (7 to 3650)
     Keep {
         /// Days
+        #[arg(value_parser = value_parser!(u32).range(i64::from(MIN_LOG_DAYS)..=i64::from(MAX_LOG_DAYS)))]
         days: Option<u32>,
         /// One JSON document
         #[arg(long)]
@@ -237,10 +240,27 @@ pub enum LogCommand {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser, error::ErrorKind};
+
+    use super::*;
 
     #[test]
     fn the_arguments_are_consistent() {
-        super::Arguments::command().debug_assert();
+        Arguments::command().debug_assert();
+    }
+
+    fn refused(words: &[&str]) -> Option<(ErrorKind, String)> {
+        let read = Arguments::try_parse_from([&["firedoor"], words].concat());
+        read.err().map(|e| (e.kind(), e.to_string()))
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_a_usage_error() {
+        for bad in [&["pause", "0"][..], &["pause", "61"], &["log", "keep", "6"], &["log", "keep", "3651"]] {
+            assert_eq!(refused(bad).map(|(kind, _)| kind), Some(ErrorKind::ValueValidation), "{bad:?}");
+        }
+        for good in [&["pause"][..], &["pause", "60"], &["log", "keep"], &["log", "keep", "7"]] {
+            assert_eq!(refused(good), None, "{good:?}");
+        }
     }
 }
