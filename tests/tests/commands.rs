@@ -59,3 +59,16 @@ fn a_project_that_is_not_there_is_a_slip_of_the_pen() {
         home.firedoor(&["protect", "--all", "--yes", "--project", typo]).expect_code(2);
     }
 }
+
+#[test]
+fn a_message_says_what_to_do() {
+    let home = Home::new();
+    home.firedoor(&["grants", "list"]).expect_code(0).expect_said("Nothing was granted");
+    home.firedoor(&["rules", "import", "nowhere"]).expect_code(2).expect_said("`firedoor rules export`");
+    let config = home.cursor(json!({"s": home.entry("echo_server.py", &[])}));
+    home.firedoor(&["scan"]).expect_code(0).expect_said("1 server in 1 client, 0 protected");
+    home.set_mode(&config, 0o000);
+    home.firedoor(&["scan"]).expect_code(0).expect_said("Make it readable for you");
+    home.set("XDG_RUNTIME_DIR", "/proc/nowhere");
+    home.firedoor(&["mode"]).expect_code(2).expect_said("Set XDG_RUNTIME_DIR to a directory that you may write to");
+}

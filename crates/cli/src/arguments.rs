@@ -263,4 +263,16 @@ mod tests {
             assert_eq!(refused(good), None, "{good:?}");
         }
     }
+
+    #[test]
+    fn a_number_that_is_none_is_told_where_numbers_stand() {
+        for (words, said) in [
+            (&["rules", "remove", "x"][..], "`firedoor rules list`"),
+            (&["rules", "restore", "x"], "the number that the rule had"),
+            (&["rules", "from", "x", "allow"], "`firedoor log --json`"),
+        ] {
+            let (_, text) = refused(words).unwrap();
+            assert!(text.contains(said) && !text.contains("digit"), "{text}");
+        }
+    }
 }

@@ -189,7 +189,7 @@ pub fn verify(json: bool) -> Result<ExitCode, Failure> {
     }
     match bad {
         None => {
-            output::line(&format!("{rows} rows, unbroken"));
+            output::line(&format!("{}, unbroken", output::counted(rows, "row", "rows")));
             Ok(ExitCode::SUCCESS)
         }
         Some((seq, why)) => Err(Failure::refused(format!("the audit log is broken at row {seq}: {why}"))),

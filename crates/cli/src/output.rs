@@ -53,6 +53,15 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
+/// So many of something.
+pub fn counted(count: impl TryInto<u64>, one: &str, more: &str) -> String {
+    match count.try_into() {
+        Ok(1) => format!("1 {one}"),
+        Ok(n) => format!("{n} {more}"),
+        Err(_) => format!("many {more}"),
+    }
+}
+
 /// An error on stderr.
 pub fn error(text: &str) {
     // There is nowhere else to say it.
@@ -79,6 +88,12 @@ pub fn confirm(question: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_one() {
+        let said = [0, 1, 2].map(|n: usize| counted(n, "directory", "directories"));
+        assert_eq!(said, ["0 directories", "1 directory", "2 directories"]);
+    }
 
     #[test]
     fn a_reader_that_has_seen_enough_is_no_error_and_a_full_disk_is() {

@@ -51,7 +51,7 @@ pub fn run(options: ScanOptions) -> Result<ExitCode, Failure> {
 }
 
 fn show(clients: &Clients, scan: &Scan) {
-    let (mut servers, mut protected) = (0, 0);
+    let (mut servers, mut protected) = (0_usize, 0_usize);
     for client in &scan.clients {
         output::line(&client.name);
         for file in &client.files {
@@ -80,7 +80,9 @@ fn show(clients: &Clients, scan: &Scan) {
         let names: Vec<&str> = clients.known().map(|(_, name)| name).collect();
         output::line(&format!("  {}", names.join(", ")));
     } else {
-        output::line(&format!("{servers} servers in {} clients, {protected} protected", scan.clients.len()));
+        let servers = output::counted(servers, "server", "servers");
+        let clients = output::counted(scan.clients.len(), "client", "clients");
+        output::line(&format!("{servers} in {clients}, {protected} protected"));
     }
     findings(&scan.findings);
 }

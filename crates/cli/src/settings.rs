@@ -64,7 +64,8 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
             } else {
                 for rule in &rules {
                     let hits = uses.get(&rule.id).map_or(0, |used| used.hits);
-                    output::line(&format!("{:>4}  {rule} (used {hits} times)", rule.id));
+                    let used = output::counted(hits, "time", "times");
+                    output::line(&format!("{:>4}  {rule} (used {used})", rule.id));
                 }
             }
         }
@@ -143,8 +144,12 @@ fn end(text: &str) -> Result<Millis, Failure> {
 
 /// All rules of a file, or none: a broken line must not leave half of them in force.
 fn rules_in(file: &PathBuf) -> Result<Vec<Rule>, Failure> {
-    let text = fs::read_to_string(file)
-        .map_err(|e| Failure::environment(format!("{}: cannot be read: {e}", file.display())))?;
+    let text = fs::read_to_string(file).map_err(|e| {
+        Failure::environment(format!(
+            "{}: cannot be read: {e}; name a file that `firedoor rules export` printed; nothing was added",
+            file.display()
+        ))
+    })?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(i, line)| {
@@ -239,6 +244,9 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
             if json {
                 output::json(&serde_json::json!({ "grants": grants }))?;
                 return Ok(ExitCode::SUCCESS);
+            }
+            if grants.is_empty() {
+                output::line("Nothing was granted besides what profiles grant: see `firedoor grants add --help`.");
             }
             for of in &grants {
                 output::line(&Untrusted::new(of.entry.to_string()).visible(200));

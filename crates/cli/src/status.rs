@@ -21,19 +21,21 @@ pub fn run(json: bool) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     output::line(&format!("Firedoor {}, process {}, mode {}", status.version, status.pid, status.mode));
-    output::line(&format!("{} servers running, {} open questions", status.sessions.len(), status.pending));
+    let servers = output::counted(status.sessions.len(), "server", "servers");
+    let questions = output::counted(status.pending, "open question", "open questions");
+    output::line(&format!("{servers} running, {questions}"));
     if let Some(until) = status.paused_until {
         let left = until.since(log::now()).div_ceil(60_000);
         output::line(&format!("questions are paused for {left} min more: `firedoor resume` ends that"));
     }
     for session in &status.sessions {
         output::line(&format!(
-            "  {}  for {}  process {}  profile {}  {} calls",
+            "  {}  for {}  process {}  profile {}  {}",
             firedoor_model::Untrusted::new(session.entry.to_string()).visible(200),
             session.client.visible(80),
             session.pid,
             session.profile,
-            session.calls
+            output::counted(session.calls, "call", "calls")
         ));
         let observed = if session.observed { ", observed during this run" } else { "" };
         output::line(&format!("    sandbox: {}{observed}", session.level));
@@ -43,7 +45,8 @@ pub fn run(json: bool) -> Result<ExitCode, Failure> {
         output::line(&format!("observed at its next start: {entry}"));
     }
     if let Some(directories) = status.watched {
-        output::line(&format!("{directories} directories watched for new and changed servers"));
+        let directories = output::counted(directories, "directory", "directories");
+        output::line(&format!("{directories} watched for new and changed servers"));
     }
     withheld::in_words(&status.withheld).iter().for_each(|held| output::line(held));
     for offer in &status.offers {

@@ -163,6 +163,8 @@ impl From<&FileError> for Problem {
 impl FileError {
     pub(crate) fn io(doing: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         let remedy = match source.kind() {
+            // Whoever only looks need not be told how to write.
+            io::ErrorKind::PermissionDenied if doing == "read" => ". Make it readable for you, and its directory too",
             io::ErrorKind::PermissionDenied => sys::DENIED,
             io::ErrorKind::ReadOnlyFilesystem => ". The file system is mounted read-only",
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ". Free some space and try again",

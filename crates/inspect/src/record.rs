@@ -38,7 +38,9 @@ pub struct Report {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// Not JSON, or not of this form. The position is serde_json's; no text of the record is shown.
-    #[error("the record is not of the form {{\"id\",\"kind\",\"text\"|\"payload\"}} (line {line}, column {column})")]
+    #[error(
+        "the record is not of the form {{\"id\",\"kind\",\"text\"|\"payload\"}}, where id and kind are strings (line {line}, column {column})"
+    )]
     Form {
         /// Line in the record.
         line: usize,
@@ -332,6 +334,7 @@ mod tests {
         };
         check("not json", "not of the form");
         check(r#"{"kind":"secret","text":"hunter"}"#, "not of the form");
+        check(r#"{"id":1,"kind":"secret","text":"hunter"}"#, "id and kind are strings");
         check(r#"{"id":"1","kind":"hunter","text":"x"}"#, "kind is not known");
         check(r#"{"id":"1","kind":"secret"}"#, "no text");
         check(r#"{"id":"1","kind":"flow","text":"x"}"#, "no payload");

@@ -58,6 +58,14 @@ pub enum EndpointError {
     /// A socket's address has 108 bytes, the last of which is zero (unix(7)).
     #[error("the path of the engine's socket is too long for the system ({}): set XDG_RUNTIME_DIR to a shorter directory", .0.display())]
     TooLong(PathBuf),
+    /// The directory of the socket cannot be made.
+    #[error("cannot create {}, where the engine's socket has to be: {source}. {RUNTIME}", .path.display())]
+    Runtime {
+        /// Which directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The pipe that stands for the socket on Windows.
     #[cfg(windows)]
     #[error(transparent)]
@@ -72,6 +80,20 @@ pub enum EndpointError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// What to do where the directory of the socket cannot be made.
+const RUNTIME: &str = if cfg!(windows) {
+    "Make the directory that it lies in writable for you"
+} else {
+    "Set XDG_RUNTIME_DIR to a directory that you may write to, or unset it"
+};
+
+fn runtime_directory(paths: &Paths) -> Result<(), EndpointError> {
+    private_directory(&paths.runtime).map_err(|e| match e {
+        EndpointError::Io { what: "create", path, source } => EndpointError::Runtime { path, source },
+        other => other,
+    })
 }
 
 fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> EndpointError {
@@ -90,7 +112,7 @@ impl Endpoint {
     /// Takes the lock and listens. What an engine that died has left behind is replaced. An engine that is about to
     /// end, which nobody can connect to any more, is waited for.
     pub fn bind(paths: &Paths) -> Result<Self, EndpointError> {
-        private_directory(&paths.runtime)?;
+        runtime_directory(paths)?;
         let held = lock(&paths.lock(), ENDING_LIMIT, || connect(paths).is_err())?;
         let lock = held.ok_or_else(|| EndpointError::Running(paths.lock()))?;
         let listener = system::listen(paths)?;
@@ -140,7 +162,7 @@ pub fn connect_or_start(
         Err(EndpointError::NoEngine) => {}
         other => return other,
     }
-    private_directory(&paths.runtime)?;
+    runtime_directory(paths)?;
     if paths.off().exists() {
         return Err(EndpointError::Off);
     }

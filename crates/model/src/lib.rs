@@ -57,7 +57,7 @@ pub use finding::{Confidence, Evidence, Finding, Severity};
 pub use habit::Habit;
 pub use keychain::{Keychain, KeychainError};
 pub use secret::SecretRef;
-pub use text::{Untrusted, escaped, quoted, shown};
+pub use text::{Untrusted, escaped, quoted, shown, told_by_firedoor};
 pub use time::Millis;
 pub use unavailable::{Ability, Unavailable};
 pub use verdict::{Mode, Verdict};

@@ -86,6 +86,12 @@ pub fn escaped(json: String) -> String {
     out
 }
 
+/// A sentence for a client, in front of which stands who says it, once.
+pub fn told_by_firedoor(text: &str) -> String {
+    let named = text.starts_with("Firedoor ");
+    if named { text.to_owned() } else { format!("Firedoor: {text}") }
+}
+
 /// One word of a POSIX shell (2.2.2), for commands that a person will copy. What could hide in it is made visible, so that it
 /// does not do what it does not show.
 pub fn quoted(text: &str) -> String {
@@ -146,6 +152,12 @@ mod tests {
             assert_eq!(serde_json::from_str::<String>(&json).unwrap(), raw);
             assert!(!json.chars().any(hides), "{json}");
         }
+    }
+
+    #[test]
+    fn who_tells_it_stands_in_front_once() {
+        assert_eq!(told_by_firedoor("Firedoor is off"), "Firedoor is off");
+        assert_eq!(told_by_firedoor("no such session"), "Firedoor: no such session");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::{
 use bytes::Bytes;
 use firedoor_model::{
     remote::{Instructions, Transport},
+    told_by_firedoor,
     wire::{Body, Frame, Message, Object},
 };
 use reqwest::{
@@ -352,6 +353,6 @@ pub(crate) fn params<'a>(message: &Message<'a>) -> Option<&'a str> {
 
 /// The answer to a request that the server does not answer.
 pub(crate) fn error(id: &str, why: &str) -> Vec<u8> {
-    let error = serde_json::json!({"code": ERROR, "message": format!("Firedoor: {why}")});
+    let error = serde_json::json!({"code": ERROR, "message": told_by_firedoor(why)});
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes()
 }

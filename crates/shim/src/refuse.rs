@@ -5,7 +5,10 @@ use std::{
     process::ExitCode,
 };
 
-use firedoor_model::wire::{Body, Frame};
+use firedoor_model::{
+    told_by_firedoor,
+    wire::{Body, Frame},
+};
 
 #[cfg(unix)]
 mod client;
@@ -43,7 +46,7 @@ pub fn serve(text: &str) -> ExitCode {
 /// The reply to one line, if it wants one. -32000 is the first of JSON-RPC's codes for errors of an implementation.
 fn answer(line: &[u8], text: &str) -> Option<String> {
     let frame = Frame::parse(line).ok()?;
-    let error = serde_json::json!({"code": -32000, "message": format!("Firedoor: {text}")});
+    let error = serde_json::json!({"code": -32000, "message": told_by_firedoor(text)});
     let replies: Vec<String> = frame
         .messages()
         .iter()

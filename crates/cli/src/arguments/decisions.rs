@@ -65,6 +65,7 @@ pub enum RulesCommand {
     /// Add a rule about what a row of the log tells: allow marks what was found there as wrong, block blocks the tool
     From {
         /// The row's number, as `firedoor log --json` shows it (`seq`)
+        #[arg(value_parser = row)]
         row: u64,
         /// What it does
         effect: ChoiceArgument,
@@ -84,6 +85,7 @@ pub enum RulesCommand {
     /// Put a rule back that was removed since the engine was started
     Restore {
         /// The number that it had
+        #[arg(value_parser = removed)]
         id: i64,
         /// One JSON document
         #[arg(long)]
@@ -92,6 +94,7 @@ pub enum RulesCommand {
     /// Remove a rule
     Remove {
         /// Its number
+        #[arg(value_parser = standing)]
         id: i64,
         /// One JSON document
         #[arg(long)]
@@ -138,4 +141,16 @@ pub enum PinsCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+fn standing(text: &str) -> Result<i64, &'static str> {
+    text.parse().map_err(|_| "a rule is named by its number: see `firedoor rules list`")
+}
+
+fn removed(text: &str) -> Result<i64, &'static str> {
+    text.parse().map_err(|_| "say the number that the rule had, as `firedoor rules remove` and `firedoor log` tell it")
+}
+
+fn row(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "a row is named by its number: see `seq` in `firedoor log --json`")
 }

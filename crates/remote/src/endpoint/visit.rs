@@ -7,7 +7,10 @@ use std::{
 };
 
 use firedoor_ipc::{process::Process, tcp::OtherEnd};
-use firedoor_model::wire::{Body, Frame, WireError};
+use firedoor_model::{
+    told_by_firedoor,
+    wire::{Body, Frame, WireError},
+};
 use http_body_util::BodyExt as _;
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode,
@@ -295,7 +298,7 @@ fn id<'f>(frame: &'f Frame<'f>) -> &'f str {
 }
 
 fn refused(e: &OpenError, frame: &Frame<'_>) -> Refused {
-    error(e.status(), id(frame), OURS, &format!("Firedoor: {e}"))
+    error(e.status(), id(frame), OURS, &told_by_firedoor(&e.to_string()))
 }
 
 fn failed(e: AskError, frame: &Frame<'_>) -> Refused {
