@@ -125,7 +125,7 @@ pub enum Command {
         /// Only from this time on: RFC 3339, or 90s, 10m, 2h, 3d ago
         #[arg(long)]
         since: Option<String>,
-        /// Where each finding was seen, and what would make it go away
+        /// Where each finding was seen and what would make it go away, and what a started server is confined to
         #[arg(long, conflicts_with = "json")]
         details: bool,
         #[command(subcommand)]

@@ -88,8 +88,7 @@ fn print(form: Form, row: &Row) -> Result<(), Failure> {
     if matches!(form, Form::Json) {
         return output::json(row);
     }
-    let at = i64::try_from(row.event.at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    let at = at.map(|t| t.to_string()).unwrap_or_default();
+    let at = time(row.event.at);
     let entry = row.event.entry.as_ref().map(|e| Untrusted::new(e.to_string()).visible(120));
     output::line(&format!(
         "{:>6}  {at}  {}  {}",
@@ -97,10 +96,27 @@ fn print(form: Form, row: &Row) -> Result<(), Failure> {
         entry.unwrap_or_else(|| "firedoor".into()),
         visible(&in_words(&row.event.what, row.event.entry.as_ref()))
     ));
-    if let (Form::Details, What::Judged { findings, .. }) = (form, &row.event.what) {
-        findings.iter().for_each(|finding| output::line(&details(finding)));
+    match &row.event.what {
+        What::Judged { findings, .. } if matches!(form, Form::Details) => {
+            findings.iter().for_each(|finding| output::line(&details(finding)));
+        }
+        What::Started { level, .. } if matches!(form, Form::Details) => {
+            output::line(&visible(&format!("          sandbox: {level}")));
+        }
+        _ => {}
     }
     Ok(())
+}
+
+/// In UTC, to the millisecond, always as long as any other: columns must not shift.
+fn time(at: Millis) -> String {
+    let at = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    at.map(|t| format!("{t:.3}")).unwrap_or_default()
+}
+
+/// The name in front of what a level means. Every start has it, and its sentence is long.
+fn in_short(level: &str) -> &str {
+    level.split_once(": ").map_or(level, |(name, _)| name)
 }
 
 /// Rows tell what others said, and a terminal obeys some of it.
@@ -123,7 +139,9 @@ fn details(finding: &Finding) -> String {
 
 fn in_words(what: &What, entry: Option<&EntryId>) -> String {
     match what {
-        What::Started { launch, level } => format!("started ({}…): {level}", &launch.to_string()[..12]),
+        What::Started { launch, level } => {
+            format!("started ({}…), sandbox: {}", &launch.to_string()[..12], in_short(level))
+        }
         What::Resumed => "taken over from an engine that died".into(),
         What::Ended { status } => format!("ended: {status}"),
         What::Refused { reason } => format!("not started: {reason}"),
@@ -263,6 +281,25 @@ mod tests {
         let line = visible(&in_words(&denied, None));
         assert_eq!(line, "denied to x: answering ⟨U+001B⟩]0;x⟨U+0007⟩ with allow (⟨U+202E⟩it)");
         assert!(visible(&"x".repeat(1 << 20)).len() < 1 << 15);
+    }
+
+    #[test]
+    fn times_are_of_one_length() {
+        for (ms, want) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (790, "1970-01-01T00:00:00.790Z"),
+            (1_700_000_000_848, "2023-11-14T22:13:20.848Z"),
+        ] {
+            assert_eq!(time(Millis(ms)), want);
+        }
+    }
+
+    #[test]
+    fn a_start_says_its_level_in_a_word() {
+        let started = |level: &str| What::Started { launch: firedoor_model::Digest([0; 32]), level: level.into() };
+        let said = in_words(&started("full: files are confined; memory is limited"), None);
+        assert_eq!(said, "started (000000000000…), sandbox: full");
+        assert!(in_words(&started("none"), None).ends_with("sandbox: none"));
     }
 
     #[test]

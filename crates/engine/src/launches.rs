@@ -12,7 +12,7 @@ use firedoor_ipc::{
     process::{Peer, Process},
     shim::{ToEngine, ToShim},
 };
-use firedoor_launch::{Plan, Run};
+use firedoor_launch::{Plan, Run, is_expected};
 use firedoor_model::{
     EntryId, SecretRef,
     audit::What,
@@ -137,8 +137,10 @@ async fn launch(
     if let Network::Hosts(hosts) = &mut step.confinement.network {
         hosts.ask = true;
     }
-    if !dropped_env.is_empty() {
-        notes.push(format!("environment variables that are not passed on: {}", dropped_env.join(", ")));
+    // All of them stay with the start, for whoever asks.
+    let told: Vec<&str> = dropped_env.iter().map(String::as_str).filter(|name| !is_expected(name)).collect();
+    if !told.is_empty() {
+        notes.push(format!("environment variables that are not passed on: {}", told.join(", ")));
     }
     let broker = match brokered.is_empty() {
         true => None,

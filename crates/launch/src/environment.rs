@@ -33,6 +33,7 @@ struct Marks {
     words: Vec<String>,
     names: Vec<String>,
     services: Vec<String>,
+    expected: Vec<String>,
     code: Vec<String>,
     harmless: Vec<String>,
     values: Vec<String>,
@@ -61,6 +62,11 @@ fn withheld(name: &str, value: &str) -> bool {
             || marks.contains.iter().any(|part| upper.contains(part.as_str()))
             || upper.split(['_', '-', '.', ':']).any(|word| marks.words.iter().any(|w| w == word))))
         || credential_value(value)
+}
+
+/// Whether it goes without saying that a server does not get this variable: nearly every session sets it.
+pub fn is_expected(name: &str) -> bool {
+    MARKS.expected.contains(&name.to_ascii_uppercase())
 }
 
 /// Whether a value looks like a credential: a known beginning, or an address with a password in it.
@@ -155,6 +161,15 @@ fn only_certificates(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_points_at_a_session_goes_without_saying() {
+        assert!(is_expected("XDG_RUNTIME_DIR") && is_expected("Display"));
+        for name in ["GITHUB_TOKEN", "LD_PRELOAD", "DOCKER_HOST", "DATABASE_URL"] {
+            assert!(!is_expected(name), "{name}");
+        }
+        assert!(MARKS.expected.iter().all(|name| MARKS.services.contains(name)));
+    }
 
     #[test]
     fn what_is_withheld() {

@@ -38,6 +38,7 @@ use firedoor_model::{Millis, launch::Grant, network::HostGrant, paths::Paths};
 
 pub use broker::{RouteError, broker, interception, known_route, means, route, same_connections};
 pub use closed::{Closed, Remedy, closed};
+pub use environment::is_expected;
 pub use error::PlanError;
 pub use identity::{Ecosystem, Identity, Package, What};
 pub use install::InstallStep;
