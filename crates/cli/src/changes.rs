@@ -2,13 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env,
     process::ExitCode,
 };
 
 use firedoor_clients::{
     Clients, Env, FilePlan, FileResult, Plan, SecretLeft, Selection, select,
-    verify::{self, Outcome, Verified},
+    verify::{Outcome, Verified},
 };
 use firedoor_model::{EntryId, SecretRef, Untrusted};
 use firedoor_store::{Store, StoreError};
@@ -23,6 +22,7 @@ use crate::{
     scan::surroundings,
 };
 
+mod checking;
 mod running;
 
 pub use running::{authorize, share};
@@ -107,29 +107,21 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
             }
         }
     }
+    // Before the first write: from then on something has to be given back.
+    let interrupt = if options.no_verify { None } else { Some(checking::interruptible()?) };
     let results = clients.apply(&env, &plan);
     let changed: Vec<EntryId> =
         results.iter().filter_map(|r| r.result.as_ref().ok()).flat_map(|a| a.changed.clone()).collect();
     let moved = results.iter().filter_map(|r| r.result.as_ref().ok()).any(|applied| !applied.secrets.is_empty());
-    let outcomes: Vec<Outcome> = if options.no_verify {
-        Vec::new()
-    } else {
-        if moved {
-            running::share()?;
+    let outcomes: Vec<Outcome> = match interrupt {
+        None => Vec::new(),
+        Some(interrupt) => {
+            // Without it the engine starts none of them, and each check gives its entry back.
+            if moved && let Err(e) = running::share() {
+                output::remark(&format!("The engine cannot open the file of secrets: {}", e.text));
+            }
+            checking::checked(clients, &env, options, &changed, &interrupt)
         }
-        let own = own_environment();
-        // Those that were named, and not only their client or their server in whatever file.
-        let named = |entry: &EntryId| options.entries.iter().any(|name| *name == entry.to_string());
-        if cfg!(windows) {
-            // One that a shim started would be in the job that ends with the check. Without any the check says so.
-            let _ = crate::engine::Engine::running_or_started();
-        }
-        let check = |entry: &EntryId| match (options.confined, named(entry)) {
-            (true, _) => verify::confined(clients, &env, entry, &own),
-            (false, true) => verify::entry(clients, &env, entry, &own),
-            (false, false) => verify::among_others(clients, &env, entry, &own),
-        };
-        changed.iter().map(check).collect()
     };
     let given_back: Vec<EntryId> = outcomes
         .iter()
@@ -227,7 +219,10 @@ fn report(plan: &Plan, results: &[FileResult], verified: Option<&[Outcome]>, jso
             }
         }
     }
-    verified.into_iter().flatten().for_each(|outcome| output::line(&format!("  {outcome}")));
+    // Where both go to one terminal they were shown as they came.
+    if !checking::seen_as_it_comes() {
+        verified.into_iter().flatten().for_each(|outcome| output::line(&format!("  {outcome}")));
+    }
     remarks(plan);
     if files.is_empty() {
         output::line("Nothing to change.");
@@ -263,9 +258,4 @@ fn remarks(plan: &Plan) {
     for problem in &plan.problems {
         output::line(&problem.problem.message);
     }
-}
-
-/// This process's environment, which a client started from the same place would pass on.
-fn own_environment() -> std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString> {
-    env::vars_os().collect()
 }

@@ -68,12 +68,6 @@ impl Clients {
             .collect()
     }
 
-    /// Gives one entry back: after a failed verification, say.
-    pub fn rollback_entry(&self, env: &Env<'_>, id: &EntryId) -> Result<(), FileError> {
-        let plan = self.plan_restore(env, &BTreeSet::from([id.clone()]));
-        self.apply(env, &plan).into_iter().try_for_each(|r| r.result.map(drop))
-    }
-
     fn apply_file(
         &self,
         env: &Env<'_>,

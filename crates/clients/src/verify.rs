@@ -3,10 +3,14 @@
 
 mod apart;
 mod entry;
+mod interrupt;
 mod session;
+mod several;
 
 pub use apart::{Apart, protect_apart};
 pub use entry::{Outcome, Verified, among_others, confined, entry};
+pub use interrupt::Interrupt;
+pub use several::{Progress, give_back_unchecked, several};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -113,6 +117,9 @@ pub enum VerifyError {
         /// What is wrong.
         why: &'static str,
     },
+    /// Somebody asked for an end of it.
+    #[error("the check was interrupted")]
+    Interrupted,
     /// It sent more than any server does.
     #[error("the server sent too much: more than {0}")]
     TooMuch(&'static str),
@@ -142,8 +149,8 @@ pub enum Difference {
 }
 
 /// Starts a server, asks what tools it has, and ends it with everything it has started in its process group.
-pub fn list_tools(invocation: &Invocation, timeout: Duration) -> Result<ToolsSeen, VerifyError> {
-    session::run(invocation, timeout)
+pub fn list_tools(invocation: &Invocation, timeout: Duration, interrupt: &Interrupt) -> Result<ToolsSeen, VerifyError> {
+    session::run(invocation, timeout, interrupt)
 }
 
 /// What differs; empty when both ways list the same.

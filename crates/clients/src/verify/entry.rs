@@ -1,11 +1,16 @@
 //! Does a protected entry still offer what its server offered before?
 
-use std::{collections::BTreeMap, ffi::OsString, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fmt,
+    time::Duration,
+};
 
 use firedoor_model::{EntryId, Untrusted};
 use serde::{Deserialize, Serialize};
 
-use super::{Difference, VerifyError, compare, list_tools};
+use super::{Difference, Interrupt, VerifyError, compare, list_tools};
 use crate::{catalog::Clients, env::Env};
 
 /// For a server started directly: what clients wait, too.
@@ -75,20 +80,58 @@ impl fmt::Display for Outcome {
 }
 
 /// Starts the server directly and through its entry, and gives the entry back when they do not answer alike. `base` is
-/// the environment that the client would pass on.
+/// the environment that the client would pass on. `None` where it was interrupted: then the entry is as it was.
 ///
 /// The calling process starts the shim, so the engine takes it for an AI client from then on: it must not be a process
 /// that later asks for what weakens protection.
-pub fn entry(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsString, OsString>) -> Outcome {
-    Outcome { entry: id.clone(), verified: verified(clients, env, id, base) }
+pub fn entry(
+    clients: &Clients,
+    env: &Env<'_>,
+    id: &EntryId,
+    base: &BTreeMap<OsString, OsString>,
+    interrupt: &Interrupt,
+) -> Option<Outcome> {
+    let outcome = |verified| Some(Outcome { entry: id.clone(), verified });
+    let unverified = |e: &dyn fmt::Display| outcome(Verified::Unverified { reason: e.to_string() });
+    if let Some(off) = off(clients, env, id) {
+        return outcome(off);
+    }
+    let invocations = match clients.invocations(env, id, base) {
+        Ok(invocations) => invocations,
+        Err(e) => return unverified(&e),
+    };
+    let Some(through) = invocations.through else { return unverified(&"the entry changed meanwhile") };
+    let direct = match invocations.direct.map(|direct| list_tools(&direct, DIRECT, interrupt)).transpose() {
+        Ok(seen) => seen,
+        Err(VerifyError::Interrupted) => return None,
+        // A server that does not answer by itself says nothing about us.
+        Err(e) => return unverified(&format!("started directly, {e}")),
+    };
+    let reason = match list_tools(&through, THROUGH, interrupt) {
+        Ok(seen) => match direct.map(|direct| compare(&direct, &seen)).as_deref() {
+            None => return outcome(Verified::Answers { tools: seen.tools.len() }),
+            Some([]) => return outcome(Verified::Same { tools: seen.tools.len() }),
+            Some(differences) => differences.iter().map(in_words).collect::<Vec<_>>().join(", "),
+        },
+        Err(VerifyError::Interrupted) => return None,
+        Err(VerifyError::Unverifiable { reason }) => return outcome(Verified::Unverified { reason }),
+        Err(e) => format!("through Firedoor, {e}"),
+    };
+    clients.given_back(env, &BTreeSet::from([id.clone()]), &reason).pop()
 }
 
 /// The same for an entry that nobody named: one that a project's own file brings is started [`confined`] only. Its author need not
 /// be the user, and clients ask before they start it for the first time.
-pub fn among_others(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsString, OsString>) -> Outcome {
+pub fn among_others(
+    clients: &Clients,
+    env: &Env<'_>,
+    id: &EntryId,
+    base: &BTreeMap<OsString, OsString>,
+    interrupt: &Interrupt,
+) -> Option<Outcome> {
     match clients.find(env, id).is_some_and(|found| found.brought) {
-        true => confined(clients, env, id, base),
-        false => entry(clients, env, id, base),
+        true => confined(clients, env, id, base, interrupt),
+        false => entry(clients, env, id, base, interrupt),
     }
 }
 
@@ -103,49 +146,26 @@ fn off(clients: &Clients, env: &Env<'_>, id: &EntryId) -> Option<Verified> {
 /// Starts the server through its entry only, confined, and sees whether it answers. The entry stays protected in any case:
 /// without a direct start nobody can say what a failure comes from, and a server with an address may want a login first. As
 /// for [`entry`], the calling process counts as an AI client from then on.
-pub fn confined(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsString, OsString>) -> Outcome {
-    let unverified = |e: String| Verified::Unverified { reason: e };
-    if let Some(verified) = off(clients, env, id) {
-        return Outcome { entry: id.clone(), verified };
+pub fn confined(
+    clients: &Clients,
+    env: &Env<'_>,
+    id: &EntryId,
+    base: &BTreeMap<OsString, OsString>,
+    interrupt: &Interrupt,
+) -> Option<Outcome> {
+    let outcome = |verified| Some(Outcome { entry: id.clone(), verified });
+    let unverified = |e: String| outcome(Verified::Unverified { reason: e });
+    if let Some(off) = off(clients, env, id) {
+        return outcome(off);
     }
-    let verified = match clients.invocations(env, id, base).map(|both| both.through) {
+    match clients.invocations(env, id, base).map(|both| both.through) {
         Err(e) => unverified(e.to_string()),
         Ok(None) => unverified("the entry changed meanwhile".into()),
-        Ok(Some(through)) => match list_tools(&through, THROUGH) {
-            Ok(seen) => Verified::Answers { tools: seen.tools.len() },
+        Ok(Some(through)) => match list_tools(&through, THROUGH, interrupt) {
+            Ok(seen) => outcome(Verified::Answers { tools: seen.tools.len() }),
+            Err(VerifyError::Interrupted) => None,
             Err(e) => unverified(format!("through Firedoor, {e}")),
         },
-    };
-    Outcome { entry: id.clone(), verified }
-}
-
-fn verified(clients: &Clients, env: &Env<'_>, id: &EntryId, base: &BTreeMap<OsString, OsString>) -> Verified {
-    let unverified = |e: &dyn fmt::Display| Verified::Unverified { reason: e.to_string() };
-    if let Some(off) = off(clients, env, id) {
-        return off;
-    }
-    let invocations = match clients.invocations(env, id, base) {
-        Ok(invocations) => invocations,
-        Err(e) => return unverified(&e),
-    };
-    let Some(through) = invocations.through else { return unverified(&"the entry changed meanwhile") };
-    let direct = match invocations.direct.map(|direct| list_tools(&direct, DIRECT)).transpose() {
-        Ok(seen) => seen,
-        // A server that does not answer by itself says nothing about us.
-        Err(e) => return unverified(&format!("started directly, {e}")),
-    };
-    let reason = match list_tools(&through, THROUGH) {
-        Ok(seen) => match direct.map(|direct| compare(&direct, &seen)).as_deref() {
-            None => return Verified::Answers { tools: seen.tools.len() },
-            Some([]) => return Verified::Same { tools: seen.tools.len() },
-            Some(differences) => differences.iter().map(in_words).collect::<Vec<_>>().join(", "),
-        },
-        Err(VerifyError::Unverifiable { reason }) => return Verified::Unverified { reason },
-        Err(e) => format!("through Firedoor, {e}"),
-    };
-    match clients.rollback_entry(env, id) {
-        Ok(()) => Verified::RolledBack { reason },
-        Err(e) => Verified::Stuck { reason: format!("{reason}, and it could not be given back: {e}") },
     }
 }
 

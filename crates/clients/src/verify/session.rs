@@ -12,7 +12,7 @@ use std::{
 use firedoor_model::Untrusted;
 use serde_json::{Value, json};
 
-use super::{Invocation, ToolsSeen, VerifyError, canonical};
+use super::{Interrupt, Invocation, ToolsSeen, VerifyError, canonical};
 
 #[cfg_attr(unix, path = "session/unix.rs")]
 #[cfg_attr(windows, path = "session/windows.rs")]
@@ -28,6 +28,8 @@ const MAX_PAGES: usize = 64;
 const MAX_TOOLS: usize = 4096;
 /// How long a server may take to end by itself once its input is closed.
 const GRACE: Duration = Duration::from_millis(500);
+/// How often is looked whether it is to end.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A started server. Dropping it ends it, with everything that it has started.
 struct Server {
@@ -38,6 +40,7 @@ struct Server {
     deadline: Instant,
     seconds: u64,
     next_id: u64,
+    interrupt: Interrupt,
 }
 
 enum Line {
@@ -45,8 +48,8 @@ enum Line {
     TooLong,
 }
 
-pub(super) fn run(invocation: &Invocation, timeout: Duration) -> Result<ToolsSeen, VerifyError> {
-    let mut server = Server::start(invocation, timeout)?;
+pub(super) fn run(invocation: &Invocation, timeout: Duration, interrupt: &Interrupt) -> Result<ToolsSeen, VerifyError> {
+    let mut server = Server::start(invocation, timeout, interrupt)?;
     let hello = server.request(
         "initialize",
         &json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "firedoor", "version": env!("CARGO_PKG_VERSION")}}),
@@ -76,7 +79,10 @@ impl Invocation {
 }
 
 impl Server {
-    fn start(invocation: &Invocation, timeout: Duration) -> Result<Self, VerifyError> {
+    fn start(invocation: &Invocation, timeout: Duration, interrupt: &Interrupt) -> Result<Self, VerifyError> {
+        if interrupt.raised() {
+            return Err(VerifyError::Interrupted);
+        }
         let (process, stdin, stdout) = Process::start(invocation)?;
         let (sender, lines) = sync_channel(64);
         if let Some(stdout) = stdout {
@@ -84,7 +90,8 @@ impl Server {
             std::thread::spawn(move || read_lines(stdout, &sender));
         }
         let deadline = Instant::now() + timeout;
-        Ok(Self { process, stdin, lines, received: 0, deadline, seconds: timeout.as_secs(), next_id: 1 })
+        let (seconds, interrupt) = (timeout.as_secs(), interrupt.clone());
+        Ok(Self { process, stdin, lines, received: 0, deadline, seconds, next_id: 1, interrupt })
     }
 
     fn tools(&mut self) -> Result<BTreeMap<String, firedoor_model::Digest>, VerifyError> {
@@ -156,12 +163,20 @@ impl Server {
     }
 
     fn line(&mut self, waiting_for: &'static str) -> Result<Vec<u8>, VerifyError> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        let line = match self.lines.recv_timeout(left) {
-            Ok(Line::Text(line)) => line,
-            Ok(Line::TooLong) => return Err(VerifyError::TooMuch("8 MiB in one line")),
-            Err(RecvTimeoutError::Timeout) => return Err(VerifyError::Timeout { waiting_for, seconds: self.seconds }),
-            Err(RecvTimeoutError::Disconnected) => return Err(VerifyError::Ended { waiting_for }),
+        let line = loop {
+            if self.interrupt.raised() {
+                return Err(VerifyError::Interrupted);
+            }
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(LOOK)) {
+                Ok(Line::Text(line)) => break line,
+                Ok(Line::TooLong) => return Err(VerifyError::TooMuch("8 MiB in one line")),
+                Err(RecvTimeoutError::Timeout) if left > LOOK => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(VerifyError::Timeout { waiting_for, seconds: self.seconds });
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(VerifyError::Ended { waiting_for }),
+            }
         };
         self.received = self.received.saturating_add(line.len());
         if self.received > MAX_BYTES {

@@ -15,7 +15,7 @@ fn server(script: &str) -> Invocation {
 const HELLO: &str = r#"read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}'; read l"#;
 
 fn ask(script: &str) -> Result<ToolsSeen, VerifyError> {
-    list_tools(&server(script), Duration::from_secs(20))
+    list_tools(&server(script), Duration::from_secs(20), &Interrupt::default())
 }
 
 #[test]
@@ -57,18 +57,16 @@ fn failures() {
         "the server sent too much: more than 8 MiB in one line"
     );
     let missing = Invocation { command: "/nonexistent/server".into(), ..server("") };
-    assert!(matches!(list_tools(&missing, Duration::from_secs(5)), Err(VerifyError::Start(_))));
+    assert!(matches!(list_tools(&missing, Duration::from_secs(5), &Interrupt::default()), Err(VerifyError::Start(_))));
 }
 
-#[test]
-fn a_silent_server_is_ended_with_what_it_started() {
-    let scratch = tempfile::tempdir().unwrap();
-    let pid = scratch.path().join("pid");
-    let started = Instant::now();
-    let script = format!("sleep 300 & echo $! > '{}'; wait", pid.display());
-    let error = list_tools(&server(&script), Duration::from_millis(300)).unwrap_err();
-    assert!(matches!(error, VerifyError::Timeout { waiting_for: "initialize", .. }), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(15));
+/// A server that says nothing and has started another, and the place where it says which.
+fn silent(scratch: &Path) -> (Invocation, PathBuf) {
+    let pid = scratch.join("pid");
+    (server(&format!("sleep 300 & echo $! > '{0}.new'; mv '{0}.new' '{0}'; wait", pid.display())), pid)
+}
+
+fn ends(pid: &Path) {
     let pid: i32 = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
     // Killed: the kernel may need a moment to carry it out, and whoever adopted it one to reap it.
     let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -81,6 +79,38 @@ fn a_silent_server_is_ended_with_what_it_started() {
         std::thread::yield_now();
     }
     assert!(ended(&stat()), "{}", stat());
+}
+
+#[test]
+fn a_silent_server_is_ended_with_what_it_started() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (server, pid) = silent(scratch.path());
+    let started = Instant::now();
+    let error = list_tools(&server, Duration::from_secs(1), &Interrupt::default()).unwrap_err();
+    assert!(matches!(error, VerifyError::Timeout { waiting_for: "initialize", .. }), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(15));
+    ends(&pid);
+}
+
+#[test]
+fn an_interrupted_check_ends_the_server_with_what_it_started() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (server, pid) = silent(scratch.path());
+    let interrupt = Interrupt::default();
+    let error = std::thread::scope(|scope| {
+        let check = scope.spawn(|| list_tools(&server, Duration::from_secs(300), &interrupt));
+        while !pid.exists() {
+            std::thread::yield_now();
+        }
+        interrupt.raise();
+        check.join().unwrap().unwrap_err()
+    });
+    assert!(matches!(error, VerifyError::Interrupted), "{error}");
+    ends(&pid);
+    // From then on nothing is started.
+    std::fs::remove_file(&pid).unwrap();
+    assert!(matches!(list_tools(&server, Duration::from_secs(300), &interrupt), Err(VerifyError::Interrupted)));
+    assert!(!pid.exists());
 }
 
 #[test]

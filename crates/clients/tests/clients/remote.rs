@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, process::Command};
 
-use firedoor_clients::verify::{self, Verified};
+use firedoor_clients::verify::{self, Interrupt, Verified};
 
 use crate::home::{Home, one, read};
 
@@ -186,10 +186,10 @@ fn a_server_that_does_not_answer_is_given_back_by_hand_only() {
     let protected = fs::read_to_string(&path).unwrap();
     assert_ne!(protected, text);
     let id = "cursor/user/far".parse().unwrap();
-    let outcome = verify::confined(home.clients, &home.env(), &id, &BTreeMap::new());
+    let outcome = verify::confined(home.clients, &home.env(), &id, &BTreeMap::new(), &Interrupt::default()).unwrap();
     assert!(matches!(outcome.verified, Verified::Unverified { .. }), "{outcome}");
     assert_eq!(fs::read_to_string(&path).unwrap(), protected);
-    let outcome = verify::entry(home.clients, &home.env(), &id, &BTreeMap::new());
+    let outcome = verify::entry(home.clients, &home.env(), &id, &BTreeMap::new(), &Interrupt::default()).unwrap();
     assert!(matches!(outcome.verified, Verified::RolledBack { .. }), "{outcome}");
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
 }

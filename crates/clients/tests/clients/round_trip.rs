@@ -302,8 +302,7 @@ fn restoring_one_of_two_leaves_the_other() {
     let path = home.write(CLAUDE_USER, before);
     one(home.protect(&["claude-code/a"])).unwrap();
     one(home.protect(&["claude-code"])).unwrap();
-    let id = "claude-code/user/a".parse().unwrap();
-    home.clients.rollback_entry(&home.env(), &id).unwrap();
+    one(home.restore(&["claude-code/a"])).unwrap();
     assert_eq!(home.states()["a"], "unprotected");
     assert_eq!(home.states()["b"], "protected");
     // Our own edits in a row: still the original as a whole.

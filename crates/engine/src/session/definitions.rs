@@ -148,7 +148,8 @@ impl Session {
             Err(e) => return Reviewed::Unreadable(e.to_string()),
         };
         let mut suspicions = suspicions(engine, &found.list, result).await;
-        if kind == DefinitionKind::Tool {
+        // Two servers that are checked at once need not be one agent's.
+        if kind == DefinitionKind::Tool && !self.only_compares() {
             self.compare_with_others(engine, &found.list, result, &mut suspicions);
         }
         let now = engine.now();
