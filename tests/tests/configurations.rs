@@ -37,6 +37,50 @@ fn without_any_configuration_there_is_nothing_to_do() {
 }
 
 #[test]
+fn what_was_never_ours_does_not_keep_restoring_from_success() {
+    let home = Home::new();
+    let broken = home.write(".codeium/windsurf/mcp_config.json", "{ broken");
+    home.firedoor(&["restore", "--all"]).expect_code(0).expect_said("Nothing to change");
+    fs::remove_file(broken).unwrap();
+    let config = home.cursor(json!({"a": {"command": "true"}, "b": {"command": "true"}}));
+    // By itself it is an answer; in the midst of all it says nothing.
+    home.firedoor(&["restore", "cursor/a"]).expect_code(0).expect_said("nothing to restore");
+    let all = home.firedoor(&["restore", "--all"]).expect_code(0);
+    assert!(!all.stdout.contains("cursor/user/"), "{all:#?}");
+
+    home.firedoor(&["protect", "cursor/a", "--yes", "--no-verify"]).expect_code(0);
+    let protected = fs::read_to_string(&config).unwrap();
+    // One that holds something of ours counts: by its own words, and where those are gone by the journal's.
+    for text in [protected.replace("\n}", ""), "{ broken".to_owned()] {
+        fs::write(&config, &text).unwrap();
+        home.firedoor(&["restore", "--all"]).expect_code(1).expect_said("mcp.json");
+    }
+    fs::write(&config, &protected).unwrap();
+    home.firedoor(&["restore", "--all"]).expect_code(0).expect_said("byte for byte");
+    // What was given back is the user's alone.
+    fs::write(&config, "{ broken").unwrap();
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    fs::write(&config, protected.replace("\n}", "")).unwrap();
+    fs::remove_dir_all(home.path().join(".local/state/firedoor/backups")).unwrap();
+    home.firedoor(&["restore", "--all"]).expect_code(1).expect_said("mcp.json");
+}
+
+#[test]
+fn the_log_names_what_was_given_back_and_nothing_else() {
+    let home = Home::new();
+    home.cursor(json!({"a": {"command": "true"}, "b": {"command": "true"}}));
+    // Starts the engine, which writes down what it allowed.
+    home.firedoor(&["mode", "balanced"]).expect_code(0);
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    let log = || home.firedoor(&["log", "--json"]).expect_code(0).stdout;
+    assert!(!log().contains("restoring"), "{}", log());
+    home.firedoor(&["protect", "cursor/b", "--yes", "--no-verify"]).expect_code(0);
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    assert!(log().contains("restoring configurations: cursor/user/b\""), "{}", log());
+    assert!(!log().contains("cursor/user/a"), "{}", log());
+}
+
+#[test]
 fn a_dry_run_shows_a_diff_and_changes_nothing() {
     let home = Home::new();
     let config = home.cursor(json!({"a": {"command": "true"}}));

@@ -70,6 +70,13 @@ fn chosen(clients: &Clients, env: &Env<'_>, all: bool, names: &[String]) -> Resu
     Ok(select(clients, &clients.scan(env), &selections)?)
 }
 
+/// What there is to give back, wherever it stands.
+fn all_of_ours(clients: &Clients, env: &Env<'_>) -> BTreeSet<EntryId> {
+    let scan = clients.scan(env);
+    let entries = scan.clients.into_iter().flat_map(|c| c.files).flat_map(|f| f.entries);
+    entries.filter(|e| e.state.can_restore() || !e.secrets.is_empty()).map(|e| e.id).collect()
+}
+
 /// Reroutes servers, then starts each one as its client would and compares its tools.
 pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
     let env = surroundings(options.projects.clone())?;
@@ -162,27 +169,35 @@ fn forget_endpoints(entries: &[EntryId]) -> Result<(), Failure> {
 pub fn restore(options: &RestoreOptions) -> Result<ExitCode, Failure> {
     let env = surroundings(options.projects.clone())?;
     let clients = Clients::load()?;
-    let chosen = chosen(clients, &env, options.all, &options.entries)?;
-    authorize(&restoring(&chosen))?;
+    let chosen = match options.all {
+        true => all_of_ours(clients, &env),
+        false => chosen(clients, &env, false, &options.entries)?,
+    };
     let plan = clients.plan_restore(&env, &chosen);
+    // Nobody is asked about nothing, and nothing is written down as given back that was not.
+    if !plan.files.is_empty() {
+        authorize(&restoring(&plan))?;
+    }
     let results = clients.apply(&env, &plan);
     let back: Vec<EntryId> =
         results.iter().filter_map(|r| r.result.as_ref().ok()).flat_map(|a| a.changed.clone()).collect();
-    report(&plan, &results, None, options.json)?;
+    // Before anything is printed, which may end this process.
     if let Err(e) = running::stop_listening(&back) {
         output::remark(&format!("Firedoor still listens for what was given back: {}", e.text));
     }
+    report(&plan, &results, None, options.json)?;
     let whole = |r: &FileResult| r.result.as_ref().is_ok_and(|a| a.secrets_left.is_empty());
     let ok = results.iter().all(whole) && plan.problems.is_empty();
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// What a person is asked to confirm on the desktop.
-fn restoring(chosen: &BTreeSet<EntryId>) -> String {
+fn restoring(plan: &Plan) -> String {
     // The engine takes 200 characters.
     const NAMED: usize = 2;
-    let names: Vec<String> = chosen.iter().take(NAMED).map(|id| Untrusted::new(id.to_string()).visible(60)).collect();
-    let more = chosen.len().saturating_sub(NAMED);
+    let entries: Vec<&EntryId> = plan.files.iter().flat_map(|file| &file.entries).collect();
+    let names: Vec<String> = entries.iter().take(NAMED).map(|id| Untrusted::new(id.to_string()).visible(60)).collect();
+    let more = entries.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("restoring configurations: {}{more}", names.join(", "))
 }

@@ -36,7 +36,7 @@ pub struct Plan {
     pub files: Vec<FilePlan>,
     /// Chosen entries that stay as they are.
     pub skipped: Vec<Skipped>,
-    /// Files of the chosen clients that cannot be read.
+    /// Files that cannot be read; of a restore, only those that may hold something of Firedoor's.
     pub problems: Vec<FileProblem>,
     #[serde(skip)]
     pub(crate) action: Action,
@@ -172,6 +172,7 @@ impl Clients {
                         plan.files.push(FilePlan { path, entries, secrets, secrets_left: new.left, diff, file });
                     }
                 }
+                Err(_) if matches!(plan.action, Action::Restore) && !restoring::may_be_ours(&file.path, &journal) => {}
                 Err(e) => plan.problems.push(FileProblem { path: file.path, problem: Problem::from(&e) }),
             }
         }

@@ -1,8 +1,8 @@
 //! Entries as they were before Firedoor stood in front of them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
-use firedoor_model::{EntryId, SecretRef};
+use firedoor_model::{EntryId, SecretRef, secret::SCHEME};
 
 use super::{Skipped, Text, behind, wrapped_ids};
 use crate::{
@@ -13,8 +13,8 @@ use crate::{
     journal::Journal,
     moved::{self, Kept},
     remote,
-    source::Source,
-    wrap::{splice, unwrap, wrapped},
+    source::{MAX_BYTES, Source, read_regular, resolve},
+    wrap::{SHIM, splice, unwrap, wrapped},
 };
 
 pub(super) fn restored(
@@ -54,4 +54,21 @@ pub(super) fn original(env: &Env<'_>, file: &ConfigFile, source: &Source, journa
     let record = journal.of(&source.target).filter(|r| r.wrote == source.digest())?;
     let original = journal.original(env, record.original)?;
     wrapped_ids(file, &original).ok()?.is_empty().then_some(original)
+}
+
+/// Whether a file that cannot be taken apart may hold something of ours: the last that we wrote there was protected, or it speaks
+/// of Firedoor. What was never ours needs nothing from a restore, and must not keep anybody from removing Firedoor.
+pub(super) fn may_be_ours(path: &Path, journal: &Journal) -> bool {
+    let target = resolve(path).ok().flatten();
+    let known = |r: &&crate::journal::Record| r.path == path || Some(&r.target) == target.as_ref();
+    if journal.records().iter().filter(known).any(|r| !r.entries.is_empty()) {
+        return true;
+    }
+    let Some((mut bytes, _)) = target.and_then(|target| read_regular(path, &target, MAX_BYTES).ok()) else {
+        return false;
+    };
+    // An editor may have saved it as UTF-16.
+    bytes.retain(|byte| *byte != 0);
+    let holds = |mark: &str| bytes.windows(mark.len()).any(|at| at == mark.as_bytes());
+    [SHIM, endpoint::MARK, SCHEME].into_iter().any(holds)
 }
