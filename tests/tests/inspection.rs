@@ -22,8 +22,10 @@ fn a_poisoned_tool_is_held_from_its_first_sight_and_its_server_stays_protected()
     .unwrap();
     let config = home.cursor(json!({"s": home.entry("changing_server.py", &[description.to_str().unwrap()])}));
     // With verification, which must not take the missing tool for a fault of ours and give the entry back.
-    home.firedoor(&["protect", "--all", "--yes"]).expect_code(0);
-    assert!(fs::read_to_string(config).unwrap().contains("firedoor-shim"));
+    // The check is shown the tool, which agents are not: so it is said.
+    let said = home.firedoor(&["protect", "--all", "--yes"]).expect_code(0).expect_said("answers as before (1 tools)");
+    said.expect_said("cursor/user/s: 1 tool is held back").expect_said("firedoor pins diff cursor/user/s");
+    assert!(fs::read_to_string(&config).unwrap().contains("firedoor-shim"));
 
     let mut client = Client::open(&home, "s");
     let list = client.ask("tools/list", json!({}));
@@ -33,6 +35,9 @@ fn a_poisoned_tool_is_held_from_its_first_sight_and_its_server_stays_protected()
     home.firedoor(&["log"]).expect_said("definition/injection");
     home.firedoor(&["pins", "accept", "cursor/user/s", "--tool", "add"]).expect_code(0);
     assert_eq!(text(&client.call("add", json!({"a": 2, "b": 3}))), ("5".into(), false));
+    home.firedoor(&["restore", "--all"]).expect_code(0);
+    let again = home.json(&["protect", "--all", "--yes"]);
+    assert!(again["verified"][0]["verified"] == "same" && again["held_back"].is_null(), "{again}");
 }
 
 /// A server that reads an injected issue and a credential, and two that seem to send.

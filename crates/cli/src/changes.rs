@@ -25,6 +25,7 @@ use crate::{
 mod checking;
 mod running;
 
+use running::HeldBack;
 pub use running::{authorize, share};
 
 /// What was done, for `--json`.
@@ -35,6 +36,9 @@ struct Report<'a> {
     problems: Vec<Problem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<&'a [Outcome]>,
+    /// Entries of whose tools agents do not get all.
+    #[serde(skip_serializing_if = "<[HeldBack]>::is_empty")]
+    held_back: &'a [HeldBack],
 }
 
 #[derive(Serialize)]
@@ -141,7 +145,8 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
     {
         output::remark(&format!("Firedoor still listens for what was given back: {}", e.text));
     }
-    report(&plan, &results, Some(&outcomes), options.json)?;
+    let held_back = running::held_back(&outcomes);
+    report(&plan, &results, Some((&outcomes, &held_back)), options.json)?;
     let ok = results.iter().all(|r| r.result.is_ok())
         && plan.problems.is_empty()
         && outcomes.iter().all(|o| !o.rolled_back());
@@ -202,7 +207,13 @@ fn restoring(plan: &Plan) -> String {
     format!("restoring configurations: {}{more}", names.join(", "))
 }
 
-fn report(plan: &Plan, results: &[FileResult], verified: Option<&[Outcome]>, json: bool) -> Result<(), Failure> {
+fn report(
+    plan: &Plan,
+    results: &[FileResult],
+    checked: Option<(&[Outcome], &[HeldBack])>,
+    json: bool,
+) -> Result<(), Failure> {
+    let (verified, held_back) = (checked.map(|(verified, _)| verified), checked.map_or(&[][..], |(_, held)| held));
     let files: Vec<_> = results
         .iter()
         .map(|r| FileReport {
@@ -222,7 +233,7 @@ fn report(plan: &Plan, results: &[FileResult], verified: Option<&[Outcome]>, jso
             message: p.problem.message.clone(),
         };
         let problems = plan.problems.iter().map(message).collect();
-        return output::json(&Report { files, skipped, problems, verified });
+        return output::json(&Report { files, skipped, problems, verified, held_back });
     }
     for file in &files {
         match &file.error {
@@ -238,6 +249,7 @@ fn report(plan: &Plan, results: &[FileResult], verified: Option<&[Outcome]>, jso
     if !checking::seen_as_it_comes() {
         verified.into_iter().flatten().for_each(|outcome| output::line(&format!("  {outcome}")));
     }
+    held_back.iter().for_each(|held| output::line(&format!("  {held}")));
     remarks(plan);
     if files.is_empty() {
         output::line("Nothing to change.");

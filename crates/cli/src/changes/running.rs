@@ -3,22 +3,24 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     path::PathBuf,
 };
 
-use firedoor_clients::{Clients, Env, SHIM};
+use firedoor_clients::{Clients, Env, SHIM, verify::Outcome};
 use firedoor_ipc::command::{Reply, Request};
 use firedoor_model::{
     EntryId, Untrusted,
     endpoint::{Served, Target},
     remote::Transport,
 };
+use serde::Serialize;
 
 use crate::{
     endpoints,
     engine::{Engine, paths, sibling, unexpected},
     failure::Failure,
-    keychain,
+    keychain, output,
 };
 
 /// What entries are to start. Without it every server would be gone.
@@ -71,6 +73,48 @@ pub fn share() -> Result<(), Failure> {
         Reply::Opens { .. } => Ok(()),
         _ => Err(unexpected()),
     }
+}
+
+/// An entry that answers, and of whose tools agents do not get all.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct HeldBack {
+    entry: EntryId,
+    tools: usize,
+}
+
+impl fmt::Display for HeldBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entry = Untrusted::new(self.entry.to_string()).visible(200);
+        let tools = match self.tools {
+            1 => "1 tool is".to_owned(),
+            more => format!("{more} tools are"),
+        };
+        write!(f, "{entry}: {tools} held back from agents until you accept what changed: `firedoor pins diff {entry}`")
+    }
+}
+
+/// What agents do not get of the entries that stayed protected. The check is shown all tools, because it compares them.
+pub fn held_back(outcomes: &[Outcome]) -> Vec<HeldBack> {
+    let protected: Vec<&EntryId> = outcomes.iter().filter(|o| !o.rolled_back()).map(|o| &o.entry).collect();
+    if protected.is_empty() {
+        return Vec::new();
+    }
+    let asked = || -> Result<Vec<HeldBack>, Failure> {
+        let Some(mut engine) = Engine::running()? else { return Ok(Vec::new()) };
+        let mut all = Vec::new();
+        for entry in protected {
+            let Reply::Pins { pins } = engine.ask(&Request::Pins { entry: Some(entry.clone()) })? else {
+                return Err(unexpected());
+            };
+            let tools = pins.iter().filter(|pin| pin.kind == "tool" && pin.seen.is_some()).count();
+            all.extend((tools > 0).then(|| HeldBack { entry: entry.clone(), tools }));
+        }
+        Ok(all)
+    };
+    asked().unwrap_or_else(|e| {
+        output::remark(&format!("Whether tools are held back cannot be said ({}): see `firedoor pins diff`", e.text));
+        Vec::new()
+    })
 }
 
 /// Stops listening for entries that were given back. Where no engine runs nothing listens, and the next one must not begin to.
