@@ -108,6 +108,9 @@ pub struct Profile {
     /// home.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
+    /// Variables that name a file or directory of the user's, which is granted to write.
+    #[serde(default)]
+    pub path_variables: Vec<String>,
     /// Files of the private home that are written at each start: their place in it, and what is in them.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
@@ -146,6 +149,7 @@ impl Profile {
         lists(&mut self.state, &beneath.state);
         lists(&mut self.env, &beneath.env);
         lists(&mut self.arguments, &beneath.arguments);
+        lists(&mut self.path_variables, &beneath.path_variables);
         lists(&mut self.unix, &beneath.unix);
         let hosts = |own: &mut Vec<HostGrant>, more: &[HostGrant]| {
             let new: Vec<HostGrant> = more.iter().filter(|m| !own.contains(m)).cloned().collect();

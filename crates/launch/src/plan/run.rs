@@ -138,7 +138,28 @@ impl Planner<'_> {
             let paths = args.iter().filter_map(|a| path_argument(a, &self.request.cwd, home));
             self.grants.derived(paths.filter(|p| p.exists()), access);
         }
+        self.named_by_variables();
         Ok(())
+    }
+
+    /// What variables of the entry name for the server to write.
+    fn named_by_variables(&mut self) {
+        for name in &self.profile.path_variables {
+            let set = self.env.iter().filter(|(n, _)| sys::same_variable(n, OsStr::new(name)));
+            // A relative one means another place to each server.
+            for path in set.map(|(_, value)| Path::new(value)).filter(|path| path.is_absolute()) {
+                if path.exists() {
+                    self.grants.derived([path.to_owned()], Access::Write);
+                } else {
+                    self.grants.note(format!(
+                        "{name} names {}, which is not there yet, so the server cannot write it: create the file, empty, \
+                         or grant a directory for it (`firedoor grants add {} --rw DIRECTORY`)",
+                        path.display(),
+                        self.request.entry
+                    ));
+                }
+            }
+        }
     }
 
     /// The hosts and Unix sockets that the profile and the user grant.

@@ -329,6 +329,32 @@ fn profiles_set_variables_and_arguments() {
 }
 
 #[test]
+fn a_file_that_a_variable_of_the_profile_names_is_granted_to_write() {
+    let mut world = World::new();
+    let profile = "description = \"d\"\npath_variables = [\"GRAPH\", \"OTHER\"]\n[match]\nexecutable = [\"gosrv\"]\n[variables]\nGRAPH = \"~/g\"";
+    world.file("home/.config/firedoor/profiles/mine.toml", profile);
+    world.file("home/graph.json", "");
+    let graph = world.at("home/graph.json");
+    let granted = |world: &World| {
+        let run = world.run("gosrv x");
+        (run.step.confinement.grants.iter().find(|g| g.path == graph).map(|g| g.access), run.notes.join("; "))
+    };
+    assert_eq!(granted(&world).0, None);
+    world.env.push(("GRAPH".into(), graph.to_str().unwrap().into()));
+    world.env.push(("OTHER".into(), "graph.json".into()));
+    assert_eq!(granted(&world), (Some(Access::Edit), String::new()));
+    // What is not there cannot be opened to one server alone, and Firedoor makes no files of the user's.
+    fs::remove_file(&graph).unwrap();
+    let (access, notes) = granted(&world);
+    assert!(access.is_none() && notes.contains("GRAPH names") && notes.contains("grants add"), "{notes}");
+    // Somebody else may have written the entry: Firedoor's own files stay closed.
+    world.file("home/.local/state/firedoor/firedoor.db", "");
+    let own = world.at("home/.local/state/firedoor/firedoor.db").to_str().unwrap().to_owned();
+    world.env.push(("OTHER".into(), own));
+    assert!(granted(&world).1.contains("it belongs to Firedoor"));
+}
+
+#[test]
 fn launch_kinds_have_profiles_beneath_the_servers_own() {
     let world = World::new();
     world.file("bin/docker", "\u{7f}ELF");

@@ -25,7 +25,8 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, (Option<usize>, S
     let line_of = |word: &str| text.lines().position(|l| l.contains(word)).map(|n| n + 1);
     let endpoints = &profile.endpoints;
     let hosts = endpoints.host.iter().flat_map(|h| [Some(&h.name), h.port.as_ref()]).flatten();
-    for name in profile.env.iter().chain(profile.variables.keys()).chain(&endpoints.variables).chain(hosts) {
+    let own = profile.env.iter().chain(profile.variables.keys()).chain(&profile.path_variables);
+    for name in own.chain(&endpoints.variables).chain(hosts) {
         let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         if !plain || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
             let why = format!("{name:?} is no name of a variable: use letters, digits and \"_\"");
