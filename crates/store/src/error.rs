@@ -11,8 +11,9 @@ use rusqlite::ErrorCode;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Another engine holds the database.
-    #[error("{path} is in use by another Firedoor engine: only one may run per user; stop the other one first", path = .path.display())]
+    /// Another engine holds the database. It has the same state but another socket, or whoever asks had found it. What to do
+    /// comes first: on its way to a person who looks at one entry the text is cut.
+    #[error("your engine listens elsewhere: give this program its XDG_RUNTIME_DIR (an entry: in env), or end that engine; it has {path}", path = .path.display())]
     Locked {
         /// The database.
         path: PathBuf,
