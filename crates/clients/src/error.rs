@@ -24,7 +24,10 @@ pub enum FileError {
         what: String,
     },
     /// Larger than any configuration of this client.
-    #[error("{path:?} is larger than {max} bytes: that is no configuration file. It was left untouched")]
+    #[error(
+        "{path:?} is larger than {max} bytes, and no larger file of this client is read: with the client closed, take out what is no \
+         setting (old projects and their history, say). It was left untouched"
+    )]
     TooLarge {
         /// Which file.
         path: PathBuf,

@@ -44,7 +44,11 @@ fn unfit_content_is_reported_and_left_alone() {
         (CURSOR, [b"\xff\xfe".to_vec(), utf16.clone()].concat(), "not UTF-8 but UTF-16"),
         (CURSOR, utf16, "not UTF-8 but UTF-16"),
         (CURSOR, b"{\"a\":\"\xe9\"}".to_vec(), "is not UTF-8: save it as UTF-8"),
-        (CURSOR, vec![b' '; 4 * 1024 * 1024 + 1], "is larger than 4194304 bytes"),
+        (
+            CURSOR,
+            vec![b' '; 4 * 1024 * 1024 + 1],
+            "is larger than 4194304 bytes, and no larger file of this client is read: with the client closed",
+        ),
     ] {
         let home = Home::new();
         let path = home.write(place, &content);
