@@ -93,6 +93,31 @@ fn a_dry_run_shows_a_diff_and_changes_nothing() {
     assert_eq!(fs::read(&config).unwrap(), before);
 }
 
+#[test]
+fn what_cannot_be_changed_is_known_before() {
+    let home = Home::new();
+    let config = home.cursor(json!({"a": {"command": "true"}}));
+    home.firedoor(&["protect", "--all", "--dry-run"]).expect_code(0);
+    let check = |said: &str| {
+        home.firedoor(&["scan"]).expect_code(0).expect_said("it cannot be changed").expect_said(said);
+        home.firedoor(&["protect", "--all", "--dry-run"]).expect_code(1).expect_said("It would fail").expect_said(said);
+        home.firedoor(&PROTECT).expect_code(1).expect_said(said);
+    };
+    home.set_mode(&config, 0o444);
+    check("read-only");
+    home.set_mode(&config, 0o644);
+    let other = config.with_file_name("other.json");
+    fs::hard_link(&config, &other).unwrap();
+    check("hard links");
+    fs::remove_file(other).unwrap();
+    home.set_mode(config.parent().unwrap(), 0o555);
+    check("write beside");
+    home.set_mode(config.parent().unwrap(), 0o755);
+    home.firedoor(&["protect", "--all", "--dry-run"]).expect_code(0);
+    let scan = home.firedoor(&["scan"]).expect_code(0);
+    assert!(!scan.stdout.contains("cannot be changed"), "{scan:#?}");
+}
+
 /// What a configuration says is shown before it is agreed to, and must not paint over what else is.
 #[test]
 fn nothing_in_a_file_moves_the_cursor_or_hides() {

@@ -98,10 +98,12 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
             for file in &plan.files {
                 output::line(&file.diff);
                 left_in_clear(file);
+                file.hindrance.iter().for_each(|why| output::line(&format!("It would fail: {why}")));
             }
             remarks(&plan);
         }
-        return Ok(ExitCode::SUCCESS);
+        let fails = plan.files.iter().any(|file| file.hindrance.is_some()) || !plan.problems.is_empty();
+        return Ok(if fails { ExitCode::from(1) } else { ExitCode::SUCCESS });
     }
     if !options.yes && !plan.files.is_empty() {
         for file in &plan.files {

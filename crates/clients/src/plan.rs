@@ -24,6 +24,7 @@ use crate::{
     error::{FileError, Problem},
     journal::Journal,
     moved::{self, Move, SecretLeft},
+    replace::can_replace,
     scan::located,
     source::Source,
     wrap::{SHIM, wrapped},
@@ -55,6 +56,9 @@ pub struct FilePlan {
     pub secrets_left: Vec<SecretLeft>,
     /// Unified diff; what looks like a secret is left out.
     pub diff: String,
+    /// Why the file could not be changed as it is now, and the remedy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hindrance: Option<String>,
     #[serde(skip)]
     pub(crate) file: ConfigFile,
 }
@@ -160,16 +164,18 @@ impl Clients {
                 let secrets = if matches!(plan.action, Action::Restore) { Secrets::Show } else { Secrets::Move };
                 let new = self.rewrite(env, &file, &source, chosen, &plan.action, &journal, secrets)?;
                 let diff = if new.changed.is_empty() { String::new() } else { self.diff(&file, &source, &new.bytes)? };
-                Ok(Some((new, diff)))
+                let hindrance = can_replace(&source).err().map(|e| e.to_string());
+                Ok(Some((new, diff, hindrance)))
             });
             match planned {
                 Ok(None) => {}
-                Ok(Some((new, diff))) => {
+                Ok(Some((new, diff, hindrance))) => {
                     plan.skipped.extend(new.skipped);
                     if !new.changed.is_empty() {
                         let secrets = new.moves.into_iter().map(|m| m.reference).chain(new.back).collect();
                         let (entries, path) = (new.changed, file.path.clone());
-                        plan.files.push(FilePlan { path, entries, secrets, secrets_left: new.left, diff, file });
+                        let secrets_left = new.left;
+                        plan.files.push(FilePlan { path, entries, secrets, secrets_left, diff, hindrance, file });
                     }
                 }
                 Err(_) if matches!(plan.action, Action::Restore) && !restoring::may_be_ours(&file.path, &journal) => {}

@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use crate::{
     error::FileError,
     fault,
-    source::{MAX_BYTES, read_regular},
+    source::{MAX_BYTES, Source, read_regular},
     sys,
 };
 
@@ -24,6 +24,15 @@ pub(crate) enum Outcome {
     Replaced,
     /// Somebody else wrote in between: their content is in place.
     Changed,
+}
+
+/// Why a file could not be replaced, as far as that can be seen before.
+pub(crate) fn can_replace(source: &Source) -> Result<(), FileError> {
+    let (path, target) = (&source.path, &source.target);
+    let file = sys::open(target).map_err(|e| FileError::io("read", path, e))?;
+    sys::replaceable(path, &file)?;
+    let dir = target.parent().unwrap_or(target);
+    sys::takes_files(dir).map_err(|e| FileError::io("write beside", path, e))
 }
 
 /// Replaces the content of `target` if its bytes still hash to `expected`. `path` is its name in messages.

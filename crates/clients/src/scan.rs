@@ -12,7 +12,9 @@ use crate::{
     env::Env,
     error::{FileError, Problem},
     findings::{Finding, Findings},
-    moved, secret,
+    moved,
+    replace::can_replace,
+    secret,
     source::Source,
     state::{State, relative, state},
     wrap::wrapped,
@@ -203,6 +205,11 @@ impl Clients {
             warnings.push(format!("it is a symbolic link: what changes is {:?}", source.target));
         }
         found.entries = located.iter().map(|l| self.entry_found(l, shim)).collect();
+        if !found.entries.is_empty()
+            && let Err(e) = can_replace(source)
+        {
+            found.warnings.push(format!("it cannot be changed: {e}"));
+        }
         Ok(())
     }
 

@@ -70,6 +70,12 @@ pub(crate) fn replaceable(path: &Path, file: &File) -> Result<(), FileError> {
     Ok(())
 }
 
+/// Whether a file can be made in a directory.
+pub(crate) fn takes_files(dir: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, access};
+    Ok(access(dir, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
 /// Whether this user made it.
 pub(crate) fn is_ours(meta: &Metadata) -> bool {
     meta.uid() == nix::unistd::geteuid().as_raw()

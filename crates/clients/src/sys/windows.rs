@@ -64,6 +64,11 @@ pub(crate) fn replaceable(path: &Path, file: &File) -> Result<(), FileError> {
     Ok(())
 }
 
+/// Whether a file can be made in a directory. Access lists say it at the attempt only.
+pub(crate) fn takes_files(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
 /// Whether this user made it. A file with our name in a user's directory: its content says the rest.
 pub(crate) fn is_ours(_: &Metadata) -> bool {
     true
