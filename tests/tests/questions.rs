@@ -206,8 +206,8 @@ fn a_changed_definition_waits_for_the_user() {
     assert_eq!(home.json(&["pending"])["withheld"][0]["name"], "add");
     home.firedoor(&["log"]).expect_code(0).expect_said("(definition/changed)");
     let log = home.firedoor(&["log", "--json"]).expect_code(0).stdout;
-    let refused = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let refused = refused.filter(|row| row["what"]["verdict"] == "block").next_back().unwrap();
+    let mut refused = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let refused = refused.rfind(|row| row["what"]["verdict"] == "block").unwrap();
     assert_eq!(refused["what"]["findings"][0]["detector"], "definition/changed", "{refused}");
     // It is accepted, not marked as wrong.
     let row = refused["seq"].to_string();

@@ -242,7 +242,8 @@ fn report(
             Some(error) => output::line(&format!("{}: {error}", file.path)),
             None => {
                 let original = if file.original { ", byte for byte as it was before Firedoor" } else { "" };
-                output::line(&format!("{}: {} entries changed{original}", file.path, file.entries.len()));
+                let changed = output::counted(file.entries.len(), "entry", "entries");
+                output::line(&format!("{}: {changed} changed{original}", file.path));
                 secrets(&file.secrets, &file.secrets_left, verified.is_some());
             }
         }

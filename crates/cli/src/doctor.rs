@@ -249,28 +249,60 @@ fn withheld(all: &[Brokered]) -> Found {
 fn configurations() -> Result<Found, Failure> {
     let found = Clients::load()?.scan(&scan::surroundings(Vec::new())?);
     let mut problems = Vec::new();
-    let mut open = 0;
+    let (mut open, mut fixed) = (0, 0);
     for file in found.clients.iter().flat_map(|c| &c.files) {
         problems.extend(file.problem.iter().map(|p| p.message.clone()));
         for entry in &file.entries {
             match &entry.state {
+                State::Unprotected if file.fixed => fixed += 1,
                 State::Unprotected => open += 1,
                 State::Misrouted { reason } => problems.push(format!("{}: {reason}", entry.id)),
                 State::Protected | State::NotYet { .. } | State::WrappedByOther { .. } => {}
             }
         }
     }
-    let detail = match (problems.is_empty(), open) {
-        (true, 0) => "every server that can be protected is".into(),
-        (true, n) => format!("{n} servers are not protected: `firedoor protect --all` protects them"),
-        (false, _) => problems.join("; "),
-    };
+    let detail = if problems.is_empty() { unprotected(open, fixed) } else { problems.join("; ") };
     Ok(Found { ok: problems.is_empty(), detail })
+}
+
+/// What is said of servers that are not protected: how many could be, and how many stand in files that cannot be changed.
+fn unprotected(open: usize, fixed: usize) -> String {
+    let are = |many: usize| output::counted(many, "server is", "servers are");
+    let mut said = match open {
+        0 => "every server that can be protected is".to_owned(),
+        1 => format!("{} not protected: `firedoor protect --all` protects it", are(1)),
+        many => format!("{} not protected: `firedoor protect --all` protects them", are(many)),
+    };
+    if fixed > 0 {
+        said.push_str(&format!("; {} in files that cannot be changed: `firedoor scan` says why", are(fixed)));
+    }
+    said
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_protected_is_not_promised() {
+        for (open, fixed, want) in [
+            (0, 0, "every server that can be protected is"),
+            (1, 0, "1 server is not protected: `firedoor protect --all` protects it"),
+            (
+                0,
+                2,
+                "every server that can be protected is; 2 servers are in files that cannot be changed: `firedoor scan` says why",
+            ),
+            (
+                3,
+                1,
+                "3 servers are not protected: `firedoor protect --all` protects them; 1 server is in files that cannot be changed: \
+                 `firedoor scan` says why",
+            ),
+        ] {
+            assert_eq!(unprotected(open, fixed), want);
+        }
+    }
 
     #[test]
     fn the_guide_has_a_row_for_each_check_with_the_same_remedy() {

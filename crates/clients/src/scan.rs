@@ -53,6 +53,9 @@ pub struct FileFound {
     pub entries: Vec<EntryFound>,
     /// What concerns the whole file.
     pub warnings: Vec<String>,
+    /// It cannot be changed, and a warning says why.
+    #[serde(skip)]
+    pub fixed: bool,
     /// Why it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
@@ -159,6 +162,7 @@ impl Clients {
             scope: file.scope(),
             entries: Vec::new(),
             warnings: Vec::new(),
+            fixed: false,
             problem: None,
             unsupported: None,
             confidence: file.confidence,
@@ -208,6 +212,7 @@ impl Clients {
         if !found.entries.is_empty()
             && let Err(e) = can_replace(source)
         {
+            found.fixed = true;
             found.warnings.push(format!("it cannot be changed: {e}"));
         }
         Ok(())
@@ -259,6 +264,7 @@ fn left_alone(shown: Shown<'_>) -> FileFound {
         scope,
         entries: Vec::new(),
         warnings: Vec::new(),
+        fixed: false,
         problem: None,
         unsupported: Some(LeftAlone { reason: place.reason.clone(), step: place.step.clone() }),
         confidence: place.confidence,
