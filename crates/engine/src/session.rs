@@ -26,6 +26,7 @@ mod streams;
 mod tasks;
 mod upstream;
 mod writing;
+mod zones;
 
 pub use habits::known_habits;
 pub use life::{Started, serve};
