@@ -466,8 +466,10 @@ fn an_address_outlives_its_engine() {
     client.open();
     assert_eq!(client.call(1, "echo", json!({"text": "c"})), "c");
     // With all of its programs gone, it is where it was.
-    kill(listener(&home).expect("a listener"), Signal::SIGKILL);
-    kill(home.engine().expect("an engine"), Signal::SIGKILL);
+    let (engine, last) = (home.engine().expect("an engine"), listener(&home).expect("a listener"));
+    // At once: either would start the other again.
+    kill(last, Signal::SIGKILL);
+    kill(engine, Signal::SIGKILL);
     until("the engine ends", || home.engine().is_none().then_some(()));
     home.firedoor(&["endpoints", "list"]);
     assert_eq!(until("it listens again", listens), address.as_str());
@@ -479,8 +481,10 @@ fn a_port_that_is_taken_is_said_and_never_changed() {
     let address = add(&home, "echo");
     let _stop = Stop(&home);
     let host = address.split('/').nth(2).expect("an address").to_owned();
-    kill(listener(&home).expect("a listener"), Signal::SIGKILL);
-    kill(home.engine().expect("an engine"), Signal::SIGKILL);
+    let (engine, last) = (home.engine().expect("an engine"), listener(&home).expect("a listener"));
+    // At once: either would start the other again.
+    kill(last, Signal::SIGKILL);
+    kill(engine, Signal::SIGKILL);
     until("the engine ends", || home.engine().is_none().then_some(()));
     let taken = until("the port is free", || std::net::TcpListener::bind(&host).ok());
     home.firedoor(&["endpoints", "list"]);
@@ -560,8 +564,10 @@ fn what_was_restored_without_an_engine_is_not_listened_to_again() {
     let before = std::fs::read(&path).expect("the configuration");
     home.firedoor(&["protect", "--endpoint", "cursor/far", "--yes", "--no-verify"]).expect_code(0);
     add(&home, "echo");
-    kill(listener(&home).expect("a listener"), Signal::SIGKILL);
-    kill(home.engine().expect("an engine"), Signal::SIGKILL);
+    let (engine, last) = (home.engine().expect("an engine"), listener(&home).expect("a listener"));
+    // At once: either would start the other again.
+    kill(last, Signal::SIGKILL);
+    kill(engine, Signal::SIGKILL);
     until("the engine ends", || home.engine().is_none().then_some(()));
     let _stop = Stop(&home);
     home.firedoor(&["restore", "--all"]).expect_code(0);

@@ -85,7 +85,7 @@ fn a_server_is_stopped_and_may_come_again() {
 fn the_log_is_kept_for_as_long_as_was_said() {
     let home = Home::new();
     assert_eq!(home.json(&["log", "keep"])["log_days"], 90);
-    home.firedoor(&["log", "keep", "3"]).expect_code(1).expect_said("7 to 3650");
+    home.firedoor(&["log", "keep", "3"]).expect_code(2).expect_said("7..=3650");
     home.firedoor(&["log", "keep", "30"]).expect_code(0).expect_said("30 days");
     // Also by the next engine.
     let engine = home.engine().unwrap();
