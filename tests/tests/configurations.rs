@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use firedoor_tests::{Home, Output};
+use firedoor_tests::{Client, Home, Output};
 use serde_json::{Value, json};
 
 const PROTECT: [&str; 4] = ["protect", "--all", "--yes", "--no-verify"];
@@ -34,6 +34,29 @@ fn without_any_configuration_there_is_nothing_to_do() {
     home.firedoor(&PROTECT).expect_code(0);
     home.firedoor(&["restore", "--all"]).expect_code(0);
     assert_eq!(home.json(&["scan"])["clients"], json!([]));
+}
+
+#[test]
+fn restore_says_where_a_server_has_left_what_it_wrote() {
+    let home = Home::new();
+    home.cursor(json!({"s": home.entry("echo_server.py", &[]), "t": home.entry("echo_server.py", &["t"])}));
+    home.protect();
+    for server in ["s", "t"] {
+        Client::open(&home, server).initialize();
+    }
+    let servers = home.path().join(".local/share/firedoor/servers");
+    let written: Vec<_> = fs::read_dir(servers).unwrap().flatten().map(|server| server.path().join("home")).collect();
+    assert_eq!(written.len(), 2);
+    let said = home.firedoor(&["restore", "cursor/s"]).expect_code(0);
+    assert!(!said.stdout.contains("private home"), "{said:?}");
+    home.protect();
+    for private in &written {
+        fs::write(private.join("graph.jsonl"), "{}").unwrap();
+    }
+    let said = home.firedoor(&["restore", "--all"]).expect_code(0);
+    for private in &written {
+        assert!(said.stdout.contains(private.to_str().unwrap()), "{said:?}");
+    }
 }
 
 #[test]

@@ -39,6 +39,15 @@ struct Report<'a> {
     /// Entries of whose tools agents do not get all.
     #[serde(skip_serializing_if = "<[HeldBack]>::is_empty")]
     held_back: &'a [HeldBack],
+    /// Where servers that were given back have left what they wrote.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stays: Vec<Stays>,
+}
+
+#[derive(Serialize)]
+struct Stays {
+    entry: EntryId,
+    directory: String,
 }
 
 #[derive(Serialize)]
@@ -209,6 +218,16 @@ fn restoring(plan: &Plan) -> String {
     format!("restoring configurations: {}{more}", names.join(", "))
 }
 
+/// Private homes in which servers that were given back have written.
+fn left_behind(files: &[FileReport]) -> Vec<Stays> {
+    let Ok(paths) = crate::engine::paths() else { return Vec::new() };
+    let home = |entry: &EntryId| {
+        let directory = firedoor_launch::home_with_files(&paths, entry)?.display().to_string();
+        Some(Stays { entry: entry.clone(), directory })
+    };
+    files.iter().flat_map(|file| &file.entries).filter_map(home).collect()
+}
+
 fn report(
     plan: &Plan,
     results: &[FileResult],
@@ -228,6 +247,7 @@ fn report(
             error: r.result.as_ref().err().map(ToString::to_string),
         })
         .collect();
+    let stays = if checked.is_none() { left_behind(&files) } else { Vec::new() };
     if json {
         let skipped = plan.skipped.iter().map(|s| Left { entry: s.id.clone(), reason: s.reason.clone() }).collect();
         let message = |p: &firedoor_clients::FileProblem| Problem {
@@ -235,7 +255,7 @@ fn report(
             message: p.problem.message.clone(),
         };
         let problems = plan.problems.iter().map(message).collect();
-        return output::json(&Report { files, skipped, problems, verified, held_back });
+        return output::json(&Report { files, skipped, problems, verified, held_back, stays });
     }
     for file in &files {
         match &file.error {
@@ -253,6 +273,11 @@ fn report(
         verified.into_iter().flatten().for_each(|outcome| output::line(&format!("  {outcome}")));
     }
     held_back.iter().for_each(|held| output::line(&format!("  {held}")));
+    for Stays { entry, directory } in &stays {
+        output::line(&format!(
+            "  {entry}: what it wrote while it was protected stays in its private home, {directory}; it does not look there any more"
+        ));
+    }
     remarks(plan);
     if files.is_empty() {
         output::line("Nothing to change.");

@@ -43,7 +43,7 @@ pub use error::PlanError;
 pub use identity::{Ecosystem, Identity, Package, What};
 pub use install::InstallStep;
 pub use plan::{Plan, Run, plan};
-pub use private::forget;
+pub use private::{forget, home_with_files};
 pub use profile::{ArgumentAccess, Kind, Match, Problem, Profile, Profiles, Subject};
 pub use proposal::{Proposal, propose};
 pub use remote::{CERTIFICATES, RemoteRun, host_of, is_about_the_network, is_about_trust, login_hosts, remote};

@@ -41,6 +41,32 @@ pub fn forget(paths: &Paths, entry: &EntryId) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// Most files and directories of a private home that are looked at, and how deep.
+const MAX_LOOKED: usize = 2_000;
+const MAX_DEPTH: usize = 6;
+
+/// The private home of an entry, if the server has written files there that are more than settings and traces: none of what begins
+/// with a dot counts. Bounded, so that of very many files some may not be seen.
+pub fn home_with_files(paths: &Paths, entry: &EntryId) -> Option<PathBuf> {
+    let home = Private::of(paths, entry).home();
+    let mut open = vec![(home.clone(), 0)];
+    let mut left = MAX_LOOKED;
+    while let Some((directory, depth)) = open.pop() {
+        for found in fs::read_dir(directory).into_iter().flatten().flatten() {
+            left = left.checked_sub(1)?;
+            // The type of the link itself: none is followed.
+            let Ok(kind) = found.file_type() else { continue };
+            match found.file_name().as_encoded_bytes().starts_with(b".") {
+                true => {}
+                false if kind.is_file() => return Some(home),
+                false if kind.is_dir() && depth < MAX_DEPTH => open.push((found.path(), depth + 1)),
+                false => {}
+            }
+        }
+    }
+    None
+}
+
 /// What became of a link in the private home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(unix, expect(dead_code, reason = "who may make links is a matter of Windows'"))]
@@ -127,6 +153,23 @@ fn private_dir(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_server_has_written_is_told_from_traces() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths::from_env(|name| (name == "HOME").then(|| root.path().into())).unwrap();
+        let entry: EntryId = "c/user/s".parse().unwrap();
+        assert_eq!(home_with_files(&paths, &entry), None);
+        let home = Private::of(&paths, &entry).home();
+        fs::create_dir_all(home.join(".npm/logs")).unwrap();
+        fs::create_dir_all(home.join("notes/deep")).unwrap();
+        fs::write(home.join(".npm/logs/a"), "x").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/etc", home.join("link")).unwrap();
+        assert_eq!(home_with_files(&paths, &entry), None);
+        fs::write(home.join("notes/deep/graph.jsonl"), "x").unwrap();
+        assert_eq!(home_with_files(&paths, &entry), Some(home));
+    }
 
     #[test]
     fn entries_have_their_own_directories() {
