@@ -16,6 +16,10 @@ use crate::{TableError, decode, keywords::Keywords, randomness};
 
 /// Most credentials reported for one text.
 pub(crate) const MAX_HITS: usize = 256;
+/// Bytes behind a keyword that are read as they are meant, but for what goes on over several lines.
+const MAX_PLAIN: usize = 1024;
+/// Bytes that are read so for each byte of a text: keywords may stand one behind the other.
+const PLAIN_SHARE: usize = 16;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -212,6 +216,7 @@ impl Credentials {
         // Of those with a form of their own, and of the others.
         let mut room = [MAX_HITS; 2];
         let mut budget = text.len().saturating_mul(64).saturating_add(64 * 1024);
+        let mut plain_budget = text.len().saturating_mul(PLAIN_SHARE).saturating_add(64 * 1024);
         self.matcher.each(text, |met| {
             let index = self.owner.get(met.word).copied().unwrap_or_default();
             let Some(rule) = self.rules.get(index) else { return true };
@@ -230,18 +235,16 @@ impl Credentials {
             let behind = text.get(start..).unwrap_or_default();
             let window = behind.get(..behind.len().min(met.start - start + rule.row.window)).unwrap_or_default();
             let mut found = self.secret(rule, window, &mut budget).map(|(from, to)| ((from, to), None));
+            let most = if rule.row.lines { window.len() } else { window.len().min(MAX_PLAIN) };
             if found.is_none()
-                && let Some(plain) = Plain::of(behind, (met.end - start, window.len()), rule.row.lines)
+                && plain_budget >= most
+                && let Some(plain) = Plain::of(behind, (met.end - start, most), rule.row.lines)
             {
+                plain_budget -= most;
                 found = self.secret(rule, &plain.bytes, &mut budget).and_then(|(from, to)| {
                     let (meant, place) = (plain.bytes.get(from..to)?, plain.place((from, to))?);
-                    Some((
-                        place,
-                        behind
-                            .get(place.0..place.1)
-                            .filter(|as_it_stands| *as_it_stands != meant)
-                            .map(|_| meant.into()),
-                    ))
+                    let stands = behind.get(place.0..place.1).is_some_and(|text| text == meant);
+                    Some((place, (!stands).then(|| meant.into())))
                 });
             }
             if let Some(((from, to), meant)) = found {

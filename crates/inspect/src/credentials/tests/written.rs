@@ -80,3 +80,17 @@ fn addresses_without_a_token() {
         assert_eq!(table.scan(text.as_bytes()), [], "{text}");
     }
 }
+
+/// Keywords one behind the other, each with an escape: what is read anew is bounded by the text, and what stands behind them is not.
+#[test]
+fn what_is_read_as_it_is_meant_is_bounded() {
+    let table = table();
+    let line = format!("some_password=&quot;{}&quot; ", made(ALNUM, 16));
+    for hostile in ["eyJ\\", "-----BEGIN \\n", "-----BEGIN A\n1: x\n", "kty\\", "password&amp;"] {
+        let many = hostile.repeat((1 << 18) / hostile.len());
+        assert_eq!(table.scan(format!("{line}{many}").as_bytes()).len(), 1, "{hostile}");
+        // What is left may do for a few.
+        let lines = format!("{line}{}", " ".repeat(MAX_PLAIN)).repeat(8);
+        assert!(table.scan(format!("{many} {lines}").as_bytes()).len() < 8, "{hostile}");
+    }
+}
