@@ -315,7 +315,10 @@ mod tests {
     ) -> (Result<LoggedIn, LoginError>, Vec<String>) {
         let root = tempfile::tempdir().unwrap();
         let firedoor = root.path().join("firedoor");
-        std::fs::write(&firedoor, format!("#!/bin/sh\nread a\nread b\necho '{said}'\nread c\n")).unwrap();
+        // By another process: a test that forks while this one writes would hold the file open, and then it cannot be started.
+        let text = root.path().join("text");
+        std::fs::write(&text, format!("#!/bin/sh\nread a\nread b\necho '{said}'\nread c\n")).unwrap();
+        assert!(std::process::Command::new("cp").args([&text, &firedoor]).status().unwrap().success());
         std::fs::set_permissions(&firedoor, std::fs::Permissions::from_mode(0o700)).unwrap();
         let (entry, url) = ("cursor/user/s".parse().unwrap(), "https://s.example/".to_owned());
         let (granted, scopes) = (Vec::new(), Vec::new());
