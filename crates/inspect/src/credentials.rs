@@ -366,10 +366,7 @@ fn plausible(row: &Row, secret: &[u8]) -> bool {
             || randomness::looks_made(secret)
             || randomness::hex(secret)
             || randomness::generated(secret)
-            || row.chosen
-                && (randomness::chosen(secret)
-                    || randomness::word_and_number(secret)
-                    || randomness::mixed_letters(secret))
+            || row.chosen && (randomness::chosen(secret) || randomness::word_and_number(secret))
     };
     !row.generic
         || made() && !randomness::written(secret) && !randomness::typed(secret) && !randomness::chain_address(secret)

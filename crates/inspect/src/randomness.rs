@@ -184,20 +184,6 @@ pub(crate) fn chosen(value: &[u8]) -> bool {
     kinds >= 3 && !example && value.iter().all(u8::is_ascii_graphic) && !value.iter().any(joins)
 }
 
-/// Shortest password that shows by its letters alone that it is no name, and which share of its pairs says so.
-const MIN_MIXED: usize = 10;
-const RARE_MIXED: usize = 50;
-
-/// Whether a value has letters of both cases beside each other as no language and no name has them.
-pub(crate) fn mixed_letters(value: &[u8]) -> bool {
-    value.len() >= MIN_MIXED
-        && value.iter().all(u8::is_ascii_graphic)
-        && value.iter().any(u8::is_ascii_lowercase)
-        && value.iter().any(u8::is_ascii_uppercase)
-        && !value.iter().any(|b| b"/\\<>(){}[]$:".contains(b))
-        && rare(value) * 100 >= (value.len() - 1) * RARE_MIXED
-}
-
 /// Fewest digits of a password that was chosen with a sign that joins words, and longest word on either side of one.
 const MIN_DIGITS: usize = 2;
 const MAX_JOINED: usize = 3;
@@ -260,18 +246,6 @@ mod tests {
             ("Contrase\u{f1}a1", false),
         ] {
             assert_eq!(chosen(value.as_bytes()), want, "{value}");
-        }
-        for (value, want) in [
-            ("-NoqQbBXxZ&hDf", true),
-            ("SKM-KYxOgjlZweq", true),
-            ("%WQIrDWWxP", true),
-            ("getPasswordFromKeychain", false),
-            ("MaxHTTPSRequests", false),
-            ("<WQIrDWWxPq>", false),
-            ("XQZKVBWQ", false),
-            ("zkwqvtxbnmhj", false),
-        ] {
-            assert_eq!(mixed_letters(value.as_bytes()), want, "{value}");
         }
         for (value, want) in [
             ("harley.968X", true),

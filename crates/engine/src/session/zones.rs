@@ -31,7 +31,8 @@ pub(super) fn only_zones_differ(old: &str, new: &str, is_zone: impl Fn(&str) -> 
 
 /// Whether there is a zone of this name, by the database that is part of this program.
 pub(super) fn is_zone(name: &str) -> bool {
-    jiff::tz::db().get(name).is_ok()
+    // Not those of countries and of one word, which may mean something else, and only as they are written.
+    (name.contains('/') || name == "UTC") && jiff::tz::db().get(name).is_ok_and(|zone| zone.iana_name() == Some(name))
 }
 
 #[cfg(test)]

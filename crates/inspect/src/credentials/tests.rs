@@ -121,7 +121,6 @@ fn formats() {
             format!("\"name\": \"totp_seed\", \"value\": \"{}\"", made("ABCDEFGHJKLMNPQR234567", 16)),
         ),
         ("session-cookie", format!("Cookie: lang=en; PHPSESSID={}", a(26))),
-        ("session-cookie", format!("Cookie: theme=dark; session={}; consent=yes", made(HEX, 40))),
         ("session-cookie", format!("Set-Cookie: connect.sid=s%3A{}.{}; Path=/", a(32), a(43))),
         (
             "seed-phrase",
