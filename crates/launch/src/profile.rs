@@ -108,7 +108,7 @@ pub struct Profile {
     /// home.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
-    /// Variables that name a file or directory of the user's, which is granted to write.
+    /// Variables that name a file of the user's, which is granted to write.
     #[serde(default)]
     pub path_variables: Vec<String>,
     /// Files of the private home that are written at each start: their place in it, and what is in them.

@@ -148,11 +148,12 @@ impl Planner<'_> {
             let set = self.env.iter().filter(|(n, _)| sys::same_variable(n, OsStr::new(name)));
             // A relative one means another place to each server.
             for path in set.map(|(_, value)| Path::new(value)).filter(|path| path.is_absolute()) {
-                if path.exists() {
+                // A directory would open whatever lies in it, and somebody else may have written the entry.
+                if path.is_file() {
                     self.grants.derived([path.to_owned()], Access::Write);
                 } else {
                     self.grants.note(format!(
-                        "{name} names {}, which is not there yet, so the server cannot write it: create the file, empty, \
+                        "{name} names {}, which is no file that is there, so the server cannot write it: create the file, empty, \
                          or grant a directory for it (`firedoor grants add {} --rw DIRECTORY`)",
                         path.display(),
                         self.request.entry

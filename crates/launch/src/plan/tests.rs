@@ -347,6 +347,9 @@ fn a_file_that_a_variable_of_the_profile_names_is_granted_to_write() {
     fs::remove_file(&graph).unwrap();
     let (access, notes) = granted(&world);
     assert!(access.is_none() && notes.contains("GRAPH names") && notes.contains("grants add"), "{notes}");
+    // Nor is a directory opened with all that lies in it.
+    fs::create_dir(&graph).unwrap();
+    assert!(granted(&world).0.is_none());
     // Somebody else may have written the entry: Firedoor's own files stay closed.
     world.file("home/.local/state/firedoor/firedoor.db", "");
     let own = world.at("home/.local/state/firedoor/firedoor.db").to_str().unwrap().to_owned();
