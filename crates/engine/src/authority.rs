@@ -60,6 +60,7 @@ struct Line {
     space: Option<Space>,
 }
 
+const CLIENTS: &str = "clients";
 /// Longest file that is read, in bytes: a hundred times what a day of work leaves.
 const MAX_FILE: u64 = 4 << 20;
 
@@ -68,8 +69,19 @@ fn boot() -> &'static str {
     &BOOT
 }
 
-/// What the file says: each line that was written since the system started. One that cannot be read is one that its writer did not finish.
-fn lines(file: &Path) -> Vec<Line> {
+/// What the files say: each line that was written since the system started. The usual place counts as well: whoever asks may have pointed
+/// the other away from it.
+fn lines(paths: &Paths) -> Vec<Line> {
+    let (file, usual) = (clients(paths), paths.home.join(".local/state/firedoor").join(CLIENTS));
+    let mut all = lines_of(&file);
+    if cfg!(unix) && usual != file {
+        all.extend(lines_of(&usual));
+    }
+    all
+}
+
+/// Of one file. A line that cannot be read is one that its writer did not finish.
+fn lines_of(file: &Path) -> Vec<Line> {
     let mut text = String::new();
     let read = fs::File::open(file).and_then(|f| io::Read::read_to_string(&mut io::Read::take(f, MAX_FILE), &mut text));
     if read.is_err() {
@@ -91,12 +103,12 @@ fn blind(here: Option<Space>, lines: &[Line]) -> Option<&'static str> {
 
 /// Why an engine here could trust nobody, if that is so.
 pub(crate) fn blindness(paths: &Paths) -> Option<&'static str> {
-    blind(process::space().ok(), &lines(&clients(paths)))
+    blind(process::space().ok(), &lines(paths))
 }
 
-/// Where clients are written down.
+/// Where clients are written down: beside the database, which whoever names another place for it does not reach.
 fn clients(paths: &Paths) -> PathBuf {
-    paths.runtime.join("clients")
+    paths.state.join(CLIENTS)
 }
 
 fn lives(process: Process) -> bool {
@@ -110,7 +122,7 @@ impl Authority {
         let file = clients(paths);
         let look = System::of(paths);
         let here = process::space().ok();
-        let lines = lines(&file);
+        let lines = lines(paths);
         let blind = blind(here, &lines);
         let known = lines.into_iter().filter(|line| lives(line.process)).map(|line| (line.process, line.role));
         let authority = Self { watched: RefCell::new(known.collect()), file, here, blind, look };
@@ -250,7 +262,7 @@ mod tests {
     fn clients_are_remembered_while_they_live() {
         let home = tempfile::tempdir().unwrap();
         let paths = Paths::from_env(|name| (name == "HOME").then(|| home.path().into())).unwrap();
-        fs::create_dir_all(&paths.runtime).unwrap();
+        fs::create_dir_all(&paths.state).unwrap();
         let own = process::stat(std::process::id()).unwrap().process;
         let gone = Process { pid: own.pid, start: own.start + 1 };
         let first = Authority::new(&paths);
@@ -261,6 +273,25 @@ mod tests {
         let next = Authority::new(&paths);
         assert!(matches!(next.watched.borrow().get(&own), Some(Watched::Client(_))));
         assert!(!next.watched.borrow().contains_key(&gone));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn clients_are_known_where_the_state_is_said_to_lie_elsewhere() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |state: Option<&str>| {
+            let var = |name: &str| match name {
+                "HOME" => Some(home.path().into()),
+                "XDG_STATE_HOME" | "XDG_RUNTIME_DIR" => state.map(|state| home.path().join(state).into()),
+                _ => None,
+            };
+            Paths::from_env(var).unwrap()
+        };
+        fs::create_dir_all(&at(None).state).unwrap();
+        let own = process::stat(std::process::id()).unwrap().process;
+        Authority::new(&at(None)).watch_client(own);
+        assert!(Authority::new(&at(Some("elsewhere"))).watched.borrow().contains_key(&own));
+        assert!(objection_to_this_process(&at(Some("elsewhere"))).unwrap().contains("AI client"));
     }
 
     #[test]
@@ -287,7 +318,7 @@ mod tests {
     fn what_the_engines_own_process_started_may_unless_it_plays_a_client() {
         let root = tempfile::tempdir().unwrap();
         let paths = Paths::from_env(|name| (name == "HOME").then(|| root.path().into())).unwrap();
-        fs::create_dir_all(&paths.runtime).unwrap();
+        fs::create_dir_all(&paths.state).unwrap();
         let authority = Authority::new(&paths);
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let process = process::stat(child.id()).unwrap().process;

@@ -9,32 +9,46 @@ use std::{
 
 use nix::sys::{
     socket::{getsockopt, sockopt::PeerCredentials},
-    statfs::{PROC_SUPER_MAGIC, statfs},
+    statfs::{PROC_SUPER_MAGIC, fstatfs, statfs},
 };
 
 use super::{Peer, Process, Space, Stat};
 
 /// A short file about a process. Mostly the first read gives all there is: the kernel makes the text at once (seq_file.rst).
 fn about(pid: u32, file: &str) -> io::Result<Vec<u8>> {
-    let path = format!("/proc/{pid}/{file}");
+    read(File::open(format!("/proc/{pid}/{file}"))?, pid, file)
+}
+
+fn read(mut open: File, pid: u32, file: &str) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4096];
-    let length = File::open(&path)?.read(&mut bytes)?;
+    let length = open.read(&mut bytes)?;
     if length == bytes.len() {
-        return fs::read(path);
+        return fs::read(format!("/proc/{pid}/{file}"));
     }
     bytes.truncate(length);
     Ok(bytes)
 }
 
 /// Reads one process. `NotFound` when it is gone.
+///
+/// Only of the kernel's own word: in a namespace of mounts that a process made, anything may lie over a file of `/proc`.
 pub fn stat(pid: u32) -> io::Result<Stat> {
-    let text = about(pid, "stat")?;
+    let file = File::open(format!("/proc/{pid}/stat"))?;
+    if fstatfs(&file)?.filesystem_type() != PROC_SUPER_MAGIC {
+        return Err(io::Error::other(format!("/proc/{pid}/stat is not the kernel's")));
+    }
+    let text = read(file, pid, "stat")?;
     parse_stat(pid, &text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat")))
 }
 
 fn parse_stat(pid: u32, text: &[u8]) -> Option<Stat> {
     // The second field is the command name in parentheses, which may itself hold spaces and parentheses.
     let end = text.iter().rposition(|b| *b == b')')?;
+    // That of another process may have been laid over it.
+    let says: u32 = std::str::from_utf8(text.split(|b| *b == b' ').next()?).ok()?.parse().ok()?;
+    if says != pid {
+        return None;
+    }
     let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     // rest[0] is field 3, the state.
