@@ -279,7 +279,7 @@ fn report(
         ));
     }
     remarks(plan);
-    if files.is_empty() {
+    if files.is_empty() && plan.problems.is_empty() {
         output::line("Nothing to change.");
     }
     Ok(())

@@ -15,7 +15,10 @@ use firedoor_model::{EntryId, Untrusted};
 
 use crate::{arguments::configurations::ProtectOptions, failure::Failure, output};
 
-/// From now on Ctrl-C, and whatever else asks this process to end, raises this instead.
+/// Exit code of a program that Ctrl-C ended (128 and SIGINT, as shells say it).
+const INTERRUPTED: i32 = 130;
+
+/// From now on Ctrl-C, and whatever else asks this process to end, raises this instead; a second time it ends the process.
 pub fn interruptible() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::default();
     let raise = interrupt.clone();
@@ -27,6 +30,10 @@ pub fn interruptible() -> Result<Interrupt, Failure> {
             runtime.block_on(ends.asked());
             raise.raise();
             output::remark("Interrupted: what is being checked is ended …");
+            // Giving back may hang, at a keychain's question or a dead network's file.
+            runtime.block_on(ends.asked());
+            output::remark("Ended at once: `firedoor scan` shows what is protected now, and what was not checked");
+            std::process::exit(INTERRUPTED);
         });
         Ok(())
     };
