@@ -10,7 +10,7 @@ use std::{
 use firedoor_model::{EntryId, Untrusted};
 use serde::{Deserialize, Serialize};
 
-use super::{Difference, Interrupt, VerifyError, compare, list_tools};
+use super::{Difference, Interrupt, Invocation, VerifyError, compare, list_tools};
 use crate::{catalog::Clients, env::Env};
 
 /// For a server started directly: what clients wait, too.
@@ -92,20 +92,16 @@ pub fn entry(
     interrupt: &Interrupt,
 ) -> Option<Outcome> {
     let outcome = |verified| Some(Outcome { entry: id.clone(), verified });
-    let unverified = |e: &dyn fmt::Display| outcome(Verified::Unverified { reason: e.to_string() });
-    if let Some(off) = off(clients, env, id) {
-        return outcome(off);
-    }
-    let invocations = match clients.invocations(env, id, base) {
-        Ok(invocations) => invocations,
-        Err(e) => return unverified(&e),
+    let unverified = |reason| outcome(Verified::Unverified { reason });
+    let (direct, through) = match starts(clients, env, id, base) {
+        Ok(starts) => starts,
+        Err(reason) => return unverified(reason),
     };
-    let Some(through) = invocations.through else { return unverified(&"the entry changed meanwhile") };
-    let direct = match invocations.direct.map(|direct| list_tools(&direct, DIRECT, interrupt)).transpose() {
+    let direct = match direct.map(|direct| list_tools(&direct, DIRECT, interrupt)).transpose() {
         Ok(seen) => seen,
         Err(VerifyError::Interrupted) => return None,
         // A server that does not answer by itself says nothing about us.
-        Err(e) => return unverified(&format!("started directly, {e}")),
+        Err(e) => return unverified(format!("started directly, {e}")),
     };
     let reason = match list_tools(&through, THROUGH, interrupt) {
         Ok(seen) => match direct.map(|direct| compare(&direct, &seen)).as_deref() {
@@ -135,12 +131,18 @@ pub fn among_others(
     }
 }
 
-/// Why a server is not started at all.
-fn off(clients: &Clients, env: &Env<'_>, id: &EntryId) -> Option<Verified> {
-    let off = clients.find(env, id).is_some_and(|found| found.stdio.off);
-    off.then(|| Verified::Unverified {
-        reason: "its client's configuration switches it off, so it was not started".into(),
-    })
+/// How the server is started directly, if it can be, and through its entry; otherwise why it is not started at all.
+fn starts(
+    clients: &Clients,
+    env: &Env<'_>,
+    id: &EntryId,
+    base: &BTreeMap<OsString, OsString>,
+) -> Result<(Option<Invocation>, Invocation), String> {
+    if clients.find(env, id).is_some_and(|found| found.stdio.off) {
+        return Err("its client's configuration switches it off, so it was not started".into());
+    }
+    let both = clients.invocations(env, id, base).map_err(|e| e.to_string())?;
+    Ok((both.direct, both.through.ok_or("the entry changed meanwhile")?))
 }
 
 /// Starts the server through its entry only, confined, and sees whether it answers. The entry stays protected in any case:
@@ -153,20 +155,15 @@ pub fn confined(
     base: &BTreeMap<OsString, OsString>,
     interrupt: &Interrupt,
 ) -> Option<Outcome> {
-    let outcome = |verified| Some(Outcome { entry: id.clone(), verified });
-    let unverified = |e: String| outcome(Verified::Unverified { reason: e });
-    if let Some(off) = off(clients, env, id) {
-        return outcome(off);
-    }
-    match clients.invocations(env, id, base).map(|both| both.through) {
-        Err(e) => unverified(e.to_string()),
-        Ok(None) => unverified("the entry changed meanwhile".into()),
-        Ok(Some(through)) => match list_tools(&through, THROUGH, interrupt) {
-            Ok(seen) => outcome(Verified::Answers { tools: seen.tools.len() }),
-            Err(VerifyError::Interrupted) => None,
-            Err(e) => unverified(format!("through Firedoor, {e}")),
+    let verified = match starts(clients, env, id, base) {
+        Err(reason) => Verified::Unverified { reason },
+        Ok((_, through)) => match list_tools(&through, THROUGH, interrupt) {
+            Ok(seen) => Verified::Answers { tools: seen.tools.len() },
+            Err(VerifyError::Interrupted) => return None,
+            Err(e) => Verified::Unverified { reason: format!("through Firedoor, {e}") },
         },
-    }
+    };
+    Some(Outcome { entry: id.clone(), verified })
 }
 
 fn in_words(difference: &Difference) -> String {
