@@ -14,6 +14,8 @@ use serde::Deserialize;
 
 use crate::{TableError, decode, keywords::Keywords, randomness};
 
+/// A name that stands for keys and for coins.
+const TOKEN: &[u8] = b"token";
 /// Most credentials reported for one text.
 pub(crate) const MAX_HITS: usize = 256;
 /// Bytes behind a keyword that are read as they are meant, but for what goes on over several lines.
@@ -293,7 +295,12 @@ impl Credentials {
             .find_map(|name| captures.name(name))?;
         let json = captures.name("json").is_none_or(|m| decode::base64_json(m.as_bytes()));
         let basic = captures.name("basic").is_none_or(|m| decode::base64_pair(m.as_bytes()));
+        // A token of a chain is known by its contract's address, which is public.
+        let contract = rule.row.generic
+            && window.get(..TOKEN.len()).is_some_and(|name| name.eq_ignore_ascii_case(TOKEN))
+            && randomness::chain_address(secret.as_bytes());
         let is = json && basic && plausible(&rule.row, secret.as_bytes()) && !self.is_published(secret.as_bytes());
+        let is = is && !contract;
         is.then(|| (secret.start(), secret.end()))
     }
 
@@ -368,8 +375,7 @@ fn plausible(row: &Row, secret: &[u8]) -> bool {
             || randomness::generated(secret)
             || row.chosen && (randomness::chosen(secret) || randomness::word_and_number(secret))
     };
-    !row.generic
-        || made() && !randomness::written(secret) && !randomness::typed(secret) && !randomness::chain_address(secret)
+    !row.generic || made() && !randomness::written(secret) && !randomness::typed(secret)
 }
 
 #[cfg(test)]

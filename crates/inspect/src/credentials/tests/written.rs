@@ -68,6 +68,16 @@ fn a_value_is_what_is_meant() {
     }
 }
 
+/// The address of a contract is public, and a key is none.
+#[test]
+fn a_token_of_a_chain() {
+    let table = table();
+    let address = format!("0x{}", made(HEX, 40));
+    for (name, want) in [("token", 0), ("api_key", 1), ("secret", 1)] {
+        assert_eq!(table.scan(format!("{name}: \"{address}\"").as_bytes()).len(), want, "{name}");
+    }
+}
+
 /// A name of a host or an account is no token, and a public key of an error reporter none either.
 #[test]
 fn addresses_without_a_token() {
