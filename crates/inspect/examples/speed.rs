@@ -41,6 +41,9 @@ const OTHER_SCRIPTS: &str = "Все люди рождаются свободны
     并应以兄弟关系的精神相对待。\nΌλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα.\n\
     Tous les êtres humains naissent libres et égaux en dignité et en droits; ils sont doués de raison.\n";
 
+/// Texts in 56 languages: words of most phrases stand somewhere in them.
+const LANGUAGES: &str = include_str!("../../../tests/eval/languages.jsonl");
+
 /// Numbers without a pattern, the same in every run (xorshift64).
 struct Numbers(u64);
 
@@ -67,6 +70,15 @@ fn lines(size: usize, mut write: impl FnMut(&mut Numbers, &mut String)) -> Strin
         write(&mut numbers, &mut out);
     }
     out
+}
+
+/// The honest texts of some records.
+fn honest(records: &str) -> String {
+    let text = |line: &str| {
+        let record: serde_json::Value = serde_json::from_str(line).ok()?;
+        (record.get("label")?.as_str()? == "benign").then(|| record.get("text")?.as_str().map(str::to_owned))?
+    };
+    records.lines().filter_map(text).collect::<Vec<_>>().join("\n")
 }
 
 fn logs(size: usize) -> String {
@@ -162,6 +174,7 @@ fn cases() -> Vec<(&'static str, String)> {
         ("result 1 MiB minified", result(&minified(LARGE))),
         ("result 1 MiB base64", result(&base64(LARGE))),
         ("result 1 MiB other scripts", result(&repeated(OTHER_SCRIPTS, LARGE))),
+        ("result 1 MiB other languages", result(&repeated(&honest(LANGUAGES), LARGE))),
     ]
 }
 

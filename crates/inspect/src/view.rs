@@ -9,8 +9,8 @@ pub(crate) mod written;
 
 use unicode_normalization::char::decompose_compatible;
 
-use letters::{Letter, letters_of_two, shaped};
-pub(crate) use letters::{alike, invisible};
+use letters::{Letter, capital, letters_of_two, shaped};
+pub(crate) use letters::{alike, alphabetic, alphanumeric, invisible};
 use written::escape;
 pub(crate) use written::{entity, escaped};
 
@@ -112,10 +112,12 @@ pub(crate) fn place(text: &str, span: (usize, usize)) -> (usize, usize) {
         let at = text.len() - rest.len();
         // No byte becomes more than one here, so that this many do not reach beyond where the place begins.
         let many = span.0.saturating_sub(out.length).max(1);
-        rest = match out.plain(rest.as_bytes().get(..many).unwrap_or(rest.as_bytes())) {
-            0 => out.special(rest),
-            plain => rest.get(plain..).unwrap_or_default(),
+        let run = rest.as_bytes().get(..many).unwrap_or(rest.as_bytes());
+        let taken = match out.plain(run) {
+            0 => out.letters(run),
+            plain => plain,
         };
+        rest = if taken == 0 { out.special(rest) } else { rest.get(taken..).unwrap_or_default() };
         if out.length > span.0 && start.is_none() {
             start = Some(at);
         }
@@ -317,10 +319,12 @@ impl Writer {
         }
         decompose_compatible(c, |d| {
             // Accents and stacked marks.
-            if !('\u{300}'..='\u{36F}').contains(&d) {
-                for d in d.to_lowercase() {
-                    self.single(d);
-                }
+            if ('\u{300}'..='\u{36F}').contains(&d) {
+                return;
+            }
+            match capital(d) {
+                true => d.to_lowercase().for_each(|d| self.single(d)),
+                false => self.single(d),
             }
         });
     }
@@ -329,7 +333,7 @@ impl Writer {
         if c.is_ascii_alphanumeric() {
             self.latin |= self.word.is_some();
             self.character(c.to_ascii_lowercase());
-        } else if c.is_alphanumeric() {
+        } else if alphanumeric(c) {
             self.letter(c);
         } else {
             self.end_word();

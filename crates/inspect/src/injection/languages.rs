@@ -36,6 +36,9 @@ pub(super) struct Family {
     verb_last: Vec<String>,
     #[serde(default)]
     unless: Option<String>,
+    /// Parts of each of which one stands in every alternative.
+    #[serde(default)]
+    needs: Vec<Vec<String>>,
     pub(super) weight: f32,
     #[serde(default = "super::phrases::everywhere", rename = "in")]
     pub(super) places: Vec<Place>,
@@ -116,6 +119,19 @@ impl Languages {
         self.filled(family.unless.as_ref()?, language)
     }
 
+    /// Pieces of a regex, of each of which something stands in all that is found.
+    pub(super) fn needs(&self, way: Way) -> Vec<String> {
+        let Some((family, language)) = self.families.get(way.family).zip(self.languages.get(way.language)) else {
+            return Vec::new();
+        };
+        let pieces = |parts: &Vec<String>| {
+            // An alternative with a part that the language does not have is left out.
+            let pieces = parts.iter().filter_map(|part| self.part(part, language)).flatten();
+            pieces.map(String::as_str).collect::<Vec<_>>().join("|")
+        };
+        family.needs.iter().map(pieces).collect()
+    }
+
     /// The names in a regex.
     fn parts<'r>(&self, regex: &'r str) -> impl Iterator<Item = &'r str> {
         regex.split(OPEN).skip(1).filter_map(|piece| piece.split_once(')')).map(|(name, _)| name)
@@ -174,6 +190,20 @@ mod tests {
             assert!(!words.is_empty(), "{}", table.name(way));
             for word in words {
                 assert!(!word.contains(['\\', '(', '[', '?', '*', '+', '|', '^', '$']), "{}: {word}", table.name(way));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_needed_stands_in_every_alternative() {
+        for family in table().families {
+            for (regex, needs) in family
+                .regex
+                .iter()
+                .chain(&family.verb_last)
+                .flat_map(|regex| family.needs.iter().map(move |needs| (regex, needs)))
+            {
+                assert!(needs.iter().any(|part| regex.contains(&format!("(?&{part})"))), "{}: {needs:?}", family.id);
             }
         }
     }

@@ -299,7 +299,7 @@ pub(crate) fn speaks(text: &str) -> bool {
     let normal = view::normalised(text);
     normal
         .split(' ')
-        .filter(|w| w.chars().count() >= 2 && w.chars().all(|c| c.is_alphabetic() || ".,'!?:;\"".contains(c)))
+        .filter(|w| w.chars().count() >= 2 && w.chars().all(|c| view::alphabetic(c) || ".,'!?:;\"".contains(c)))
         .count()
         >= 3
 }

@@ -1,6 +1,7 @@
 //! Phrases of attacks: data of `profiles/detect/injection.toml` and, for other languages, of `languages.toml`.
 
 mod near;
+mod needs;
 mod pattern;
 mod table;
 
@@ -186,12 +187,13 @@ impl Phrases {
     }
 
     fn pattern(&self, source: &Source) -> Option<Pattern> {
-        match source {
-            Source::Own { regex, unless } => Pattern::new(regex, unless.as_deref(), false),
+        Some(match source {
+            Source::Own { regex, unless } => Pattern::own(regex, unless.as_deref()),
             Source::Way(way) => {
-                Pattern::new(&self.languages.regex(*way)?, self.languages.unless(*way).as_deref(), true)
+                let languages = &self.languages;
+                Pattern::of_language(&languages.regex(*way)?, languages.unless(*way).as_deref(), &languages.needs(*way))
             }
-        }
+        })
     }
 
     /// The words without which [`Phrases::find`] finds nothing.

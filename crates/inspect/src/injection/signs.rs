@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::keywords::Keywords;
+use crate::{keywords::Keywords, view};
 
 /// Words that say where a closer look is worth it: ends of English words that stand backwards or with their letters moved
 /// by 13 ("the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this"), of styles that hide, and of what a
@@ -34,7 +34,7 @@ const COMMON: [&str; 36] = [
 /// many words fewer than one in twelve is among the commonest.
 pub(super) fn foreign(normal: &str) -> bool {
     const MANY: usize = 16;
-    let words = || normal.split(|c: char| !c.is_alphabetic()).filter(|word| word.len() >= 2);
+    let words = || normal.split(|c: char| !view::alphabetic(c)).filter(|word| word.len() >= 2);
     let (all, strange) = (words().count(), words().filter(|word| !word.is_ascii()).count());
     strange * 4 > all || all >= MANY && words().filter(|word| COMMON.contains(word)).count() * 12 < all
 }
@@ -42,7 +42,7 @@ pub(super) fn foreign(normal: &str) -> bool {
 /// Whether more than a third of a text's letters are of East Asia (from the radicals, U+2E80, on: Chinese, Japanese, Korean). Names and words
 /// of programs stand in such texts in Latin.
 pub(super) fn eastern(text: &str) -> bool {
-    let letters = || text.chars().filter(|c| c.is_alphabetic());
+    let letters = || text.chars().filter(|c| view::alphabetic(*c));
     letters().filter(|c| *c >= '\u{2E80}').count() * 3 > letters().count()
 }
 
@@ -51,7 +51,7 @@ pub(super) fn eastern(text: &str) -> bool {
 pub(super) fn digits(text: &str) -> bool {
     let digest = |word: &&str| word.bytes().all(|b| b.is_ascii_hexdigit() || b.is_ascii_punctuation());
     let signs = text.chars().filter(|c| !c.is_whitespace()).count();
-    let letters = |word: &str| word.chars().filter(|c| c.is_alphabetic()).count();
+    let letters = |word: &str| word.chars().filter(|c| view::alphabetic(*c)).count();
     let said: usize = text.split_whitespace().filter(|word| !digest(word)).map(letters).sum();
     said * 8 < signs
 }
@@ -62,14 +62,14 @@ pub(super) fn digits(text: &str) -> bool {
 pub(super) fn says(normal: &str) -> bool {
     const ROW: usize = 3;
     const LONG: usize = 2;
-    if normal.chars().filter(|c| *c >= '\u{900}' && c.is_alphabetic()).take(8).count() == 8 {
+    if normal.chars().filter(|c| *c >= '\u{900}' && view::alphabetic(*c)).take(8).count() == 8 {
         return true;
     }
     let (mut row, mut long) = (0, 0);
     normal.split(' ').any(|token| {
         let word = token.trim_matches(|c: char| c.is_ascii_punctuation());
-        let letters = word.chars().filter(|c| c.is_alphabetic()).count();
-        let spoken = letters > 1 && word.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '-' | '’'));
+        let letters = word.chars().filter(|c| view::alphabetic(*c)).count();
+        let spoken = letters > 1 && word.chars().all(|c| view::alphabetic(c) || matches!(c, '\'' | '-' | '’'));
         match spoken || matches!(word, "a" | "i" | "o" | "e" | "y" | "и" | "в" | "с" | "к" | "о" | "я") {
             true => (row, long) = (row + 1, long + usize::from(spoken)),
             false => (row, long) = (0, 0),

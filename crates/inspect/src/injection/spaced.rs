@@ -6,6 +6,7 @@ use super::{
     layers::{Concealment, Found, Inner, MIN_TEXT},
     places::{BLOCK, Places},
 };
+use crate::view;
 
 /// Bytes before and behind a place where characters alternate that are read with it: words of few letters do not show.
 const BESIDE: usize = 256;
@@ -55,7 +56,7 @@ fn runs(text: &str, begin: usize, enough: usize, found: &mut Found<'_>) -> usize
                 return end;
             }
             // What ends one may begin another.
-            if !next.is_some_and(|s| s.is_ascii() && separates(s as u8) && c.is_alphanumeric()) {
+            if !next.is_some_and(|s| s.is_ascii() && separates(s as u8) && view::alphanumeric(c)) {
                 continue;
             }
             (between, from) = (next, begin + at);
@@ -80,8 +81,8 @@ fn blanks(chars: &mut Peekable<CharIndices<'_>>, run: &mut String) {
 fn flush(run: &mut String, span: (usize, usize), found: &mut Found<'_>) {
     // Tables of numbers and of signs have few different ones.
     let different = run.bytes().filter(u8::is_ascii_alphabetic).fold(0u32, |seen, b| seen | 1 << (b & 31)).count_ones();
-    let strange = || run.chars().filter(|c| !c.is_ascii() && c.is_alphabetic()).count() >= MIN_TEXT;
-    let said = || run.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_TEXT;
+    let strange = || run.chars().filter(|c| !c.is_ascii() && view::alphabetic(*c)).count() >= MIN_TEXT;
+    let said = || run.chars().filter(|c| view::alphanumeric(*c)).count() >= MIN_TEXT;
     if run.len() >= MIN_TEXT && (different >= MIN_DIFFERENT || strange()) && said() {
         found.push(Inner::made(std::mem::take(run), Concealment::Encoded, "spaced", span));
     }

@@ -5,7 +5,7 @@ use super::{
     signs::{self, Signs},
     stretches,
 };
-use crate::language::rare;
+use crate::{language::rare, view};
 
 /// Longest text that is looked through for letters moved by other than 13 places, bytes of it that are looked at together, and how far apart.
 const MAX_MOVED: usize = 64 * 1024;
@@ -130,7 +130,7 @@ fn upside_down(text: &str, found: &mut Found<'_>) -> bool {
         u8::try_from(at).ok().map(|at| char::from(b'a' + at))
     };
     for line in text.lines() {
-        let letters = || line.chars().filter(|c| c.is_alphabetic());
+        let letters = || line.chars().filter(|c| view::alphabetic(*c));
         let other = letters().filter(|c| !c.is_ascii() && upright(*c).is_some()).count();
         if other < MIN_LETTERS || other * 4 < letters().count() {
             continue;

@@ -44,6 +44,58 @@ pub(super) fn letters_of_two() -> &'static [Letter; 0x800] {
     })
 }
 
+/// What holds of each character of the basic plane, found out for 256 of them when one of these is first met: the library looks through a
+/// list each time, which takes longer than all else that is done to a letter here.
+struct Plane {
+    holds: fn(char) -> bool,
+    rows: [OnceLock<[u64; 4]>; 256],
+}
+
+impl Plane {
+    const fn of(holds: fn(char) -> bool) -> Self {
+        Self { holds, rows: [const { OnceLock::new() }; 256] }
+    }
+
+    #[inline]
+    fn has(&self, c: char) -> bool {
+        let number = c as usize;
+        let Some(row) = self.rows.get(number >> 8) else { return (self.holds)(c) };
+        let bits = row.get_or_init(|| self.row(number as u32 & !0xFF));
+        bits.get(number >> 6 & 3).is_some_and(|bits| bits >> (number & 63) & 1 == 1)
+    }
+
+    #[cold]
+    fn row(&self, first: u32) -> [u64; 4] {
+        let mut row = [0; 4];
+        for (bits, first) in row.iter_mut().zip((first..).step_by(64)) {
+            let held = (0..64).filter(|bit| char::from_u32(first + bit).is_some_and(self.holds));
+            *bits = held.fold(0, |bits, bit| bits | 1 << bit);
+        }
+        row
+    }
+}
+
+/// [`char::is_alphabetic`].
+#[inline]
+pub(crate) fn alphabetic(c: char) -> bool {
+    static LETTERS: Plane = Plane::of(char::is_alphabetic);
+    LETTERS.has(c)
+}
+
+/// [`char::is_alphanumeric`].
+#[inline]
+pub(crate) fn alphanumeric(c: char) -> bool {
+    static BOTH: Plane = Plane::of(char::is_alphanumeric);
+    BOTH.has(c)
+}
+
+/// Whether [`char::to_lowercase`] gives something else.
+#[inline]
+pub(super) fn capital(c: char) -> bool {
+    static CAPITALS: Plane = Plane::of(|c| c.to_lowercase().ne([c]));
+    CAPITALS.has(c)
+}
+
 /// Characters without a shape of their own (Default_Ignorable_Code_Point, UAX #44, and the byte-order mark).
 pub(crate) fn invisible(c: char) -> bool {
     matches!(u32::from(c),
@@ -127,4 +179,17 @@ pub(crate) fn alike(c: char) -> Option<char> {
         'у' | 'γ' => 'y',
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_those_of_the_library() {
+        for c in '\0'..=char::MAX {
+            assert_eq!((alphabetic(c), alphanumeric(c)), (c.is_alphabetic(), c.is_alphanumeric()), "{c:?}");
+            assert_eq!(capital(c), c.to_lowercase().to_string() != c.to_string(), "{c:?}");
+        }
+    }
 }

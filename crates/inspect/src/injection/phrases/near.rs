@@ -5,6 +5,8 @@ use crate::keywords::Met;
 /// Bytes before and after a keyword that its regex looks at.
 const BEFORE: usize = 160;
 const AFTER: usize = 400;
+/// Bytes that a regex looks at for one keyword. No longer phrase is looked for.
+pub(super) const SURROUNDINGS: usize = BEFORE + AFTER;
 /// The same of a regex that is tried only where its keyword stands behind what a phrase begins with: as far before it as that may
 /// stand.
 const BEGINS: usize = 240;
@@ -59,7 +61,7 @@ pub(super) fn share_out(mut near: Vec<&mut Near>, mut room: usize) {
     near.sort_by_key(|near| near.bytes);
     let mut others = near.len();
     for near in near {
-        let most = room.min((room / others.max(1)).max(BEFORE + AFTER));
+        let most = room.min((room / others.max(1)).max(SURROUNDINGS));
         others -= 1;
         near.cut(most);
         room -= near.bytes;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
 use regex_automata::{
@@ -12,6 +12,7 @@ use regex_automata::{
     util::syntax,
 };
 
+use super::needs::Needs;
 use crate::{keywords::fast_edges, view};
 
 /// Bytes before a phrase that may say that it is none.
@@ -29,10 +30,18 @@ const BUT: (&str, &str) = ("(?-u:[^", r"\x80-\xBF][\x80-\xBF]*)");
 /// What a rule looks for, and what must not stand right before that.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    regex: Regex,
-    unless: Option<Regex>,
+    regex: String,
+    unless: Option<String>,
     /// Of one of many languages, most of which are seldom met: it keeps nothing of what it has read, see [`Kept`].
     small: bool,
+    needs: Option<Needs>,
+    compiled: OnceLock<Option<Compiled>>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    regex: Regex,
+    unless: Option<Regex>,
 }
 
 /// What the regexes of languages work in, of those that were tried last: most texts of one agent are in few languages, and to begin
@@ -57,13 +66,36 @@ impl Kept {
 }
 
 impl Pattern {
-    pub(super) fn new(regex: &str, unless: Option<&str>, small: bool) -> Option<Self> {
-        let compile = |regex: &str| compile(regex, small).ok();
-        let unless = match unless {
-            Some(unless) => Some(compile(&format!("(?:{unless})$"))?),
-            None => None,
+    /// One of a program's own language.
+    pub(super) fn own(regex: &str, unless: Option<&str>) -> Self {
+        Self::of(regex, unless, None)
+    }
+
+    /// One of many languages. Of each of `needs` something stands in what it finds.
+    pub(super) fn of_language(regex: &str, unless: Option<&str>, needs: &[String]) -> Self {
+        Self::of(regex, unless, Some(needs))
+    }
+
+    fn of(regex: &str, unless: Option<&str>, needs: Option<&[String]>) -> Self {
+        let written = |regex: &str| fast_edges(&view::letters(regex));
+        let regex = written(regex);
+        let unless = unless.map(|unless| written(&format!("(?:{unless})$")));
+        let small = needs.is_some();
+        let pieces: Vec<String> = needs.into_iter().flatten().map(|piece| written(piece)).collect();
+        let needs = if small { Needs::of(&regex, &pieces, syntax()) } else { None };
+        Self { regex, unless, small, needs, compiled: OnceLock::new() }
+    }
+
+    fn compiled(&self) -> Option<&Compiled> {
+        let compile = |regex: &String| compile(regex, self.small).ok();
+        let both = || {
+            let unless = match &self.unless {
+                Some(unless) => Some(compile(unless)?),
+                None => None,
+            };
+            Some(Compiled { regex: compile(&self.regex)?, unless })
         };
-        Some(Self { regex: compile(regex)?, unless, small })
+        self.compiled.get_or_init(both).as_ref()
     }
 
     /// Where it stands in stretches of a text, `most` places at most. `line` is its number, by which `kept` knows it.
@@ -74,7 +106,14 @@ impl Pattern {
         most: usize,
         (kept, line): (&Kept, usize),
     ) -> Vec<(usize, usize)> {
-        let (mut regex, mut unless) = (self.search(Some(&self.regex)), self.search(self.unless.as_ref()));
+        let near = self.needs.as_ref().map(|needs| needs.near(text, stretches));
+        let stretches = near.as_deref().unwrap_or(stretches);
+        if stretches.is_empty() {
+            return Vec::new();
+        }
+        // A regex that cannot be compiled would be one of the program's own, and a test compiles all of them.
+        let Some(Compiled { regex, unless }) = self.compiled() else { return Vec::new() };
+        let (mut regex, mut unless) = (self.search(Some(regex)), self.search(unless.as_ref()));
         if self.small {
             regex.cache = kept.take(line);
         }
@@ -111,8 +150,10 @@ impl Pattern {
     }
 
     #[cfg(test)]
-    pub(super) fn memory(&self) -> usize {
-        self.regex.memory_usage() + self.unless.as_ref().map_or(0, Regex::memory_usage)
+    pub(super) fn memory(&self) -> Option<usize> {
+        let Compiled { regex, unless } = self.compiled()?;
+        let needs = self.needs.as_ref().map_or(0, Needs::memory);
+        Some(needs + regex.memory_usage() + unless.as_ref().map_or(0, Regex::memory_usage))
     }
 }
 
@@ -134,8 +175,11 @@ impl Search<'_> {
     }
 }
 
+fn syntax() -> syntax::Config {
+    syntax::Config::new().dot_matches_new_line(true).utf8(false)
+}
+
 fn compile(pattern: &str, small: bool) -> Result<Regex, Box<BuildError>> {
-    let pattern = fast_edges(&view::letters(pattern));
     let config = Regex::config()
         .which_captures(WhichCaptures::Implicit)
         .nfa_size_limit(Some(SIZE))
@@ -145,8 +189,8 @@ fn compile(pattern: &str, small: bool) -> Result<Regex, Box<BuildError>> {
     let config = if small { config.hybrid_cache_capacity(SMALL_CACHE) } else { config };
     Regex::builder()
         .configure(config)
-        .syntax(syntax::Config::new().dot_matches_new_line(true).utf8(false))
-        .build(&if small { small_gaps(&pattern) } else { pattern })
+        .syntax(syntax())
+        .build(&if small { small_gaps(pattern) } else { pattern.to_owned() })
         .map_err(Box::new)
 }
 
@@ -171,7 +215,7 @@ mod tests {
     fn what_is_kept_is_bounded_and_changes_nothing() {
         let kept = Kept::default();
         let patterns: Vec<Pattern> =
-            (0..KEPT + 3).map(|n| Pattern::new(&format!("a{n}[^.]{{0,9}}b"), None, true).unwrap()).collect();
+            (0..KEPT + 3).map(|n| Pattern::of_language(&format!("a{n}[^.]{{0,9}}b"), None, &[])).collect();
         for _ in 0..3 {
             for (line, pattern) in patterns.iter().enumerate() {
                 let text = format!("x a{line} é b, a{line}. b");
@@ -187,7 +231,10 @@ mod tests {
         for text in ["a한ыéb", "a.b", "acb", "aéééé b", "cдд", "c д", "c。д", "c\u{1F600}\u{1F600}д", "xé", "xb", "ab"]
         {
             let found = [true, false].map(|small| {
-                let pattern = Pattern::new(pattern, None, small).unwrap();
+                let pattern = match small {
+                    true => Pattern::of_language(pattern, None, &[]),
+                    false => Pattern::own(pattern, None),
+                };
                 pattern.hits(text, &[(0, text.len())], 9, (&Kept::default(), 0))
             });
             assert_eq!(found[0], found[1], "{text}");

@@ -22,7 +22,7 @@ fn every_rule_compiles_and_can_be_reached() {
             Source::Way(way) => table.languages.name(*way),
         };
         let pattern = table.pattern(&line.source);
-        assert!(pattern.is_some(), "{name}");
+        assert!(pattern.and_then(|pattern| pattern.memory()).is_some(), "{name}");
     }
     assert!(table.rules.iter().all(|rule| !rule.says.is_empty()));
     let reached =
@@ -40,11 +40,11 @@ fn every_rule_compiles_and_can_be_reached() {
 #[test]
 fn all_languages_together_take_little_memory() {
     let table = table();
-    let foreign = table.lines.iter().filter(|line| matches!(line.source, Source::Way(_)));
-    let sizes: Vec<_> = foreign.map(|line| table.pattern(&line.source).unwrap().memory()).collect();
+    let foreign = table.lines.iter().filter(|line| line.of_language());
+    let sizes: Vec<_> = foreign.map(|line| table.pattern(&line.source).unwrap().memory().unwrap()).collect();
     let (all, largest) = (sizes.iter().sum::<usize>(), sizes.iter().max().unwrap());
 
-    assert!(all <= 40 << 20 && *largest <= 400 << 10, "{} regexes: {all} bytes, the largest {largest}", sizes.len());
+    assert!(all <= 52 << 20 && *largest <= 480 << 10, "{} regexes: {all} bytes, the largest {largest}", sizes.len());
 }
 
 #[test]
