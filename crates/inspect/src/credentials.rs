@@ -77,6 +77,8 @@ impl Row {
 enum Checksum {
     #[serde(rename = "crc32-base62")]
     Crc32Base62,
+    #[serde(rename = "luhn")]
+    Luhn,
 }
 
 /// A key whose form only its issuer's name tells from other values.
@@ -300,7 +302,8 @@ impl Credentials {
             && window.get(..TOKEN.len()).is_some_and(|name| name.eq_ignore_ascii_case(TOKEN))
             && randomness::chain_address(secret.as_bytes());
         let is = json && basic && plausible(&rule.row, secret.as_bytes()) && !self.is_published(secret.as_bytes());
-        let is = is && !contract;
+        let wrong = rule.row.checksum.is_some_and(|c| c.needed() && !c.holds(secret.as_bytes()));
+        let is = is && !contract && !wrong;
         is.then(|| (secret.start(), secret.end()))
     }
 
@@ -345,7 +348,19 @@ impl Checksum {
                 let said = tail.iter().try_fold(0u64, |n, b| Some(n * 62 + u64::from(digit(b)?)));
                 said == Some(u64::from(crc.sum()))
             }
+            // ISO/IEC 7812-1, annex B: from the end, every second digit counts twice, and of what that gives the digits do.
+            Self::Luhn => {
+                let digits = secret.iter().rev().filter(|b| b.is_ascii_digit()).map(|b| u32::from(b - b'0'));
+                let twice = |digit: u32| digit * 2 / 10 + digit * 2 % 10;
+                let sum: u32 = digits.enumerate().map(|(at, d)| if at % 2 == 1 { twice(d) } else { d }).sum();
+                sum.is_multiple_of(10)
+            }
         }
+    }
+
+    /// Whether what it does not hold for is none. One in ten numbers has the last digit that this one wants.
+    fn needed(self) -> bool {
+        self == Self::Luhn
     }
 }
 

@@ -78,6 +78,33 @@ fn a_token_of_a_chain() {
     }
 }
 
+/// A number that looks like one of a card beside that word is none by its last digit, and published ones are none either.
+#[test]
+fn numbers_of_cards_and_people() {
+    let table = table();
+    for (text, want) in [
+        ("card_number: 4452970210867908", Some(("payment-card", "4452970210867908"))),
+        ("{\"card\": {\"number\": \"5284 5109 3584 3049\"}}", Some(("payment-card", "5284 5109 3584 3049"))),
+        ("Kreditkarte Nr. 5284-5109-3584-3049 gilt bis", Some(("payment-card", "5284-5109-3584-3049"))),
+        ("card_number: 4452970210867907", None),
+        ("order 4452970210867908", None),
+        ("card ending in 7908, order 4452970210867908", None),
+        ("card: 4242 4242 4242 4242", None),
+        ("card: 378282246310005", None),
+        ("card_hash: 4452970210867908a1", None),
+        ("ssn=472-59-7812", Some(("us-social-security-number", "472-59-7812"))),
+        ("\"social security number\": \"472-59-7812\"", Some(("us-social-security-number", "472-59-7812"))),
+        ("ssn: 666-59-7812", None),
+        ("ssn: 078-05-1120", None),
+        ("phone 472-59-7812", None),
+    ] {
+        let hits = table.scan(text.as_bytes());
+        let found = hits.first().map(|hit| (hit.rule, &text[hit.span.0..hit.span.1]));
+        assert_eq!(found, want, "{text}");
+        assert!(hits.iter().all(|hit| hit.confidence() == Confidence::Possible), "{text}");
+    }
+}
+
 /// A name of a host or an account is no token, and a public key of an error reporter none either.
 #[test]
 fn addresses_without_a_token() {
