@@ -30,6 +30,7 @@ mod sight;
 mod signs;
 mod spaced;
 mod stretches;
+mod strung;
 mod terminal;
 mod turned;
 mod unseen;

@@ -52,7 +52,8 @@ const PART: [bool; 256] = {
     table
 };
 
-fn codes(run: &str) -> Option<String> {
+/// What a list of codes says, if that is a text.
+pub(super) fn codes(run: &str) -> Option<String> {
     codes_as(run, false).or_else(|| codes_as(run, true))
 }
 

@@ -232,17 +232,19 @@ fn forwards(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Foun
     false
 }
 
-/// Whether bytes are written language somewhere: mostly letters, with blanks, no control characters. What comes before and behind it
+/// Whether bytes are a further encoding, or written language somewhere: mostly letters, with blanks, no control characters. What comes before and behind it
 /// may be numbers: rows of a log would hide an order otherwise.
 fn reads(bytes: &[u8]) -> bool {
     let count = |part: &[u8], is: fn(&u8) -> bool| part.iter().filter(|b| is(b)).count();
-    let further = bytes.len() >= MIN_RUN && bytes.iter().all(|b| in_run(*b));
+    // What is decoded by accident has other bytes among so many.
+    if bytes.len() >= MIN_RUN && bytes.iter().all(|b| in_run(*b) || b"%&#;,\\ ".contains(b)) {
+        return true;
+    }
     let language = |part: &[u8]| {
         let letters = count(part, |b| b.is_ascii_alphabetic() || *b == b' ' || *b >= 0x80);
-        // Some languages have no blanks, nor has a further encoding.
-        let spoken = count(part, |b| *b == b' ') * 14 >= part.len()
-            || count(part, |b| *b >= 0xC0) > count(part, u8::is_ascii)
-            || further;
+        // Some languages have no blanks.
+        let spoken =
+            count(part, |b| *b == b' ') * 14 >= part.len() || count(part, |b| *b >= 0xC0) > count(part, u8::is_ascii);
         letters * 4 >= part.len() * 3 && spoken && !part.iter().any(controls)
     };
     let last = bytes.get(bytes.len().saturating_sub(WINDOW)..).unwrap_or_default();

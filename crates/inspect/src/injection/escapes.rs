@@ -29,8 +29,9 @@ pub(super) fn find<'a>(text: &'a str, places: &Places, found: &mut Found<'a>) {
     by_number(text, &escapes.numbers, found);
     percent(text, &escapes.percent, found);
     quoted_printable(text, &escapes.quoted, found);
-    rows(text, &escapes.octal, (b'\\', 3, 8), "octal", found);
-    rows(text, &escapes.quoted, (b'=', 2, 16), "quoted-printable", found);
+    rows(text, &escapes.octal, (b"\\", 3, 8), "octal", found);
+    rows(text, &escapes.quoted, (b"=", 2, 16), "quoted-printable", found);
+    rows(text, &escapes.rich, (b"\\'", 2, 16), "rtf", found);
 }
 
 /// Where escapes may stand, by what follows the sign that they begin with: most such signs are operators, ends of lines and the like.
@@ -44,6 +45,8 @@ struct Escapes {
     quoted: Vec<usize>,
     /// `\` and three octal digits.
     octal: Vec<usize>,
+    /// `\'` and two hex digits (Rich Text Format 1.9.1, "Special Characters").
+    rich: Vec<usize>,
 }
 
 impl Escapes {
@@ -54,6 +57,7 @@ impl Escapes {
                 [b'&', b'#', ..] | [b'\\', b'u' | b'U' | b'x' | b'\\', ..] => &mut out.numbers,
                 [b'&', b, ..] if b.is_ascii_alphabetic() => &mut out.numbers,
                 [b'\\', b'0'..=b'7', b'0'..=b'7', b'0'..=b'7', ..] => &mut out.octal,
+                [b'\\', b'\'', h, l, ..] if h.is_ascii_hexdigit() && l.is_ascii_hexdigit() => &mut out.rich,
                 [b'%', h, l, ..] if h.is_ascii_hexdigit() && l.is_ascii_hexdigit() => &mut out.percent,
                 [b'=', h, l, ..] if h.is_ascii_hexdigit() && l.is_ascii_hexdigit() => &mut out.quoted,
                 _ => continue,
@@ -244,13 +248,13 @@ fn unquoted(bytes: &[u8]) -> Vec<u8> {
 fn rows(
     text: &str,
     places: &[usize],
-    (mark, digits, radix): (u8, usize, u32),
+    (mark, digits, radix): (&[u8], usize, u32),
     name: &'static str,
     found: &mut Found<'_>,
 ) {
     let bytes = text.as_bytes();
     let value = |at: usize| {
-        let digits = bytes.get(at + 1..at + 1 + digits).filter(|_| bytes.get(at) == Some(&mark))?;
+        let digits = bytes.get(at..)?.strip_prefix(mark)?.get(..digits)?;
         let digit = |b: &u8| decode::nibble(*b).map(u32::from).filter(|digit| *digit < radix);
         let value = |sum: u32, b: &u8| Some(sum * radix + digit(b)?);
         u8::try_from(digits.iter().try_fold(0, value)?).ok()
@@ -265,7 +269,7 @@ fn rows(
         while let Some(byte) = value(read) {
             said.push(byte);
             // With a blank between them, or without.
-            read += 1 + digits;
+            read += mark.len() + digits;
             read += usize::from(bytes.get(read) == Some(&b' ') && value(read + 1).is_some());
         }
         let foreign = said.iter().filter(|b| !b.is_ascii()).count();
@@ -311,6 +315,7 @@ mod tests {
         for (text, name, want, how) in [
             (octal(PLAIN), "octal", PLAIN, Concealment::Encoded),
             (each(PLAIN, |b| format!("\\{b:03o} ")), "octal", PLAIN, Concealment::Encoded),
+            (each(PLAIN, |b| format!("\\'{b:02x}")), "rtf", PLAIN, Concealment::Encoded),
             (quoted(PLAIN), "quoted-printable", PLAIN, Concealment::Encoded),
             (quoted(PLAIN).to_lowercase(), "quoted-printable", PLAIN, Concealment::Encoded),
             // As git writes names (core.quotePath).

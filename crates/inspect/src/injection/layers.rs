@@ -9,7 +9,7 @@ use super::{
     signs::Signs,
     spaced,
     stretches::BESIDE,
-    turned, unseen, unshown,
+    strung, turned, unseen, unshown,
 };
 use crate::view;
 
@@ -277,6 +277,7 @@ fn inside<'t>(outer: &'t Outer<'_>, places: &mut Places, share: &mut Share) -> F
     }
     codes::lists(text, &mut |plain, name, span| found.push(Inner::made(plain, Concealment::Encoded, name, span)));
     spaced::find(text, places, &mut found);
+    strung::find(text, &mut found);
     // Names of programs that have digits are no order because they lose them.
     if made != leet::NAME {
         broken::find(text, places, &mut found);

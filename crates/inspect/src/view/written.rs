@@ -76,6 +76,9 @@ fn named(name: &str) -> Option<char> {
     })
 }
 
+/// Most backslashes of one escape: of a string four times within strings.
+const MAX_MARKS: usize = 16;
+
 /// The character of a JSON or JavaScript escape at the start of `text`, and its length.
 pub(super) fn escape(text: &str) -> Option<(char, usize)> {
     match text.as_bytes().get(1)? {
@@ -86,12 +89,13 @@ pub(super) fn escape(text: &str) -> Option<(char, usize)> {
 }
 
 /// The same of a character by its number: `\u0069`, with the second half of a pair (RFC 8259 section 7), `\u{69}`, `\U00000069`, `\x69`; with
-/// two backslashes, too, as a string inside a string has it.
+/// more backslashes, too, as a string inside a string has it: twice as many for each.
 pub(crate) fn escaped(text: &str) -> Option<(char, usize)> {
-    if let Some(inner) = text.strip_prefix('\\').filter(|inner| inner.starts_with("\\u") || inner.starts_with("\\x")) {
-        return by_number(inner).map(|(c, length)| (c, length + 1));
+    let marks = text.bytes().take(MAX_MARKS).take_while(|b| *b == b'\\').count();
+    match text.as_bytes().get(marks) {
+        Some(b'u' | b'x') if marks > 1 => by_number(text.get(marks - 1..)?).map(|(c, length)| (c, length + marks - 1)),
+        _ => by_number(text),
     }
-    by_number(text)
 }
 
 fn by_number(text: &str) -> Option<(char, usize)> {
@@ -163,7 +167,7 @@ mod tests {
             (r"\x69", Some(('i', 4))),
             (r"\x+9", None),
             (r"\\u0069x", Some(('i', 7))),
-            (r"\\\u0069x", None),
+            (r"\\\u0069x", Some(('i', 8))),
             (r"\\n", None),
             (r"\n", Some((' ', 2))),
             (r"\", None),
