@@ -94,7 +94,7 @@ impl Manifest {
 }
 
 /// The subdirectories of a directory, bounded, symbolic links left out.
-fn subdirs(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn subdirs(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let mut all: Vec<PathBuf> = entries
         .take(MAX_DIRS)

@@ -1,5 +1,6 @@
 //! Putting a plan together.
 
+mod carried;
 mod container;
 mod package;
 mod plain;

@@ -124,6 +124,22 @@ impl Private {
         self.base.join("installed.json")
     }
 
+    /// Says that what the server kept elsewhere was copied. Never granted.
+    fn carried_marker(&self) -> PathBuf {
+        self.base.join("carried")
+    }
+
+    /// Whether what the server kept elsewhere was copied into its home before.
+    pub(crate) fn was_carried(&self) -> bool {
+        self.carried_marker().exists()
+    }
+
+    /// From now on it was.
+    pub(crate) fn carried(&self) -> Result<(), PlanError> {
+        let marker = self.carried_marker();
+        fs::write(&marker, "").map_err(|e| PlanError::io(&marker, "remember that the server's files were copied", e))
+    }
+
     /// A file that is empty for certain.
     pub(crate) fn empty_file(&self) -> PathBuf {
         sys::empty_file(&self.base)

@@ -114,6 +114,10 @@ pub struct Profile {
     /// Files of the private home that are written at each start: their place in it, and what is in them.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
+    /// Files of the private home that are copied once from what the server kept beside its own code: their place in it, and which files
+    /// of its npm package they may be.
+    #[serde(default)]
+    pub carried: BTreeMap<String, Vec<String>>,
     /// Hosts to connect to: `api.example.com:443`, `*.example.com`, `127.0.0.1:5432`, or `*` for all public ones.
     #[serde(default)]
     pub hosts: Vec<HostGrant>,
@@ -162,6 +166,9 @@ impl Profile {
         }
         for (name, text) in &beneath.files {
             self.files.entry(name.clone()).or_insert_with(|| text.clone());
+        }
+        for (name, from) in &beneath.carried {
+            self.carried.entry(name.clone()).or_insert_with(|| from.clone());
         }
         self.endpoints = self.endpoints.over(&beneath.endpoints);
         self.args = self.args.or(beneath.args);

@@ -175,6 +175,9 @@ impl Planner<'_> {
         }
         // As npx and uvx have it.
         self.program.bin_dirs.insert(0, bin);
+        if command.ecosystem == Ecosystem::Npm {
+            self.carry(&record.package.name)?;
+        }
         self.run(What::Package(record.package), &command.rest)
     }
 

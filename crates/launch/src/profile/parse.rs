@@ -41,6 +41,12 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, (Option<usize>, S
             format!("{path:?} is no place in the private home: write a path without / in front and without \"..\"");
         return Err((line_of(path), why));
     }
+    if let Some(path) =
+        profile.carried.iter().flat_map(|(to, from)| from.iter().chain([to])).find(|p| !inside(Path::new(p)))
+    {
+        let why = format!("{path:?} leads elsewhere: write a path without / in front and without \"..\"");
+        return Err((line_of(path), why));
+    }
     if let Some(path) = profile.state.iter().find(|p| !p.starts_with("~/")) {
         return Err((
             line_of(path),

@@ -135,6 +135,9 @@ pub(crate) fn home_variables(home: &Path, tmp: &Path, cache: &Path) -> Vec<(&'st
 /// Directories of a home that programs take for granted.
 pub(crate) const HOME_DIRECTORIES: [&str; 0] = [];
 
+/// Where npm keeps its cache, in the user's home (npm, "config", `cache`).
+pub(crate) const NPM_CACHE: &str = ".npm";
+
 /// A file that is empty for certain. `own` is a directory that no server can write.
 pub(crate) fn empty_file(_own: &Path) -> PathBuf {
     "/dev/null".into()

@@ -32,6 +32,9 @@ pub(crate) const LISTS_HOMES: bool = false;
 /// Directories of a home that programs take for granted.
 pub(crate) const HOME_DIRECTORIES: [&str; 3] = ["AppData", r"AppData\Roaming", r"AppData\Local"];
 
+/// Where npm keeps its cache, in the user's home (npm, "config", `cache`).
+pub(crate) const NPM_CACHE: &str = r"AppData\Local\npm-cache";
+
 /// `FILE_FLAG_OPEN_REPARSE_POINT`: a link is opened itself, and is then no regular file.
 const NO_LINKS: u32 = 0x0020_0000;
 /// `ERROR_CANT_ACCESS_FILE`.

@@ -220,3 +220,41 @@ fn the_file_of_a_projects_package_is_read_only_to_identify_it() {
     world.identify = false;
     assert!(world.run("npx -y srv").identity.is_none());
 }
+
+/// A memory server's graph from before it was protected, once, and the latest.
+#[test]
+fn what_a_server_kept_beside_its_own_code_is_carried_over_once() {
+    const PACKAGE: &str = "@modelcontextprotocol/server-memory";
+    const COMMAND: &str = "npx -y %modelcontextprotocol/server-memory";
+    let world = World::new();
+    let kept = |tree: &str, name: &str, text: &str, seconds: u64| {
+        let dist = world.at("home/.npm/_npx").join(tree).join("node_modules").join(PACKAGE).join("dist");
+        fs::create_dir_all(&dist).unwrap();
+        fs::write(dist.join(name), text).unwrap();
+        let then = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        fs::File::options().write(true).open(dist.join(name)).unwrap().set_modified(then).unwrap();
+    };
+    kept("a1", "memory.json", "old", 1_700_000_000);
+    kept("b2", "memory.jsonl", "latest", 1_800_000_000);
+    kept("c3", "memory.jsonl", "older", 1_750_000_000);
+    symlink(world.at("home"), world.at("home/.npm/_npx/d4")).unwrap();
+    let step = world.install(COMMAND);
+    let lock = format!(r#"{{"packages":{{"node_modules/{PACKAGE}":{{"version":"1.2.3","integrity":"sha512-AA"}}}}}}"#);
+    World::npm_brings(&step, &lock);
+    let tree = step.step.cwd.join("npm/_npx/abc/node_modules");
+    fs::create_dir_all(tree.join(".bin")).unwrap();
+    fs::create_dir_all(tree.join(PACKAGE)).unwrap();
+    fs::write(tree.join(PACKAGE).join("package.json"), r#"{"version":"1.2.3","bin":{"mcp-server-memory":"x.js"}}"#)
+        .unwrap();
+    fs::write(tree.join(PACKAGE).join("x.js"), "#!/usr/bin/env node\n").unwrap();
+    symlink(tree.join(PACKAGE).join("x.js"), tree.join(".bin/mcp-server-memory")).unwrap();
+    step.done(Millis(world.now)).unwrap();
+    let run = world.run(COMMAND);
+    let file = PathBuf::from(var(&run.step.env, "MEMORY_FILE_PATH").unwrap());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "latest");
+    assert!(run.notes.iter().any(|note| note.contains("copied what the server had in")), "{:?}", run.notes);
+    // What the server then does with it is its own business.
+    fs::remove_file(&file).unwrap();
+    assert!(world.run(COMMAND).notes.iter().all(|note| !note.contains("copied")));
+    assert!(!file.exists());
+}
