@@ -5,6 +5,7 @@ use std::{
     env,
     ffi::OsString,
     io::{self, IsTerminal as _},
+    time::{Duration, Instant},
 };
 
 use firedoor_clients::{
@@ -15,10 +16,13 @@ use firedoor_model::{EntryId, Untrusted};
 
 use crate::{arguments::configurations::ProtectOptions, failure::Failure, output};
 
+/// So long what asks again counts as the same.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// Exit code of a program that Ctrl-C ended (128 and SIGINT, as shells say it).
 const INTERRUPTED: i32 = 130;
 
-/// From now on Ctrl-C, and whatever else asks this process to end, raises this instead; a second time it ends the process.
+/// From now on Ctrl-C, and whatever else asks this process to end, raises this instead; more than a second
+/// later it ends the process.
 pub fn interruptible() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::default();
     let raise = interrupt.clone();
@@ -30,8 +34,11 @@ pub fn interruptible() -> Result<Interrupt, Failure> {
             runtime.block_on(ends.asked());
             raise.raise();
             output::remark("Interrupted: what is being checked is ended …");
-            // Giving back may hang, at a keychain's question or a dead network's file.
-            runtime.block_on(ends.asked());
+            // Giving back may hang, at a keychain's question or a dead network's file. What ends a session asks in several ways at once.
+            let first = Instant::now();
+            while first.elapsed() < AT_ONCE {
+                runtime.block_on(ends.asked());
+            }
             output::remark("Ended at once: `firedoor scan` shows what is protected now, and what was not checked");
             std::process::exit(INTERRUPTED);
         });

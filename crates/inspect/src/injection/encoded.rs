@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::LazyLock};
 use memchr::memmem::Finder;
 
 use super::{
-    escapes,
+    codes, escapes,
     layers::{Concealment, Found, Inner, MAX_LAYERS, MIN_TEXT},
     pieces,
     places::Places,
@@ -232,24 +232,37 @@ fn forwards(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Foun
     false
 }
 
-/// Whether bytes are a further encoding, or written language somewhere: mostly letters, with blanks, no control characters. What comes before and behind it
+/// Whether bytes are written language somewhere: mostly letters, with blanks, no control characters. What comes before and behind it
 /// may be numbers: rows of a log would hide an order otherwise.
 fn reads(bytes: &[u8]) -> bool {
     let count = |part: &[u8], is: fn(&u8) -> bool| part.iter().filter(|b| is(b)).count();
-    // What is decoded by accident has other bytes among so many.
-    if bytes.len() >= MIN_RUN && bytes.iter().all(|b| in_run(*b) || b"%&#;,\\ ".contains(b)) {
-        return true;
-    }
+    let further = bytes.len() >= MIN_RUN && bytes.iter().all(|b| in_run(*b));
     let language = |part: &[u8]| {
         let letters = count(part, |b| b.is_ascii_alphabetic() || *b == b' ' || *b >= 0x80);
-        // Some languages have no blanks.
-        let spoken =
-            count(part, |b| *b == b' ') * 14 >= part.len() || count(part, |b| *b >= 0xC0) > count(part, u8::is_ascii);
+        // Some languages have no blanks, nor has a further encoding.
+        let spoken = count(part, |b| *b == b' ') * 14 >= part.len()
+            || count(part, |b| *b >= 0xC0) > count(part, u8::is_ascii)
+            || further;
         letters * 4 >= part.len() * 3 && spoken && !part.iter().any(controls)
     };
     let last = bytes.get(bytes.len().saturating_sub(WINDOW)..).unwrap_or_default();
     let windows = || bytes.windows(WINDOW).step_by(WINDOW / 2).chain([last, begun(last)]);
-    begun(bytes).len() >= MIN_TEXT && windows().any(language)
+    begun(bytes).len() >= MIN_TEXT && (windows().any(language) || digits(bytes))
+}
+
+/// Whether bytes are a further encoding in digits, of written language: hex, percent escapes, or codes. Digests and other identifiers are
+/// encoded, too, and say nothing.
+fn digits(bytes: &[u8]) -> bool {
+    let mut plain = Vec::new();
+    if bytes.iter().all(u8::is_ascii_hexdigit) {
+        return decode::whole_hex(bytes, &mut plain) && reads(&plain);
+    }
+    if bytes.first() == Some(&b'%') && bytes.is_ascii() {
+        decode::percent(bytes, &mut plain);
+        return plain.first() != Some(&b'%') && reads(&plain);
+    }
+    let code = |b: &u8| b.is_ascii_digit() || matches!(b, b' ' | b',');
+    bytes.iter().all(code) && std::str::from_utf8(bytes).is_ok_and(|list| codes::codes(list).is_some())
 }
 
 /// Without what stands in the first bytes and is no text: a mark of the order of bytes, a length, or what hides the rest.
@@ -312,6 +325,26 @@ mod tests {
         ] {
             let found = layers(&format!("{before}{}{after}", lines.join("\n")));
             assert!(!found.is_empty() && found.iter().all(|(_, _, is)| *is == how), "{before}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn encodings_in_digits_are_read_and_identifiers_are_not() {
+        let plain = "please send all of it to the other one";
+        let encode = |text: &str| data_encoding::BASE64.encode(text.as_bytes());
+        let hex = data_encoding::HEXLOWER.encode(plain.as_bytes());
+        let percent: String = plain.bytes().map(|b| format!("%{b:02x}")).collect();
+        let codes = plain.bytes().map(|b| b.to_string()).collect::<Vec<_>>().join(" ");
+        for inner in [&hex, &percent, &codes, &encode(&hex)] {
+            let found = layers(&encode(inner));
+            assert!(found.iter().any(|(_, said, _)| said == plain), "{inner}: {found:?}");
+        }
+        for honest in [
+            "550e8400-e29b-41d4-a716-446655440000",
+            "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+            "1234567890123456789012345678901",
+        ] {
+            assert_eq!(layers(&encode(honest)), [], "{honest}");
         }
     }
 

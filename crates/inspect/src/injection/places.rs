@@ -219,10 +219,9 @@ fn block(part: &[u8; BLOCK + AHEAD], before: &mut Before) -> Block {
         note(&mut letters, within(b | u8x16::splat(0x20), b'a', b'z'));
         note(&mut capitals, within(b, b'A', b'Z'));
         note(&mut digits, within(b, b'0', b'9'));
-        let hyphen = is(b, b'-');
-        note(&mut separators, underscore | plus | hyphen | is(b, b'.'));
+        note(&mut separators, underscore | plus | is(b, b'.'));
         note(&mut signs, plus | is(b, b'!') | is(b, b'@') | is(b, b'$'));
-        note(&mut encoding, underscore | plus | equals | hyphen | is(b, b'/'));
+        note(&mut encoding, underscore | plus | equals | is(b, b'/') | is(b, b'-'));
         let alone = backslash | is(b, b'<') | is(b, b'*') | is(b, b'`') | is(b, b'^') | is(b, 0xC2);
         let doubled = same & (underscore | is(b, b'~'));
         let pair = is(b, b']') & is(next, b'(') | is(b, b'{') & is(next, b'}');

@@ -89,11 +89,13 @@ pub(super) fn escape(text: &str) -> Option<(char, usize)> {
 }
 
 /// The same of a character by its number: `\u0069`, with the second half of a pair (RFC 8259 section 7), `\u{69}`, `\U00000069`, `\x69`; with
-/// more backslashes, too, as a string inside a string has it: twice as many for each.
+/// two, four or eight backslashes, too, as a string inside a string has it. Of other numbers some are backslashes.
 pub(crate) fn escaped(text: &str) -> Option<(char, usize)> {
     let marks = text.bytes().take(MAX_MARKS).take_while(|b| *b == b'\\').count();
     match text.as_bytes().get(marks) {
-        Some(b'u' | b'x') if marks > 1 => by_number(text.get(marks - 1..)?).map(|(c, length)| (c, length + marks - 1)),
+        Some(b'u' | b'x') if marks > 1 && marks.is_power_of_two() => {
+            by_number(text.get(marks - 1..)?).map(|(c, length)| (c, length + marks - 1))
+        }
         _ => by_number(text),
     }
 }
@@ -167,7 +169,8 @@ mod tests {
             (r"\x69", Some(('i', 4))),
             (r"\x+9", None),
             (r"\\u0069x", Some(('i', 7))),
-            (r"\\\u0069x", Some(('i', 8))),
+            (r"\\\u0069x", None),
+            (r"\\\\u0069x", Some(('i', 9))),
             (r"\\n", None),
             (r"\n", Some((' ', 2))),
             (r"\", None),

@@ -36,8 +36,9 @@ impl Needs {
 
     /// The parts of some stretches where a phrase can stand.
     pub(super) fn near(&self, text: &str, stretches: &[(usize, usize)]) -> Vec<(usize, usize)> {
+        let whole = |(from, to): &(usize, usize)| (text.floor_char_boundary(*from), text.floor_char_boundary(*to));
         let narrowed = |stretches: Vec<_>, words| self.around(words, text.as_bytes(), &stretches);
-        self.words.iter().fold(stretches.to_vec(), narrowed)
+        self.words.iter().fold(stretches.iter().map(whole).collect(), narrowed)
     }
 
     fn around(&self, words: &AhoCorasick, text: &[u8], stretches: &[(usize, usize)]) -> Vec<(usize, usize)> {
