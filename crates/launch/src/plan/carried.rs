@@ -3,13 +3,12 @@
 
 use std::{
     ffi::OsStr,
-    fs,
-    io::{self, Read as _},
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use super::Planner;
-use crate::{error::PlanError, installed::subdirs, sys};
+use crate::{error::PlanError, install::read_regular, installed::subdirs, sys};
 
 /// Largest file that is carried over, in bytes.
 const MAX: u64 = 64 << 20;
@@ -37,7 +36,8 @@ impl Planner<'_> {
             };
             let latest = all.filter_map(|path| Some((written(&path)?, path))).max();
             let Some((_, path)) = latest.filter(|_| fs::symlink_metadata(&there).is_err()) else { continue };
-            match text(&path) {
+            let read = read_regular(&path, MAX).and_then(|text| String::from_utf8(text).map_err(io::Error::other));
+            match read {
                 Ok(text) => {
                     self.private.put(Path::new(rest), &text)?;
                     self.grants.note(format!("copied what the server had in {} to {}", path.display(), there.display()));
@@ -58,13 +58,4 @@ impl Planner<'_> {
         let set = of("npm_config_cache").map(|(_, value)| PathBuf::from(value)).filter(|path| path.is_absolute());
         set.unwrap_or_else(|| self.at.home.join(sys::NPM_CACHE))
     }
-}
-
-fn text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    fs::File::open(path)?.take(MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {} MiB", MAX >> 20)));
-    }
-    Ok(text)
 }
