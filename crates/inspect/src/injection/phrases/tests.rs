@@ -44,7 +44,7 @@ fn all_languages_together_take_little_memory() {
     let sizes: Vec<_> = foreign.map(|line| table.pattern(&line.source).unwrap().memory().unwrap()).collect();
     let (all, largest) = (sizes.iter().sum::<usize>(), sizes.iter().max().unwrap());
 
-    assert!(all <= 52 << 20 && *largest <= 480 << 10, "{} regexes: {all} bytes, the largest {largest}", sizes.len());
+    assert!(all <= 46 << 20 && *largest <= 410 << 10, "{} regexes: {all} bytes, the largest {largest}", sizes.len());
 }
 
 #[test]
