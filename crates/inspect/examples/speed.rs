@@ -7,7 +7,7 @@
 
 use std::{fmt::Write as _, hint::black_box};
 
-use firedoor_inspect::{Call, CallLabel, Inspector, Limits, Memory, Sink, Source};
+use firedoor_inspect::{Call, CallLabel, Inspector, Limits, Memory, Privacy, Sink, Source};
 use firedoor_model::{EntryId, Millis};
 
 /// Values that are remembered before the calls are measured.
@@ -199,7 +199,7 @@ impl Bench {
             kept.iter().map(|value| ("firedoor-secret:c/user/net/KEY", value.as_str())),
             Millis(1),
         );
-        let label = CallLabel { private: true, personal: false, sink: Sink::Local };
+        let label = CallLabel { privacy: Privacy::Sensitive, sink: Sink::Local };
         for from in (0..remembered).step_by(1000) {
             let rows: Vec<_> = (from..from + 1000)
                 .map(|i| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use firedoor_model::{EntryId, Finding, Millis, Untrusted};
 
 use crate::{
-    Call, Inspector, Sink, flow,
+    Call, Inspector, Privacy, Reach, Sink, flow,
     memory::{Memory, Origin},
     placeholder,
 };
@@ -33,14 +33,8 @@ impl Inspector {
                 let secret = hit.value(assigned.as_bytes());
                 memory.has_itself(entry, secret);
                 let tool = Untrusted::new("environment");
-                let origin = Origin {
-                    entry: entry.clone(),
-                    tool,
-                    at: now,
-                    sink: Sink::External,
-                    private: false,
-                    personal: false,
-                };
+                let origin =
+                    Origin { entry: entry.clone(), tool, at: now, sink: Sink::External, privacy: Privacy::Unknown };
                 memory.remember_secret(&Arc::new(origin), secret, format!("/env/{name}").into(), hit.generic);
             }
         }
@@ -66,7 +60,7 @@ impl Inspector {
                 usual: None,
                 now,
             };
-            let found = flow::inspect(memory, &call, false);
+            let found = flow::inspect(memory, &call, Reach::Nowhere);
             if out.is_empty() {
                 out = found;
             }
@@ -101,7 +95,7 @@ mod tests {
         let result = serde_json::json!({"content": [{"text": format!("token: {}", token())}]}).to_string();
         let check = |target: String, want: bool| {
             let mut memory = Memory::new(Limits::default());
-            let label = CallLabel { private: true, personal: false, sink: Sink::Local };
+            let label = CallLabel { privacy: Privacy::Sensitive, sink: Sink::Local };
             let source = Source { entry: &files, method: "tools/call", subject: "read", label, now: Millis(1) };
             inspector.result(&mut memory, &source, &result);
             let found = inspector.destination(&mut memory, &own, &target, Millis(2));

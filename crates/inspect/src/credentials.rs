@@ -57,6 +57,9 @@ struct Row {
     chosen: bool,
     #[serde(default)]
     unless: Vec<String>,
+    /// Values that everybody knows; and so is one that repeats the name before it.
+    #[serde(default)]
+    known: Vec<String>,
     #[serde(default)]
     checksum: Option<Checksum>,
     /// Made of an [`Issuer`].
@@ -113,6 +116,7 @@ impl Issuer {
             made: false,
             chosen: false,
             unless: Vec::new(),
+            known: Vec::new(),
             checksum: None,
             named: true,
         }
@@ -303,7 +307,7 @@ impl Credentials {
             && randomness::chain_address(secret.as_bytes());
         let is = json && basic && plausible(&rule.row, secret.as_bytes()) && !self.is_published(secret.as_bytes());
         let wrong = rule.row.checksum.is_some_and(|c| c.needed() && !c.holds(secret.as_bytes()));
-        let is = is && !contract && !wrong;
+        let is = is && !contract && !wrong && !known(&rule.row, window, (secret.start(), secret.end()));
         is.then(|| (secret.start(), secret.end()))
     }
 
@@ -374,6 +378,22 @@ fn preceded(text: &[u8], at: usize, words: &[String]) -> bool {
             .and_then(|from| head.get(from..))
             .is_some_and(|t| t.eq_ignore_ascii_case(w.as_bytes()))
     })
+}
+
+/// Whether everybody knows a value, or it repeats the whole name before it, and it opens something on this machine or beside it: a host
+/// without a dot is a container's.
+fn known(row: &Row, window: &[u8], (from, to): (usize, usize)) -> bool {
+    if row.known.is_empty() {
+        return false;
+    }
+    let part = |range: std::ops::Range<usize>| window.get(range).unwrap_or_default();
+    let (before, secret) = (part(0..from), part(from..to));
+    let name = before.strip_prefix(b"://").and_then(|rest| rest.strip_suffix(b":"));
+    let again = name == Some(secret) && !randomness::looks_made(secret);
+    let host = part(to..window.len()).strip_prefix(b"@").unwrap_or_default();
+    let host = host.split(|b| b":/?#\"' \n\r,".contains(b)).next().unwrap_or_default();
+    let near = host == b"127.0.0.1" || !host.contains(&b'.');
+    near && (again || row.known.iter().any(|word| secret.eq_ignore_ascii_case(word.as_bytes())))
 }
 
 fn plausible(row: &Row, secret: &[u8]) -> bool {

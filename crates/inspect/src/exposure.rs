@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 use firedoor_model::{Confidence, EntryId, Millis};
 
 use crate::{
-    Call, Inspector, Limits, Sink, flow, fold,
+    Call, Inspector, Limits, Privacy, Reach, Sink, flow, fold,
     memory::{Item, Label, Memory, Origin},
 };
 
@@ -97,8 +97,7 @@ impl<'g> Scan<'g> {
                 tool: "given".into(),
                 at: Millis(0),
                 sink: Sink::Unknown,
-                private: true,
-                personal: false,
+                privacy: Privacy::Sensitive,
             });
             scan.origins.push(Arc::clone(&origin));
             scan.remember(inspector, &origin, text.trim());
@@ -140,7 +139,7 @@ impl<'g> Scan<'g> {
             usual: None,
             now: Millis(0),
         };
-        let leaving = flow::leaving(&mut self.memory, &call, false);
+        let leaving = flow::leaving(&mut self.memory, &call, Reach::Nowhere);
         leaving.best.iter().filter_map(|best| self.exposure(best)).collect()
     }
 

@@ -1,6 +1,6 @@
 //! What entered through one tool and leaves through another.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::borrow::Cow;
 
 use firedoor_model::{
     Confidence, EntryId, Evidence, Finding, Millis, Severity, Untrusted,
@@ -9,18 +9,23 @@ use firedoor_model::{
 };
 
 use crate::{
-    Call, Sink, decode,
+    Call, Privacy, decode,
     decode::{Budget, Encoding},
     fold,
-    gravest::{Graded, Gravest},
-    memory::{Grasp, Item, Label, Memory},
+    memory::{Label, Memory},
+    reach::Reach,
 };
 
 mod cut;
+mod dress;
+mod judge;
 mod keyed;
 mod runs;
 pub(crate) mod split;
 
+use dress::Dress;
+pub(crate) use judge::Best;
+use judge::{detector, judge};
 pub(crate) use runs::runs;
 use runs::{legible, turned};
 
@@ -33,8 +38,6 @@ const MIN_PIECE: usize = 20;
 const PIECES: usize = 48;
 /// Bytes of a secret that count as a part of it.
 const MIN_PART: usize = 8;
-/// Bytes of a passage that is personal.
-const MIN_PERSONAL: usize = 120;
 /// Which share of a secret that a person wrote counts as all of it.
 const NEARLY_ALL: f64 = 0.9;
 /// Encodings that are undone one after the other.
@@ -48,6 +51,8 @@ pub(crate) struct Outgoing<'a> {
     /// Offset in the arguments; `None` for the subject.
     offset: Option<usize>,
     key: bool,
+    /// It is a file in base64, where a tool takes such.
+    file: bool,
 }
 
 /// A run of remembered text in what leaves.
@@ -60,6 +65,7 @@ pub(crate) struct Match {
     pub(crate) leaf: usize,
     seen: Seen,
     pub(crate) transform: Option<Cow<'static, str>>,
+    pub(crate) dress: Dress,
 }
 
 /// What of the remembered leaves with one call.
@@ -92,9 +98,9 @@ impl Seen {
     }
 }
 
-/// Findings of one call. `network`: it sends to an address on the network, where a personal text is worth a note.
-pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>, network: bool) -> Vec<Finding> {
-    let Leaving { leaves, best, unchecked } = leaving(memory, call, network);
+/// Findings of one call. `reach`: where it sends, which decides what a personal text is worth there.
+pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>, reach: Reach) -> Vec<Finding> {
+    let Leaving { leaves, best, unchecked } = leaving(memory, call, reach);
     let mut out: Vec<Finding> = best.iter().filter_map(|b| finding(memory, call, &leaves, b)).collect();
     if unchecked {
         out.push(Finding {
@@ -109,7 +115,7 @@ pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>, network: bool) -> Ve
 }
 
 /// What of the remembered leaves with this call.
-pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, network: bool) -> Leaving<'a> {
+pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, reach: Reach) -> Leaving<'a> {
     if memory.is_empty() {
         return Leaving { leaves: Vec::new(), best: Vec::new(), unchecked: false };
     }
@@ -128,16 +134,30 @@ pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, network: bool) -
             let next = starts.partition_point(|(start, _)| *start <= at);
             starts.get(next.saturating_sub(1)).copied().unwrap_or_default()
         };
-        turned(memory, text, network, true, &mut |item, start, end, at, turn| {
-            let (first, leaf) = leaf_at(at);
-            let length = end - start;
-            let seen = match turn {
-                // Backwards, `at` is the last byte, and the first may stand in the string before.
-                Some(Encoding::Reverse) => Seen::Folded((at + 1).saturating_sub(first + length), at + 1 - first),
-                _ => Seen::Folded(at - first, at - first + length),
-            };
-            matches.push(Match { item, start, end, leaf, seen, transform: turn.map(|t| Cow::Borrowed(t.name())) });
-        });
+        turned(
+            memory,
+            text,
+            matches!(reach, Reach::Beside | Reach::Open | Reach::There),
+            true,
+            &mut |item, start, end, at, turn| {
+                let (first, leaf) = leaf_at(at);
+                let length = end - start;
+                let seen = match turn {
+                    // Backwards, `at` is the last byte, and the first may stand in the string before.
+                    Some(Encoding::Reverse) => Seen::Folded((at + 1).saturating_sub(first + length), at + 1 - first),
+                    _ => Seen::Folded(at - first, at - first + length),
+                };
+                matches.push(Match {
+                    item,
+                    start,
+                    end,
+                    leaf,
+                    seen,
+                    transform: turn.map(|t| Cow::Borrowed(t.name())),
+                    dress: Dress::of(turn),
+                });
+            },
+        );
     }
     let mut budget = Budget::for_size(size);
     for (i, leaf) in leaves.iter().enumerate() {
@@ -146,7 +166,7 @@ pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, network: bool) -
     }
     cut::each(memory, &leaves, &mut budget, &mut matches);
     split::each(memory, call, &leaves, &mut matches);
-    let best = judge(memory, call, &leaves, matches);
+    let best = judge(memory, call, reach, &leaves, matches);
     Leaving { leaves, best, unchecked: budget.exhausted }
 }
 
@@ -154,10 +174,13 @@ fn outgoing<'a>(call: &Call<'a>) -> Vec<Outgoing<'a>> {
     let mut out = Vec::new();
     // A tool's name is the server's; a resource's URI is what the agent says.
     if call.method != "tools/call" {
-        out.push(Outgoing { text: Cow::Borrowed(call.subject), offset: None, key: false });
+        out.push(Outgoing { text: Cow::Borrowed(call.subject), offset: None, key: false, file: false });
     }
-    let leaves = Leaves::of(call.arguments.unwrap_or_default());
-    out.extend(leaves.map(|l| Outgoing { offset: Some(l.span.0), key: l.key, text: l.text }));
+    let mut files = dress::Files::of(call);
+    for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
+        let file = files.is_one(&leaf);
+        out.push(Outgoing { offset: Some(leaf.span.0), key: leaf.key, text: leaf.text, file });
+    }
     out
 }
 
@@ -183,7 +206,15 @@ fn encoded(
         let mut note = |item, start, end, _, turn: Option<Encoding>| {
             let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
             let transform = Some(Cow::Owned(names.join("+")));
-            out.push(Match { item, start, end, leaf, seen, transform });
+            out.push(Match {
+                item,
+                start,
+                end,
+                leaf,
+                seen,
+                transform,
+                dress: Dress::of(chain.iter().copied().chain(turn)),
+            });
         };
         if how.of_bytes() {
             legible(memory, bytes, &text, opaque, deeper, &mut note);
@@ -201,7 +232,15 @@ fn encoded(
             decode::each_binary(bytes, budget, &mut |plain, how, _, _| {
                 let names: Vec<&str> = chain.iter().copied().chain([how]).map(Encoding::name).collect();
                 runs(memory, &fold::folded(plain), true, &mut |item, start, end, _| {
-                    out.push(Match { item, start, end, leaf, seen, transform: Some(Cow::Owned(names.join("+"))) });
+                    out.push(Match {
+                        item,
+                        start,
+                        end,
+                        leaf,
+                        seen,
+                        transform: Some(Cow::Owned(names.join("+"))),
+                        dress: Dress::Hidden,
+                    });
                 });
             });
         }
@@ -229,18 +268,27 @@ fn unusual(
         if how == Encoding::Keyed {
             return keyed::each(memory, bytes, &mut |item, end| {
                 let seen = Seen::Raw(span.0, span.1);
-                out.push(Match { item, start: 0, end, leaf, seen, transform: Some(Cow::Borrowed(how.name())) });
+                out.push(Match {
+                    item,
+                    start: 0,
+                    end,
+                    leaf,
+                    seen,
+                    transform: Some(Cow::Borrowed(how.name())),
+                    dress: Dress::Hidden,
+                });
             });
         }
         chain.push(how);
         let opaque = chain.iter().any(|e| e.opaque());
         let deeper =
             deeper && (chain.len() < MAX_DEPTH || chain.len() < MAX_NESTED && chain.iter().all(|e| e.of_bytes()));
-        let moved = matches!(how, Encoding::Rot13 | Encoding::Moved);
+        let all = how == Encoding::Named(decode::ROT47);
+        let moved = all || matches!(how, Encoding::Rot13 | Encoding::Moved);
         // Digits and other scripts stay as they are: without letters nothing was moved. What was moved is folded already.
         let letters = |at: usize, length: usize| {
             let run = bytes.get(at..at + length).unwrap_or_default();
-            run.iter().filter(|b| b.is_ascii_lowercase()).count() >= MIN_PART
+            run.iter().filter(|b| b.is_ascii_lowercase() || all && b.is_ascii_digit()).count() >= MIN_PART
         };
         turned(memory, fold::folded(bytes), opaque, deeper, &mut |item, start, end, at, turn| {
             // Runs of secrets are the same with digits for letters ([`common`]).
@@ -250,121 +298,14 @@ fn unusual(
             }
             let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
             let transform = Some(Cow::Owned(names.join("+")));
-            out.push(Match { item, start, end, leaf, seen: Seen::Raw(span.0, span.1), transform });
+            let dress = Dress::of(chain.iter().copied().chain(turn));
+            out.push(Match { item, start, end, leaf, seen: Seen::Raw(span.0, span.1), transform, dress });
         });
         if deeper {
             encoded(memory, bytes, (leaf, Some(span)), chain, budget, out);
         }
         chain.pop();
     });
-}
-
-/// How sure it is that data of `item` reaches somebody new, if it does.
-fn reach(memory: &Memory, item: &Item, call: &Call<'_>) -> Option<Confidence> {
-    let origin = &item.origin;
-    if !memory.is_own(call.entry, item) {
-        return Some(if call.sink == Sink::Local { Confidence::Likely } else { Confidence::Certain });
-    }
-    match (call.sink, origin.private, origin.sink) {
-        (Sink::External, false, Sink::External) => Some(Confidence::Possible),
-        (Sink::External, false, Sink::Unknown) => Some(Confidence::Likely),
-        (Sink::External, _, _) => Some(Confidence::Certain),
-        _ => None,
-    }
-}
-
-/// What is found about one remembered text, the best of its matches.
-pub(crate) struct Best {
-    pub(crate) matched: Match,
-    pub(crate) confidence: Confidence,
-    pub(crate) whole: bool,
-    label: Label,
-}
-
-impl Graded for Best {
-    fn detector(&self) -> &str {
-        detector(self.label, &self.matched)
-    }
-
-    fn grade(&self) -> (Severity, Confidence) {
-        (Severity::High, self.confidence)
-    }
-}
-
-fn detector(label: Label, matched: &Match) -> &'static str {
-    match label {
-        Label::Secret => "flow/secret",
-        Label::Private => "flow/private",
-        Label::Ordinary if matched.transform.is_none() => "flow/private",
-        Label::Ordinary => "flow/encoded",
-    }
-}
-
-fn judge(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], matches: Vec<Match>) -> Vec<Best> {
-    let mut best: Gravest<Best> = Gravest::default();
-    // Looked for once each: a string may hold one of them thousands of times.
-    let mut verbatim: HashMap<(u32, usize), bool> = HashMap::new();
-    for matched in matches {
-        let Some(item) = memory.item(matched.item) else { continue };
-        let Some(limit) = reach(memory, item, call) else { continue };
-        let (label, length) = (item.label, item.folded.len());
-        let run = matched.end - matched.start;
-        // What is only noted must not stand in the place of what is asked about.
-        let noted = label == Label::Ordinary && matched.transform.is_none();
-        let whole = run == length && !noted;
-        let confidence = match label {
-            Label::Secret if whole => {
-                let mut stands = || {
-                    let here = || leaves.get(matched.leaf).is_some_and(|l| contains(l.text.as_bytes(), &item.raw));
-                    *verbatim.entry((matched.item, matched.leaf)).or_insert_with(here)
-                };
-                if item.grasp == Grasp::Exact && matched.transform.is_none() && !stands() {
-                    continue;
-                }
-                limit
-            }
-            Label::Secret if item.grasp == Grasp::Exact => continue,
-            Label::Secret if item.grasp == Grasp::Whole => {
-                if memory.part_left(matched.item, matched.start, matched.end).share() < NEARLY_ALL {
-                    continue;
-                }
-                limit.min(Confidence::Likely)
-            }
-            Label::Secret => {
-                let left = memory.part_left(matched.item, matched.start, matched.end);
-                // Half of it at its start or end is what somebody sends who cuts it off.
-                let half = (matched.start == 0 || matched.end == length) && run * 2 >= length;
-                let much = run >= 12 && (run * 5 >= length * 2 || run >= 64) || run >= 10 && run * 2 >= length;
-                if !(much || half || left.share() >= 0.6) {
-                    continue;
-                }
-                limit.min(Confidence::Likely)
-            }
-            // As it stands, and not as what belongs together in an encoding.
-            Label::Ordinary if noted && !(item.origin.personal && run >= MIN_PERSONAL) => continue,
-            Label::Private | Label::Ordinary => {
-                let passage = item.folded.get(matched.start..matched.end).unwrap_or_default();
-                if fold::distinct(passage) < 8 {
-                    continue;
-                }
-                if run < MIN_PASSAGE && memory.part_left(matched.item, matched.start, matched.end).bytes < PIECES {
-                    continue;
-                }
-                // What is personal goes to one's own services, too: that is on record, and no question.
-                limit.min(if noted { Confidence::Possible } else { Confidence::Likely })
-            }
-        };
-        match best.find(|b| b.matched.item == matched.item) {
-            Some(b) if (b.whole, b.confidence) >= (whole, confidence) => {}
-            Some(b) => *b = Best { matched, confidence, whole, label },
-            None => best.push(Best { matched, confidence, whole, label }),
-        }
-    }
-    // The surroundings of a secret say nothing that the secret does not.
-    let mut best = best.into_vec();
-    let worse = best.iter().any(|b| b.label != Label::Ordinary);
-    best.retain(|b| !worse || b.label != Label::Ordinary);
-    best
 }
 
 fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Best) -> Option<Finding> {
@@ -377,7 +318,16 @@ fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Bes
         }
         (Label::Secret, true) => "A credential that one tool returned would leave through another.",
         (Label::Secret, false) => "A part of a credential that one tool returned would leave through another.",
-        (Label::Private, _) => "Text from a private file would leave through another tool.",
+        (Label::Private, _) if item.origin.privacy == Privacy::Sensitive => {
+            "Text from a private file would leave through another tool."
+        }
+        (Label::Private, _) if item.origin.privacy == Privacy::Document => {
+            "Text that is private by where it was read would leave through another tool."
+        }
+        (Label::Private, _) if item.origin.privacy == Privacy::Telling => {
+            "A text that may be private by its words would be sent away."
+        }
+        (Label::Private, _) => "A text that is private by its words would leave through another tool.",
         (Label::Ordinary, _) if best.matched.transform.is_none() => {
             "Text from your messages or documents would be sent to an address on the network."
         }

@@ -27,7 +27,7 @@ mod pieces;
 mod places;
 mod second;
 mod sight;
-mod signs;
+pub(crate) mod signs;
 mod spaced;
 mod stretches;
 mod strung;
@@ -103,7 +103,7 @@ impl Injections {
         self.phrases.words()
     }
 
-    /// The gravest instruction in a text, and whether the text says that it is private. `words` says whether one of
+    /// The gravest instruction in a text, and whether a word stands in it by which a text may say that it is private. `words` says whether one of
     /// [`Injections::words`] may stand in it as it is. `allowance` is what is left for the
     /// whole message.
     pub(crate) fn look(

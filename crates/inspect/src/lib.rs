@@ -9,6 +9,7 @@ mod beside;
 mod canonical;
 mod capabilities;
 mod commands;
+mod confidential;
 mod credentials;
 mod decode;
 mod definitions;
@@ -29,15 +30,17 @@ mod likeness;
 mod masked;
 mod memory;
 mod passages;
-mod personal;
 mod placeholder;
+mod privacy;
 mod randomness;
+mod reach;
 pub mod record;
 mod result;
 mod schema;
 mod sensitive;
 mod sink;
 mod strings;
+pub mod telling;
 mod trifecta;
 mod usage;
 mod view;
@@ -59,6 +62,8 @@ pub use gravest::MAX_FINDINGS;
 pub use likeness::{Neighbour, Neighbourhood, Sketch};
 pub use memory::{Label, Limits, Memory};
 pub use passages::{Passage, classified, passages};
+pub use privacy::Privacy;
+use reach::Reach;
 pub use schema::Schema;
 pub use sink::Sink;
 
@@ -100,10 +105,8 @@ pub struct Call<'a> {
 /// What must be known about a call when its result arrives. The engine keeps it beside the request's id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallLabel {
-    /// The call named a path whose content is private.
-    pub private: bool,
-    /// The tool is known to hand out what people write to each other or for themselves.
-    pub personal: bool,
+    /// How private its result is.
+    pub privacy: Privacy,
     /// Where its arguments went.
     pub sink: Sink,
 }
@@ -129,8 +132,9 @@ pub struct Inspector {
     credentials: credentials::Credentials,
     sensitive: sensitive::SensitivePaths,
     sinks: sink::SinkWords,
-    sources: personal::SourceWords,
+    sources: privacy::SourceWords,
     injections: injection::Injections,
+    confidential: confidential::Confidential,
     commands: commands::Commands,
     capabilities: capabilities::Capabilities,
     budgets: usage::Budgets,
@@ -164,16 +168,21 @@ impl Inspector {
 
     fn load(weights: &[u8]) -> Result<Self, TableError> {
         let credentials = credentials::Credentials::load(include_str!("../../../profiles/detect/credentials.toml"))?;
+        let confidential = confidential::Confidential::load(
+            include_str!("../../../profiles/detect/private-words.toml"),
+            include_bytes!("../../../profiles/detect/telling.weights"),
+        )?;
         let injections = injection::Injections::load(
             include_str!("../../../profiles/detect/injection.toml"),
             include_str!("../../../profiles/detect/languages.toml"),
             weights,
-            &sensitive::private_words(include_str!("../../../profiles/detect/private-words.toml"))?,
+            confidential.words(),
         )?;
         Ok(Self {
             words: ahead::Both::new(credentials.words(), injections.words()),
             credentials,
             injections,
+            confidential,
             sensitive: sensitive::SensitivePaths::load(include_str!("../../../profiles/detect/sensitive-paths.toml"))?,
             sinks: toml::from_str(include_str!("../../../profiles/detect/sinks.toml"))
                 .map_err(|e| TableError::new("sinks.toml", &e))?,
@@ -203,14 +212,15 @@ impl Inspector {
 
     /// What must be known about the call when its result arrives.
     pub fn label(&self, call: &Call<'_>) -> CallLabel {
-        let private = call.arguments.is_some_and(|a| self.sensitive(a))
+        let sensitive = call.arguments.is_some_and(|a| self.sensitive(a))
             || call.method != "tools/call" && self.sensitive.names(call.subject);
-        CallLabel { private, personal: self.sources.personal(call.entry, call.subject), sink: call.sink }
+        let privacy = if sensitive { Privacy::Sensitive } else { self.sources.privacy(call) };
+        CallLabel { privacy, sink: call.sink }
     }
 
     /// Judges a call before it reaches the server.
     pub fn call(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
-        let mut out = flow::inspect(memory, call, self.sources.sends(call));
+        let mut out = flow::inspect(memory, call, self.sources.reach(call));
         out.extend(self.secrets_in_call(memory, call));
         out.extend(self.commands(call));
         out.extend(schema::inspect(call));
@@ -224,7 +234,7 @@ impl Inspector {
     /// Judges what a call has beside its arguments, as one object in their place. No schema speaks about it, and it is no
     /// call of its own to be counted.
     pub fn beside(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
-        let mut out = flow::inspect(memory, call, false);
+        let mut out = flow::inspect(memory, call, Reach::Nowhere);
         out.extend(self.secrets_in_call(memory, call));
         out.extend(self.commands(call));
         out.extend(self.after_injection(memory, call));
@@ -278,10 +288,15 @@ impl Inspector {
                     continue;
                 }
                 memory.give(call.entry, &folded);
+                // An address that lets its holder write somewhere, given where an address belongs.
+                let member = || place().rsplit('/').next().is_some_and(|member| self.sources.is_address(member));
+                let address = text.get(..hit.span.0).and_then(|before| before.strip_prefix(b"https://"));
+                let first = address.is_some_and(|before| !before.iter().any(|b| b"?#@\\".contains(b)));
+                let used = hit.rule.contains("webhook") && first && member();
                 out.push(Finding {
                     detector: "call/secret".into(),
                     severity: Severity::Medium,
-                    confidence: hit.confidence(),
+                    confidence: if used { Confidence::Possible } else { hit.confidence() },
                     summary: format!("The arguments hold a credential ({}) that no tool returned.", hit.rule),
                     evidence: vec![Evidence {
                         span: Some(in_leaf(hit.span, text.len(), length)),

@@ -16,7 +16,7 @@ use firedoor_model::{EntryId, Finding, Millis};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Call, CallLabel, DefinitionKind, Inspector, Memory, Source};
+use crate::{Call, CallLabel, DefinitionKind, Inspector, Memory, Privacy, Source};
 
 /// Longest record, in bytes.
 pub const MAX_RECORD: usize = 64 * 1024 * 1024;
@@ -211,7 +211,7 @@ impl Replay<'_> {
         };
         let text = serde_json::to_string(&format!("{}={value}", source.key))?;
         let step = Step { server: "environment".into(), tool: source.key.clone(), ..Step::default() };
-        self.result(&step, CallLabel { private: true, ..CallLabel::default() }, &text)
+        self.result(&step, CallLabel { privacy: Privacy::Sensitive, ..CallLabel::default() }, &text)
     }
 
     fn definition(&mut self, payload: &str) -> Result<(), RecordError> {

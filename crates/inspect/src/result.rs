@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 use firedoor_model::{Evidence, Finding, Severity, finding::Role, wire::Leaves};
 
 use crate::{
-    DefinitionKind, Inspector, Source, evidence, fold,
+    DefinitionKind, Inspector, Privacy, Source, evidence, fold,
     gravest::Gravest,
     injection::{self, Allowance, Sight, phrases::Place},
     memory::{Label, Memory, Origin},
@@ -77,7 +77,6 @@ impl Inspector {
     pub fn result(&self, memory: &mut Memory, source: &Source<'_>, result: &str) -> Vec<Finding> {
         let origin = Arc::new(Origin::of(source));
         let mut pointers = Pointers { budget: result.len().saturating_mul(4).saturating_add(4096) };
-        let label = if source.label.private { Label::Private } else { Label::Ordinary };
         let mut ordinary = MAX_MESSAGE;
         let defines = DefinitionKind::of_method(source.method).is_some();
         let (detector, summary) = if defines {
@@ -135,8 +134,16 @@ impl Inspector {
             // What a server says about itself is told to everybody.
             if leaf.text.len() >= MIN_TEXT && !defines {
                 let text = leaf.text.as_bytes();
-                let label = if private { Label::Private } else { label };
-                let label = if sensitive::is_public_key(&leaf.text) { Label::Ordinary } else { label };
+                let public = source.label.privacy == Privacy::Public || sensitive::is_public_key(&leaf.text);
+                let by_words = if public { Privacy::Public } else { self.confidential.judge(&leaf.text, private) };
+                let origin = match by_words {
+                    Privacy::Telling | Privacy::Private if by_words > origin.privacy => {
+                        Arc::new(Origin { privacy: by_words, ..Origin::clone(&origin) })
+                    }
+                    _ => Arc::clone(&origin),
+                };
+                let private = !public && origin.privacy >= Privacy::Telling;
+                let label = if private { Label::Private } else { Label::Ordinary };
                 let longest = if label == Label::Private { usize::MAX } else { MAX_ORDINARY.min(ordinary) };
                 folded.clear();
                 fold::fold(text.get(..longest.min(text.len())).unwrap_or_default(), &mut folded);
@@ -144,7 +151,7 @@ impl Inspector {
                     if label == Label::Ordinary {
                         ordinary -= folded.len();
                     }
-                    memory.trifecta.read(&origin, label == Label::Private);
+                    memory.trifecta.read(&origin, label == Label::Private && origin.privacy >= Privacy::Private);
                     memory.remember_text(&origin, label, text, &folded, pointers.of(leaves));
                 }
             }

@@ -89,18 +89,6 @@ pub(crate) fn is_public_key(text: &str) -> bool {
     text.starts_with("-----BEGIN ") && text.lines().map(str::trim).all(|line| edge(line) || encoded(line))
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Words {
-    words: Vec<String>,
-}
-
-/// The words of `profiles/detect/private-words.toml`, by which a text says of itself that it is private.
-pub(crate) fn private_words(text: &str) -> Result<Vec<String>, crate::TableError> {
-    let list: Words = toml::from_str(text).map_err(|e| crate::TableError::new("private-words.toml", &e))?;
-    Ok(list.words)
-}
-
 /// Bytes that stand beside a path component.
 fn ends(b: u8) -> bool {
     b.is_ascii_whitespace()
@@ -155,8 +143,6 @@ mod tests {
     fn a_broken_table_is_named() {
         let error = SensitivePaths::load("whole = 5").unwrap_err().to_string();
         assert!(error.starts_with("profiles/detect/sensitive-paths.toml: "), "{error}");
-        let error = private_words("words = 5").unwrap_err().to_string();
-        assert!(error.starts_with("profiles/detect/private-words.toml: "), "{error}");
     }
 
     #[test]

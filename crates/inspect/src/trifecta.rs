@@ -83,15 +83,15 @@ mod tests {
     use firedoor_model::Millis;
 
     use super::*;
-    use crate::{CallLabel, Limits, Source};
+    use crate::{CallLabel, Limits, Privacy, Source};
 
     #[test]
     fn all_three_are_needed() {
         let inspector = Inspector::new();
         let entry: EntryId = "c/s/x".parse().unwrap();
         let (private, outside) = (
-            CallLabel { private: true, personal: false, sink: Sink::Local },
-            CallLabel { private: false, personal: false, sink: Sink::External },
+            CallLabel { privacy: Privacy::Sensitive, sink: Sink::Local },
+            CallLabel { privacy: Privacy::Unknown, sink: Sink::External },
         );
         let check = |read: &[CallLabel], sink, want: bool| {
             let mut memory = Memory::new(Limits::default());

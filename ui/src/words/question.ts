@@ -28,7 +28,7 @@ export function grouped(findings: FindingView[]): FindingView[] {
 const TITLES = new Map(
   Object.entries({
     "flow/secret": "Send a credential out through another tool?",
-    "flow/private": "Send a private file’s text out through another tool?",
+    "flow/private": "Send private text out through another tool?",
     "flow/encoded": "Send encoded text out through another tool?",
     "flow/unchecked": "Send what could not be checked in full?",
     "flow/forgotten": "Send what can no longer be compared?",

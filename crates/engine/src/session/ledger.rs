@@ -8,7 +8,7 @@
 
 use std::{cell::RefCell, collections::BTreeMap};
 
-use firedoor_inspect::{CallLabel, Sink};
+use firedoor_inspect::{CallLabel, Privacy, Sink};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -69,11 +69,9 @@ pub enum Claimed {
         method: String,
         /// Tool, prompt or resource.
         subject: String,
-        /// It named a path whose content is private.
-        private: bool,
-        /// The tool hands out what people write to each other or for themselves.
+        /// How private its result is.
         #[serde(default)]
-        personal: bool,
+        privacy: Privacy,
         /// Where its arguments went: away from this machine or not, if known.
         external: Option<bool>,
     },
@@ -88,19 +86,18 @@ impl Claimed {
             Sink::Unknown => None,
         };
         let (method, subject) = (cut(&asked.method), cut(&asked.subject));
-        let CallLabel { private, personal, .. } = asked.label;
-        Self::Sent { method, subject, private, personal, external }
+        Self::Sent { method, subject, privacy: asked.label.privacy, external }
     }
 
     /// What the server's answer must be looked at with; `None` when the server may not have the request.
     pub fn asked(&self) -> Option<Asked> {
-        let Self::Sent { method, subject, private, personal, external } = self else { return None };
+        let Self::Sent { method, subject, privacy, external } = self else { return None };
         let sink = match external {
             Some(false) => Sink::Local,
             Some(true) => Sink::External,
             None => Sink::Unknown,
         };
-        let label = CallLabel { private: *private, personal: *personal, sink };
+        let label = CallLabel { privacy: *privacy, sink };
         Some(Asked { method: method.clone(), subject: subject.clone(), label, allowed: None })
     }
 }

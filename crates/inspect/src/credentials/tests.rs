@@ -255,6 +255,23 @@ fn formats() {
 }
 
 #[test]
+fn passwords_that_everybody_knows_are_no_secrets() {
+    for text in
+        ["postgres://postgres:postgres@db:5432/x", "mongodb://root:Password@db/x", "redis://appuser:appuser@cache:6379"]
+    {
+        assert!(table().scan(text.as_bytes()).is_empty(), "{text}");
+    }
+    for text in [
+        "postgres://postgres:tiger-postgres7@db:5432/x",
+        "postgres://svc:Passw0rd@db.prod.example/x",
+        "https://svc-Xk29d8skQw71:Xk29d8skQw71@api",
+        "https://Xk29d8skQw71:Xk29d8skQw71@api",
+    ] {
+        assert_eq!(table().scan(text.as_bytes()).len(), 1, "{text}");
+    }
+}
+
+#[test]
 fn ordinary_text_has_none() {
     let table = table();
     for text in [

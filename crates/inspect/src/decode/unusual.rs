@@ -14,6 +14,7 @@ use super::{Budget, Encoding};
 use crate::{inflate, language::rare};
 
 pub(super) use codes::braced;
+pub(crate) use letters::ROT47;
 
 /// Shortest text that is looked at.
 const MIN_TEXT: usize = 16;

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{Match, Outgoing, Seen, encoded, runs, split};
+use super::{Dress, Match, Outgoing, Seen, encoded, runs, split};
 use crate::{decode::Budget, fold, memory::Memory};
 
 /// Fewest pieces, and the shortest and longest of them.
@@ -56,7 +56,15 @@ pub(super) fn each(memory: &Memory, leaves: &[Outgoing<'_>], budget: &mut Budget
     for (leaf, text) in found {
         let text = text.as_bytes();
         runs(memory, &fold::folded(text), false, &mut |item, start, end, _| {
-            out.push(Match { item, start, end, leaf, seen: Seen::Whole, transform: Some(Cow::Borrowed("cut")) });
+            out.push(Match {
+                item,
+                start,
+                end,
+                leaf,
+                seen: Seen::Whole,
+                transform: Some(Cow::Borrowed("cut")),
+                dress: Dress::Plain,
+            });
         });
         let length = leaves.get(leaf).map_or(0, |l| l.text.len());
         encoded(memory, text, (leaf, Some((0, length))), &mut Vec::new(), budget, out);

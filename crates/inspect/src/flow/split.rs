@@ -13,7 +13,7 @@ use std::{
 use foldhash::fast::RandomState;
 
 use super::{
-    MIN_PASSAGE, Match, Outgoing, Seen,
+    Dress, MIN_PASSAGE, Match, Outgoing, Seen,
     runs::{runs, runs_beyond},
 };
 use crate::{
@@ -150,7 +150,7 @@ fn rejoined(memory: &Memory, row: &[Box<[u8]>], leaf: usize, out: &mut Vec<Match
             let secret = memory.item(item).is_some_and(|i| i.label == Label::Secret);
             if has_part && (encoded || secret && row.iter().all(|piece| end - start > piece.len())) {
                 let transform = Some(Cow::Borrowed(how));
-                out.push(Match { item, start, end, leaf, seen: Seen::Whole, transform });
+                out.push(Match { item, start, end, leaf, seen: Seen::Whole, transform, dress: Dress::Plain });
             }
         });
     };
@@ -234,7 +234,15 @@ fn complete(memory: &Memory, trail: &Trail, leaf: usize, out: &mut Vec<Match>) {
             Label::Ordinary => item.knows_words() && length >= MIN_PASSAGE && inside == all,
         };
         if counts && all > 0 && at + length > *last {
-            out.push(Match { item: id, start, end, leaf, seen: Seen::Whole, transform: Some(Cow::Borrowed("split")) });
+            out.push(Match {
+                item: id,
+                start,
+                end,
+                leaf,
+                seen: Seen::Whole,
+                transform: Some(Cow::Borrowed("split")),
+                dress: Dress::Plain,
+            });
         }
     });
 }

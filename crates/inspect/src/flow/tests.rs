@@ -1,12 +1,17 @@
 use data_encoding::{BASE32, BASE64, BASE64_MIME, BASE64URL_NOPAD, HEXLOWER, HEXUPPER};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::{CallLabel, Inspector, Limits, MAX_FINDINGS, Source};
+use crate::{CallLabel, Inspector, Limits, MAX_FINDINGS, Sink, Source};
 
-const OPEN: CallLabel = CallLabel { private: false, personal: false, sink: Sink::Unknown };
-const PRIVATE: CallLabel = CallLabel { private: true, personal: false, sink: Sink::Local };
+const OPEN: CallLabel = CallLabel { privacy: Privacy::Unknown, sink: Sink::Unknown };
+const PRIVATE: CallLabel = CallLabel { privacy: Privacy::Sensitive, sink: Sink::Local };
 const NOTE: &str = "Salary review: the band of Dana moves to seven in March, and nobody on the team knows that yet.";
+
+/// Nothing that anybody would mind.
+const ORDINARY: &str =
+    "The path climbs through beech woods and reaches the chapel after roughly four kilometres, as the leaflet says.";
 
 /// A credential that no scanner finds in this file.
 fn token() -> String {
@@ -104,6 +109,31 @@ fn evidence_names_the_bytes() {
     }
 }
 
+/// Repositories, mail and sandboxes take files in base64: one that could go as it stands is on record.
+#[test]
+fn a_file_in_base64_where_a_tool_takes_one() {
+    let text = "package mapper\n\nimport \"time\"\n\n// A row of the table, with \\\"escapes\\\" of its own.\ntype Row struct { Value float64 }\n";
+    let check = |label: CallLabel, arguments: Value, want: Option<Confidence>| {
+        let mut session = Session::new();
+        session.result("files", label, text);
+        let found = session.call("net", Sink::External, &arguments);
+        assert_eq!(found.first().map(|f| f.confidence), want, "{arguments}");
+    };
+    let file = BASE64.encode(text.as_bytes());
+    check(OPEN, json!({"path": "a.go", "content": file}), Some(Confidence::Possible));
+    check(
+        OPEN,
+        json!({"files": [{"name": "a", "content": BASE64_MIME.encode(text.as_bytes())}]}),
+        Some(Confidence::Possible),
+    );
+    // Of a private file, and where no file belongs.
+    check(PRIVATE, json!({"path": "a.go", "content": file}), Some(Confidence::Likely));
+    check(OPEN, json!({"path": "a.go", "title": file}), Some(Confidence::Likely));
+    check(OPEN, json!({"path": "a.go", "content": format!("see {file}")}), Some(Confidence::Likely));
+    check(OPEN, json!({"path": "a.go", "content": BASE64.encode(file.as_bytes())}), Some(Confidence::Likely));
+    check(OPEN, json!({"path": "a.go", "content": HEXLOWER.encode(text.as_bytes())}), Some(Confidence::Likely));
+}
+
 #[test]
 fn secrets_are_known_in_every_dress() {
     let token = token();
@@ -186,8 +216,7 @@ fn look_alikes_entities_and_keys_of_one_byte() {
 
 #[test]
 fn ordinary_text_may_leave_but_not_hidden() {
-    // Without the word that makes a text private by itself.
-    let note = &NOTE.replace("Salary review", "Weather report");
+    let note = ORDINARY;
     assert_eq!(found(OPEN, note, note), []);
     assert_eq!(found(OPEN, note, &note.replace(' ', "%20")), []);
     assert_eq!(found(OPEN, note, &serde_json::to_string(note).unwrap()), []);
@@ -313,6 +342,34 @@ fn a_key_that_the_agent_gave_may_come_back() {
     // But it is a flow when another server returned it.
     session.result("files", OPEN, &token());
     assert_eq!(session.call("net", Sink::External, &arguments).len(), 1);
+}
+
+/// An address that lets its holder write somewhere, where it is used and where it is given away.
+#[test]
+fn a_webhook_that_is_called_is_on_record() {
+    let address = format!("https://hooks.slack.com/services/T1234567{}/B12345678/{}", 8, "a8Kd92LmQx7Zt4Vb1Nc6Yw3R");
+    for (arguments, want) in [
+        (json!({"url": address, "text": "Backup finished."}), Confidence::Possible),
+        (json!({"note": address}), Confidence::Likely),
+        (json!({"url": format!("see {address}")}), Confidence::Likely),
+    ] {
+        let mut session = Session::new();
+        let entry = EntryId::new("c", "s", "net").unwrap();
+        let raw = arguments.to_string();
+        let call = Call {
+            entry: &entry,
+            method: "tools/call",
+            subject: "http_post",
+            arguments: Some(&raw),
+            sink: Sink::External,
+            schema: None,
+            usual: None,
+            now: Millis(0),
+        };
+        let found = session.inspector.call(&mut session.memory, &call);
+        let found: Vec<_> = found.iter().map(|f| (f.detector.as_ref(), f.confidence)).collect();
+        assert_eq!(found, [("call/secret", want)], "{arguments}");
+    }
 }
 
 #[test]
@@ -445,7 +502,7 @@ fn chunks_too_short_to_be_known_add_up() {
         let found = in_pieces(PRIVATE, NOTE, &chunks(NOTE, length));
         assert!(found.iter().any(|f| f.starts_with("flow/private")), "{length}: {found:?}");
     }
-    assert_eq!(in_pieces(OPEN, NOTE.get(15..).unwrap(), &chunks(NOTE, 13)), [""; 0], "ordinary text may leave");
+    assert_eq!(in_pieces(OPEN, ORDINARY.get(15..).unwrap(), &chunks(ORDINARY, 13)), [""; 0], "ordinary text may leave");
 }
 
 #[test]

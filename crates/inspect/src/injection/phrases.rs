@@ -51,7 +51,7 @@ pub(crate) struct Seen<'p> {
     pub(crate) phrases: Vec<Phrase<'p>>,
     /// Where texts may be hidden.
     pub(crate) signs: Signs,
-    /// The text says of itself that it is private.
+    /// A word stands in it by which a text may say that it is private.
     pub(crate) private: bool,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct Phrases {
 }
 
 impl Phrases {
-    /// The tables, and the words that make a text private.
+    /// The tables, and the words by which a text may say that it is private.
     pub(crate) fn load(text: &str, languages: &str, private: &[String]) -> Result<Self, TableError> {
         let broken = |e: &dyn std::fmt::Display| TableError::new("injection.toml", e);
         let file: File = toml::from_str(text).map_err(|e| broken(&e))?;

@@ -41,7 +41,7 @@ pub(super) fn foreign(normal: &str) -> bool {
 
 /// Whether more than a third of a text's letters are of East Asia (from the radicals, U+2E80, on: Chinese, Japanese, Korean). Names and words
 /// of programs stand in such texts in Latin.
-pub(super) fn eastern(text: &str) -> bool {
+pub(crate) fn eastern(text: &str) -> bool {
     let letters = || text.chars().filter(|c| view::alphabetic(*c));
     letters().filter(|c| *c >= '\u{2E80}').count() * 3 > letters().count()
 }

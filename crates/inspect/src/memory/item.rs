@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use firedoor_model::{EntryId, Millis, Untrusted};
 
-use crate::{Sink, Source};
+use crate::{Privacy, Sink, Source};
 
 /// How well what entered must be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Label {
     /// A credential.
     Secret,
-    /// The result of a call that named a private path.
+    /// The result of a call that named a private path, or a text that says of itself that it is private.
     Private,
     /// Anything else: only known again when it leaves encoded.
     Ordinary,
@@ -29,17 +29,15 @@ pub(crate) enum Grasp {
 }
 
 /// Where something entered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) entry: EntryId,
     pub(crate) tool: Untrusted,
     pub(crate) at: Millis,
     /// Where the arguments of the call went that brought it.
     pub(crate) sink: Sink,
-    /// Whether that call named a private path.
-    pub(crate) private: bool,
-    /// Whether what the tool hands out is personal.
-    pub(crate) personal: bool,
+    /// How private the text is.
+    pub(crate) privacy: Privacy,
 }
 
 impl Origin {
@@ -50,8 +48,7 @@ impl Origin {
             tool: source.subject.into(),
             at: source.now,
             sink: source.label.sink,
-            private: source.label.private,
-            personal: source.label.personal,
+            privacy: source.label.privacy,
         }
     }
 }

@@ -1,11 +1,11 @@
 use firedoor_model::Millis;
 
 use super::*;
-use crate::Sink;
+use crate::{Privacy, Sink};
 
 fn origin(server: &str) -> Arc<Origin> {
     let entry = EntryId::new("c", "s", server).unwrap();
-    Arc::new(Origin { entry, tool: "t".into(), at: Millis(0), sink: Sink::Unknown, private: false, personal: false })
+    Arc::new(Origin { entry, tool: "t".into(), at: Millis(0), sink: Sink::Unknown, privacy: Privacy::Unknown })
 }
 
 /// A value with no meaning, different for every number.

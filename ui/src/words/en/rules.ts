@@ -59,7 +59,7 @@ export const ORIGINS: Record<OriginView, string> = {
 export const DETECTORS: [string, string][] = [
   ["flow/", "data that goes from one tool to another"],
   ["flow/secret", "a credential on its way out"],
-  ["flow/private", "a private file’s text on its way out"],
+  ["flow/private", "private text on its way out"],
   ["call/", "something in a call"],
   ["result/", "something in a result"],
   ["definition/", "something in a definition"],

@@ -146,7 +146,7 @@ fn offset(at: u64) -> io::Result<i64> {
 mod tests {
     use nix::sys::memfd::{MFdFlags, memfd_create};
 
-    use firedoor_inspect::{CallLabel, Sink};
+    use firedoor_inspect::{CallLabel, Privacy, Sink};
 
     use super::{
         super::{Asked, Request},
@@ -154,7 +154,7 @@ mod tests {
     };
 
     fn asked(subject: &str) -> Asked {
-        let label = CallLabel { private: true, personal: true, sink: Sink::External };
+        let label = CallLabel { privacy: Privacy::Sensitive, sink: Sink::External };
         Asked { method: "tools/call".into(), subject: subject.into(), label, allowed: None }
     }
 

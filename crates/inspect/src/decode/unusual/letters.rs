@@ -3,6 +3,8 @@
 use super::super::Encoding;
 use crate::fold;
 
+/// The name of the way that moves all signs of ASCII, digits too.
+pub(crate) const ROT47: &str = "rot47";
 /// Bytes that separate what was moved by different places.
 const BETWEEN: u8 = 0xFF;
 /// How far bytes of ASCII are moved, either way.
@@ -50,5 +52,5 @@ pub(super) fn each(piece: &[u8], visit: &mut dyn FnMut(&[u8], Encoding)) {
         moved(&|b| b + by);
         moved(&|b| b - by);
     }
-    visit(&out, Encoding::Named("rot47"));
+    visit(&out, Encoding::Named(ROT47));
 }

@@ -1,0 +1,152 @@
+//! Which of the matches counts, and how much: what entered, where it goes, and how it looks there.
+
+use std::collections::HashMap;
+
+use firedoor_model::{Confidence, Severity};
+
+use super::{Dress, MIN_PASSAGE, Match, NEARLY_ALL, Outgoing, PIECES, contains};
+use crate::{
+    Call, Privacy, Sink, fold,
+    gravest::{Graded, Gravest},
+    memory::{Grasp, Item, Label, Memory},
+    reach::Reach,
+};
+
+/// Bytes of a passage that is personal.
+const MIN_PERSONAL: usize = 120;
+
+/// How sure it is that data of `item` reaches somebody new, if it does.
+fn sureness(memory: &Memory, item: &Item, call: &Call<'_>) -> Option<Confidence> {
+    let origin = &item.origin;
+    if !memory.is_own(call.entry, item) {
+        return Some(if call.sink == Sink::Local { Confidence::Likely } else { Confidence::Certain });
+    }
+    match (call.sink, origin.privacy == Privacy::Sensitive, origin.sink) {
+        (Sink::External, false, Sink::External) => Some(Confidence::Possible),
+        (Sink::External, false, Sink::Unknown) => Some(Confidence::Likely),
+        (Sink::External, _, _) => Some(Confidence::Certain),
+        _ => None,
+    }
+}
+
+/// What is found about one remembered text, the best of its matches.
+pub(crate) struct Best {
+    pub(crate) matched: Match,
+    pub(crate) confidence: Confidence,
+    pub(crate) whole: bool,
+    pub(super) label: Label,
+}
+
+impl Graded for Best {
+    fn detector(&self) -> &str {
+        detector(self.label, &self.matched)
+    }
+
+    fn grade(&self) -> (Severity, Confidence) {
+        (Severity::High, self.confidence)
+    }
+}
+
+pub(super) fn detector(label: Label, matched: &Match) -> &'static str {
+    match label {
+        Label::Secret => "flow/secret",
+        Label::Private => "flow/private",
+        Label::Ordinary if matched.transform.is_none() => "flow/private",
+        Label::Ordinary => "flow/encoded",
+    }
+}
+
+pub(super) fn judge(
+    memory: &mut Memory,
+    call: &Call<'_>,
+    reach: Reach,
+    leaves: &[Outgoing<'_>],
+    matches: Vec<Match>,
+) -> Vec<Best> {
+    let mut best: Gravest<Best> = Gravest::default();
+    // Looked for once each: a string may hold one of them thousands of times.
+    let mut verbatim: HashMap<(u32, usize), bool> = HashMap::new();
+    for matched in matches {
+        let Some(item) = memory.item(matched.item) else { continue };
+        let Some(limit) = sureness(memory, item, call) else { continue };
+        let (label, length) = (item.label, item.folded.len());
+        let run = matched.end - matched.start;
+        // What is only noted must not stand in the place of what is asked about.
+        let noted = label == Label::Ordinary && matched.transform.is_none();
+        // What is personal goes to one's own services, too, what says that it is private into files and notes of this machine, and a file
+        // in base64 to where it could go as it stands: that is on record, and no question.
+        let sent = matches!(reach, Reach::Open | Reach::There);
+        let given = sent || reach == Reach::Asked;
+        let file = || !given && leaves.get(matched.leaf).is_some_and(|leaf| leaf.file);
+        // Its own service has what only its words make private already.
+        let back = || !given && memory.is_own(call.entry, item);
+        let own = match (label, matched.dress, item.origin.privacy) {
+            (Label::Secret, ..) | (Label::Private, _, Privacy::Sensitive) => false,
+            (Label::Ordinary, Dress::Plain, _) if !noted => false,
+            (Label::Private, Dress::Plain, Privacy::Telling) => !given,
+            (Label::Ordinary, Dress::Plain, Privacy::Personal) => !sent,
+            (Label::Ordinary, Dress::Plain, _) => reach != Reach::There,
+            (Label::Private, Dress::File, Privacy::Telling) | (Label::Ordinary, Dress::File, _) => file(),
+            (Label::Private, _, Privacy::Telling) | (_, Dress::Hidden, _) => false,
+            (Label::Private, Dress::Plain, Privacy::Private) => reach == Reach::Here || back(),
+            (Label::Private, ..) => reach == Reach::Here,
+        };
+        let whole = run == length && !noted;
+        let confidence = match label {
+            Label::Secret if whole => {
+                let mut stands = || {
+                    let here = || leaves.get(matched.leaf).is_some_and(|l| contains(l.text.as_bytes(), &item.raw));
+                    *verbatim.entry((matched.item, matched.leaf)).or_insert_with(here)
+                };
+                if item.grasp == Grasp::Exact && matched.transform.is_none() && !stands() {
+                    continue;
+                }
+                limit
+            }
+            Label::Secret if item.grasp == Grasp::Exact => continue,
+            Label::Secret if item.grasp == Grasp::Whole => {
+                if memory.part_left(matched.item, matched.start, matched.end).share() < NEARLY_ALL {
+                    continue;
+                }
+                limit.min(Confidence::Likely)
+            }
+            Label::Secret => {
+                let left = memory.part_left(matched.item, matched.start, matched.end);
+                // Half of it at its start or end is what somebody sends who cuts it off.
+                let half = (matched.start == 0 || matched.end == length) && run * 2 >= length;
+                let much = run >= 12 && (run * 5 >= length * 2 || run >= 64) || run >= 10 && run * 2 >= length;
+                if !(much || half || left.share() >= 0.6) {
+                    continue;
+                }
+                limit.min(Confidence::Likely)
+            }
+            // As it stands, and not as what belongs together in an encoding.
+            Label::Ordinary
+                if noted
+                    && !(matches!(item.origin.privacy, Privacy::Personal | Privacy::Kept) && run >= MIN_PERSONAL) =>
+            {
+                continue;
+            }
+            Label::Private | Label::Ordinary => {
+                let passage = item.folded.get(matched.start..matched.end).unwrap_or_default();
+                if fold::distinct(passage) < 8 {
+                    continue;
+                }
+                if run < MIN_PASSAGE && memory.part_left(matched.item, matched.start, matched.end).bytes < PIECES {
+                    continue;
+                }
+                limit.min(if own { Confidence::Possible } else { Confidence::Likely })
+            }
+        };
+        match best.find(|b| b.matched.item == matched.item) {
+            Some(b) if (b.whole, b.confidence) >= (whole, confidence) => {}
+            Some(b) => *b = Best { matched, confidence, whole, label },
+            None => best.push(Best { matched, confidence, whole, label }),
+        }
+    }
+    // The surroundings of a secret say nothing that the secret does not.
+    let mut best = best.into_vec();
+    let worse = best.iter().any(|b| b.label != Label::Ordinary);
+    best.retain(|b| !worse || b.label != Label::Ordinary);
+    best
+}

@@ -1,0 +1,291 @@
+//! How private what a call brings is, by what it names.
+
+use std::collections::HashSet;
+
+use firedoor_model::wire::Leaves;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Call,
+    hosts::{as_usual, hosts, public, schemes},
+    sink::words,
+};
+
+/// Longest string of a call's arguments that is taken for a path.
+const MAX_PATH: usize = 1024;
+/// Most blanks of a path.
+const MAX_BLANKS: usize = 12;
+/// Longest query that is looked at.
+const MAX_QUERY: usize = 4096;
+/// Longest end of a file's name that says what the file is.
+const MAX_KIND: usize = 12;
+/// Words of members that name a file.
+pub(crate) const FILES: [&str; 11] =
+    ["path", "paths", "file", "files", "filename", "filenames", "filepath", "uri", "uris", "document", "folder"];
+
+/// How private a result is, by the call that asked for it or, where these say more, by its words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Privacy {
+    /// Sources of programs, samples, pages of the web: words in them say nothing about anybody.
+    Public,
+    /// Its own words have to say it.
+    #[default]
+    Unknown,
+    /// Documents that somebody keeps, by the names of server and tool: some are written to be published.
+    Kept,
+    /// What people write to each other, by the names of server and tool.
+    Personal,
+    /// By its words it may tell about people or what an organisation keeps to itself ([`crate::telling`]).
+    Telling,
+    /// By its words it does, or says so.
+    Private,
+    /// A document whose path says that it is private.
+    Document,
+    /// A path of `profiles/detect/sensitive-paths.toml`: keys, logins, what was typed.
+    Sensitive,
+}
+
+/// The words of `profiles/detect/sources.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SourceWords {
+    personal: HashSet<String>,
+    kept: HashSet<String>,
+    pub(crate) public: HashSet<String>,
+    pub(crate) web: HashSet<String>,
+    pub(crate) pages: HashSet<String>,
+    documents: HashSet<String>,
+    document_folders: HashSet<String>,
+    document_files: HashSet<String>,
+    office_files: HashSet<String>,
+    office_folders: HashSet<String>,
+    program_files: HashSet<String>,
+    program_folders: HashSet<String>,
+    samples: HashSet<String>,
+    columns: HashSet<String>,
+    pub(crate) addresses: HashSet<String>,
+    pub(crate) senders: HashSet<String>,
+    pub(crate) sending: HashSet<String>,
+    pub(crate) open: HashSet<String>,
+    pub(crate) here: HashSet<String>,
+    pub(crate) stores: HashSet<String>,
+}
+
+impl SourceWords {
+    /// How private the results of a call are, but for sensitive paths.
+    pub(crate) fn privacy(&self, call: &Call<'_>) -> Privacy {
+        let names = [words(call.subject), words(call.entry.server())].concat();
+        let named = |list: &HashSet<String>| names.iter().any(|word| list.contains(word));
+        let by_name = if named(&self.personal) {
+            Privacy::Personal
+        } else if named(&self.kept) {
+            Privacy::Kept
+        } else if named(&self.public) || named(&self.web) && fetched(call) {
+            Privacy::Public
+        } else {
+            Privacy::Unknown
+        };
+        match self.by_path(call) {
+            None => by_name,
+            Some(Privacy::Public) if by_name == Privacy::Unknown => Privacy::Public,
+            Some(by_path) => by_name.max(by_path),
+        }
+    }
+
+    /// What the paths of a call say, and its queries: one document among others is one, and programs' sources are only what is
+    /// nothing else.
+    fn by_path(&self, call: &Call<'_>) -> Option<Privacy> {
+        let mut out = (call.method != "tools/call").then(|| self.path(call.subject)).flatten();
+        let mut named = false;
+        for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
+            if leaf.key {
+                // Of a list all elements.
+                named = words(&leaf.text).iter().any(|word| FILES.contains(&word.as_str()));
+                continue;
+            }
+            let path = self.path(&leaf.text).filter(|path| named || *path == Privacy::Document);
+            out = out.max(path).max(self.query(&leaf.text));
+        }
+        out
+    }
+
+    /// What a query of a database says by the names in it.
+    fn query(&self, text: &str) -> Option<Privacy> {
+        let says =
+            |word: &str| words(word).iter().any(|word| self.documents.contains(word) || self.columns.contains(word));
+        let mut parts = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|part| !part.is_empty());
+        let query = text.len() <= MAX_QUERY && parts.next().is_some_and(|first| first.eq_ignore_ascii_case("select"));
+        (query && parts.any(says)).then_some(Privacy::Document)
+    }
+
+    /// What a path says; `None` for what is none.
+    fn path(&self, text: &str) -> Option<Privacy> {
+        let apart = |c: char| c == '/' || c == '\\';
+        let prose = || text.bytes().filter(|b| *b == b' ').nth(MAX_BLANKS).is_some();
+        let page = text.contains("://") && !text.starts_with("file://");
+        let path = !page
+            && text.len() <= MAX_PATH
+            && !prose()
+            && !text.contains(['\n', '"'])
+            && text.contains(|c| apart(c) || c == '.');
+        if !path {
+            return None;
+        }
+        let mut folders = text.rsplit(apart);
+        let file = folders.next().unwrap_or_default();
+        let kind =
+            file.rsplit_once('.').map(|(_, kind)| kind).filter(|kind| kind.len() <= MAX_KIND).unwrap_or_default();
+        let is = |list: &HashSet<String>, word: &str| list.contains(&word.to_ascii_lowercase());
+        let any = |list: &HashSet<String>| folders.clone().any(|folder| is(list, folder));
+        let says = |list: &HashSet<String>| words(file).iter().any(|word| list.contains(word));
+        let office = is(&self.office_files, kind);
+        let document = office || is(&self.document_files, kind);
+        // The name says it of this file, a folder of all that lies there.
+        let sample = !office && says(&self.samples);
+        let program = is(&self.program_files, kind) || sample || !office && any(&self.program_folders);
+        let told = says(&self.documents) || any(&self.document_folders);
+        Some(match () {
+            () if program && !text.contains("..") => Privacy::Public,
+            () if document && told || office && any(&self.office_folders) => Privacy::Document,
+            () => Privacy::Unknown,
+        })
+    }
+
+    /// Whether a member holds where something is sent.
+    pub(crate) fn is_address(&self, member: &str) -> bool {
+        self.addresses.contains(&member.to_ascii_lowercase())
+    }
+}
+
+/// Whether a call asks for nothing but public pages.
+fn fetched(call: &Call<'_>) -> bool {
+    let mut pages = Leaves::of(call.arguments.unwrap_or_default())
+        .filter(|leaf| !leaf.key && schemes(&leaf.text).next().is_some())
+        .map(|leaf| {
+            let web = ["http://", "https://"].iter().any(|scheme| leaf.text.starts_with(scheme));
+            web && as_usual(&leaf.text).is_none() && hosts(&leaf.text).all(public)
+        })
+        .peekable();
+    pages.peek().is_some() && pages.all(|page| page)
+}
+
+#[cfg(test)]
+mod tests {
+    use firedoor_model::{Confidence, EntryId, Millis};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{Inspector, Memory, Source};
+
+    fn entry(server: &str) -> EntryId {
+        EntryId::new("c", "user", server).unwrap()
+    }
+
+    fn call<'c>(inspector: &Inspector, entry: &'c EntryId, tool: &'c str, arguments: &'c str) -> Call<'c> {
+        Call {
+            entry,
+            method: "tools/call",
+            subject: tool,
+            arguments: Some(arguments),
+            sink: inspector.sink(tool, None),
+            schema: None,
+            usual: None,
+            now: Millis(1),
+        }
+    }
+
+    #[test]
+    fn how_private_a_result_is() {
+        let inspector = Inspector::new();
+        let path = |path: &str| json!({ "path": path });
+        for (server, tool, arguments, want) in [
+            ("gmail", "search", json!({}), Privacy::Personal),
+            ("work", "read_email", json!({}), Privacy::Personal),
+            ("slack", "get_history", json!({}), Privacy::Personal),
+            ("imap", "get_email", json!({"folder": "HR/Absences"}), Privacy::Personal),
+            ("gmail", "get_attachment", path("src/main.rs"), Privacy::Personal),
+            ("gdrive", "read_file", json!({}), Privacy::Kept),
+            ("github", "list_teams", json!({}), Privacy::Unknown),
+            ("github", "get_file_contents", path("README.md"), Privacy::Unknown),
+            ("github", "get_file_contents", path("src/payroll/models.py"), Privacy::Public),
+            ("files", "read_file", path("/home/a/payroll/tests/fixtures/salaries.csv"), Privacy::Public),
+            ("files", "read_file", path("/home/a/work/notes.md"), Privacy::Unknown),
+            ("files", "read_file", path("/srv/share/confidential/salaries_2025.csv"), Privacy::Document),
+            ("files", "read_file", path("C:\\Users\\a\\Documents\\HR\\review.docx"), Privacy::Document),
+            ("files", "read_file", path("/home/a/payroll/Makefile.am"), Privacy::Unknown),
+            ("scan", "scan", path("/home/a/payroll-core"), Privacy::Unknown),
+            ("files", "list", path("/home/a/payroll-core/notes.md"), Privacy::Unknown),
+            ("files", "read_file", path("/home/a/data/payroll_demo.csv"), Privacy::Public),
+            ("files", "read_file", path("/home/a/Medical/tests/blood 2025.pdf"), Privacy::Document),
+            ("files", "read_file", path("/home/a/.ssh/id_rsa"), Privacy::Sensitive),
+            ("files", "read_files", json!({"paths": ["src/a.rs", "Documents/Taxes/2024.pdf"]}), Privacy::Document),
+            ("files", "read_file", json!({"path": "a", "note": "salary.\nof all"}), Privacy::Unknown),
+            // What stands beside a source, is no path, or leaves its folder makes nothing public.
+            ("files", "read_files", json!({"paths": ["src/a.rs", "notes/board.txt"]}), Privacy::Unknown),
+            ("files", "read_file", json!({"path": "notes/board.txt", "x": "a.py"}), Privacy::Unknown),
+            ("files", "read_file", path("app/src/../../board.txt"), Privacy::Unknown),
+            ("shell", "run", json!({"command": "cd /home/a/src/app && cat board.txt"}), Privacy::Unknown),
+            ("crm", "get_customer", json!({"email": "anna@firma.pl"}), Privacy::Unknown),
+            ("files", "read_file", path("/home/a/dump.sql"), Privacy::Unknown),
+            ("k8s", "get", path("/api/v1/health"), Privacy::Unknown),
+            ("git", "git_log", json!({"repo_path": "/home/a/personal/firedoor"}), Privacy::Unknown),
+            ("files", "read_file", path("legal/LICENSE.md"), Privacy::Unknown),
+            ("pg", "query", json!({"sql": "SELECT name, salary FROM staff"}), Privacy::Document),
+            ("pg", "query", json!({"sql": "select id from patients_diagnoses"}), Privacy::Document),
+            ("pg", "query", json!({"sql": "SELECT id FROM orders"}), Privacy::Unknown),
+            ("pg", "execute", json!({"sql": "CREATE TABLE salaries (id INT)"}), Privacy::Unknown),
+            ("fetch", "fetch", json!({"url": "https://a.example/hr/salaries.csv"}), Privacy::Public),
+            ("fetch", "fetch", json!({"url": "file:///home/a/board.txt"}), Privacy::Unknown),
+            ("fetch", "fetch", json!({"url": "http://wiki.internal/board"}), Privacy::Unknown),
+            ("fetch", "fetch", json!({"url": "http://134744072/board"}), Privacy::Unknown),
+            ("confluence", "get_web_content", json!({"id": 7}), Privacy::Unknown),
+            ("playwright", "browser_snapshot", json!({}), Privacy::Unknown),
+            ("wikipedia", "get_summary", json!({"title": "Lighthouse"}), Privacy::Public),
+        ] {
+            let (entry, arguments) = (entry(server), arguments.to_string());
+            let label = inspector.label(&call(&inspector, &entry, tool, &arguments));
+            assert_eq!(label.privacy, want, "{server} {tool} {arguments}");
+        }
+        let (files, uri) = (entry("files"), "file:///srv/hr/payslips/may.txt");
+        let read = Call { method: "resources/read", subject: uri, ..call(&inspector, &files, "", "{}") };
+        assert_eq!(inspector.label(&read).privacy, Privacy::Document);
+    }
+
+    /// A question where a long passage goes to an address or where everybody reads it; a note beside one; nothing for a copy in another
+    /// mail or a short part.
+    #[test]
+    fn a_personal_text_that_leaves() {
+        let text = "The library is open from nine to five on weekdays, and on Saturdays until noon. Books may be borrowed for four weeks, and be \
+            renewed twice at the desk or on the page of the catalogue. Lost cards are replaced without a fee.";
+        let found = |(server, tool): (&str, &str), (to, sink): (&str, &str), arguments: &Value| {
+            let inspector = Inspector::new();
+            let mut memory = Memory::default();
+            let from = entry(server);
+            let label = inspector.label(&call(&inspector, &from, tool, "{}"));
+            let source = Source { entry: &from, method: "tools/call", subject: tool, label, now: Millis(1) };
+            inspector.result(&mut memory, &source, &json!({ "body": text }).to_string());
+            let (to, arguments) = (entry(to), arguments.to_string());
+            let found = inspector.call(&mut memory, &call(&inspector, &to, sink, &arguments));
+            found.into_iter().find(|f| f.detector.starts_with("flow/")).map(|f| (f.detector.into_owned(), f.confidence))
+        };
+        let private = |confidence| Some(("flow/private".to_owned(), confidence));
+        let post = |body: &str| json!({"url": "https://collect.example/v1", "body": format!("x {body} y")});
+        let (mail, drive, files) = (("gmail", "read_email"), ("gdrive", "read_file"), ("files", "read_file"));
+        let (http, blog) = (("other", "http_request"), ("ghost", "create_post"));
+        assert_eq!(found(mail, http, &post(text)), private(Confidence::Likely));
+        assert_eq!(found(drive, http, &post(text)), private(Confidence::Likely));
+        assert_eq!(found(files, http, &post(text)), None);
+        assert_eq!(found(mail, http, &post(&text[..80])), None);
+        assert_eq!(found(mail, blog, &json!({ "text": text })), private(Confidence::Likely));
+        assert_eq!(found(drive, blog, &json!({ "text": text })), private(Confidence::Possible));
+        // A copy as it stands does not silence one that is hidden.
+        let both = format!("{text} {}", data_encoding::BASE64.encode(&text.as_bytes()[..150]));
+        let encoded = Some(("flow/encoded".to_owned(), Confidence::Likely));
+        assert_eq!(found(mail, ("other", "create_event"), &json!({"url": "https://m.example", "text": both})), encoded);
+        let event = json!({"title": "Lunch", "url": "https://meet.example/x", "description": text});
+        assert_eq!(found(mail, ("other", "create_event"), &event), private(Confidence::Possible));
+        assert_eq!(found(mail, ("other", "create_event"), &json!({"title": "Lunch", "description": text})), None);
+        assert_eq!(found(mail, ("other", "send_email"), &json!({"to": "ana@mail.example", "body": text})), None);
+    }
+}

