@@ -142,9 +142,10 @@ impl SourceWords {
         let office = is(&self.office_files, kind);
         let document = office || is(&self.document_files, kind);
         // The name says it of this file, a folder of all that lies there.
-        let sample = !office && says(&self.samples);
+        let inside = any(&self.document_folders);
+        let sample = !office && !inside && says(&self.samples);
         let program = is(&self.program_files, kind) || sample || !office && any(&self.program_folders);
-        let told = says(&self.documents) || any(&self.document_folders);
+        let told = says(&self.documents) || inside;
         Some(match () {
             () if program && !text.contains("..") => Privacy::Public,
             () if document && told || office && any(&self.office_folders) => Privacy::Document,
