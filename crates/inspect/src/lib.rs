@@ -44,6 +44,7 @@ pub mod telling;
 mod trifecta;
 mod usage;
 mod view;
+mod weights;
 
 use firedoor_model::{
     Confidence, EntryId, Evidence, Finding, Habit, Millis, Severity, Untrusted,
@@ -66,6 +67,7 @@ pub use privacy::Privacy;
 use reach::Reach;
 pub use schema::Schema;
 pub use sink::Sink;
+pub use weights::WeightsError;
 
 /// A data file that ships with Firedoor cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -157,7 +159,7 @@ impl Inspector {
     }
 
     /// As [`Inspector::new`], with other weights of the injection model: for measuring weights that are being made.
-    pub fn with_weights(weights: &[u8]) -> Result<Self, injection::model::ModelError> {
+    pub fn with_weights(weights: &[u8]) -> Result<Self, WeightsError> {
         injection::model::Model::read(weights)?;
         #[expect(
             clippy::expect_used,

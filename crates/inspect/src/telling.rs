@@ -5,14 +5,14 @@
 //! stand, others by how they are written, numbers by what they look like. How the weights were made: `examples/telling`; from what, and
 //! what they are good for: `docs/model-card.md`.
 
+use crate::weights::{Weights, WeightsError};
+
 /// log2 of the number of weights.
 pub const BITS: u32 = 16;
 /// Bytes of a window; of a text some windows are looked at, spread over it.
 pub const WINDOW: usize = 600;
 const WINDOWS: usize = 6;
 
-/// Length of the file's head: magic, scale and bias as `f32`.
-const HEAD: usize = 12;
 const MAGIC: &[u8; 4] = b"FDT1";
 
 /// Longest word that stands in rows of shapes as it is, in bytes.
@@ -174,62 +174,32 @@ fn number_shape(number: &[u8]) -> u64 {
 
 /// The weights.
 #[derive(Clone, Debug)]
-pub struct Telling {
-    weights: Box<[i8; 1 << BITS]>,
-    scale: f32,
-    bias: f32,
-}
-
-/// As many weights as there are places for; what is missing is zero.
-fn bytes(weights: impl Iterator<Item = i8>) -> Box<[i8; 1 << BITS]> {
-    let mut out = Box::new([0; 1 << BITS]);
-    out.iter_mut().zip(weights).for_each(|(slot, weight)| *slot = weight);
-    out
-}
-
-/// The file of weights is not one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a file of weights: four bytes of magic, scale, bias, and one byte for each of the weights")]
-pub struct WeightsError;
+pub struct Telling(Weights<{ 1 << BITS }>);
 
 impl Telling {
     /// Quantises weights to a byte each.
     pub fn quantised(weights: &[f32], bias: f32) -> Self {
-        let most = weights.iter().fold(0f32, |m, w| m.max(w.abs())).max(f32::MIN_POSITIVE);
-        let scale = most / 127.0;
-        Self { weights: bytes(weights.iter().map(|w| (w / scale).round() as i8)), scale, bias }
+        Self(Weights::quantised(weights, bias))
     }
 
     /// Reads a file of weights.
     pub fn read(file: &[u8]) -> Result<Self, WeightsError> {
-        let (head, body) = file.split_at_checked(HEAD).ok_or(WeightsError)?;
-        let number = |at: usize| -> Result<f32, WeightsError> {
-            let bytes = head.get(at..at + 4).ok_or(WeightsError)?;
-            Ok(f32::from_le_bytes(bytes.try_into().map_err(|_| WeightsError)?))
-        };
-        if !head.starts_with(MAGIC) || body.len() != 1 << BITS {
-            return Err(WeightsError);
-        }
-        Ok(Self { weights: bytes(body.iter().map(|b| *b as i8)), scale: number(4)?, bias: number(8)? })
+        Weights::read(file, MAGIC).map(Self)
     }
 
     /// The file that [`Telling::read`] reads.
     pub fn file(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
-        out.extend(self.scale.to_le_bytes());
-        out.extend(self.bias.to_le_bytes());
-        out.extend(self.weights.iter().map(|w| *w as u8));
-        out
+        self.0.file(MAGIC)
     }
 
     /// The log-odds of a stretch of text.
     pub fn of_window(&self, window: &str) -> f32 {
         let (mut sum, mut count) = (0i32, 0u32);
         features(window, |slot| {
-            sum += i32::from(self.weights.get(slot).copied().unwrap_or_default());
+            sum += i32::from(self.0.of(slot));
             count += 1;
         });
-        self.bias + self.scale * sum as f32 / (count.max(1) as f32).sqrt()
+        self.0.score(sum, count)
     }
 
     /// The log-odds of the window that tells most, of those that are looked at.

@@ -6,6 +6,7 @@
 //! linear. How the weights were made: `examples/train.rs`; what they were made from and are good for: `docs/model-card.md`.
 
 use super::classes::{self, Row5, Word};
+use crate::weights::{Weights, WeightsError};
 
 /// log2 of the number of weights.
 pub const BITS: u32 = 20;
@@ -29,8 +30,6 @@ const STRETCH: usize = 128;
 /// What the mean of the looked-at characters is multiplied with for a window: the root of so many times its bytes.
 const PER_BYTE: f32 = 3.55;
 
-/// Length of the file's head: magic, scale and bias as `f32`.
-const HEAD: usize = 12;
 const MAGIC: &[u8; 4] = b"FDI2";
 
 /// Visits the features of a stretch of normalised text.
@@ -144,16 +143,7 @@ pub fn windows(blocks: usize) -> impl Iterator<Item = (usize, usize)> {
 
 /// The weights.
 #[derive(Clone, Debug)]
-pub struct Model {
-    weights: Box<[i8; 1 << BITS]>,
-    scale: f32,
-    bias: f32,
-}
-
-/// The file of weights is not one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a file of weights: four bytes of magic, scale, bias, and one byte for each of the weights")]
-pub struct ModelError;
+pub struct Model(Weights<{ 1 << BITS }>);
 
 /// The best window of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -164,41 +154,20 @@ pub struct Best {
     pub span: (usize, usize),
 }
 
-/// As many weights as there are places for; what is missing is zero.
-fn bytes(weights: impl Iterator<Item = i8>) -> Box<[i8; 1 << BITS]> {
-    let mut out = Box::new([0; 1 << BITS]);
-    out.iter_mut().zip(weights).for_each(|(slot, weight)| *slot = weight);
-    out
-}
-
 impl Model {
     /// Quantises weights to a byte each.
     pub fn quantised(weights: &[f32], bias: f32) -> Self {
-        let most = weights.iter().fold(0f32, |m, w| m.max(w.abs())).max(f32::MIN_POSITIVE);
-        let scale = most / 127.0;
-        Self { weights: bytes(weights.iter().map(|w| (w / scale).round() as i8)), scale, bias }
+        Self(Weights::quantised(weights, bias))
     }
 
     /// Reads a file of weights.
-    pub fn read(file: &[u8]) -> Result<Self, ModelError> {
-        let (head, body) = file.split_at_checked(HEAD).ok_or(ModelError)?;
-        let number = |at: usize| -> Result<f32, ModelError> {
-            let bytes = head.get(at..at + 4).ok_or(ModelError)?;
-            Ok(f32::from_le_bytes(bytes.try_into().map_err(|_| ModelError)?))
-        };
-        if !head.starts_with(MAGIC) || body.len() != 1 << BITS {
-            return Err(ModelError);
-        }
-        Ok(Self { weights: bytes(body.iter().map(|b| *b as i8)), scale: number(4)?, bias: number(8)? })
+    pub fn read(file: &[u8]) -> Result<Self, WeightsError> {
+        Weights::read(file, MAGIC).map(Self)
     }
 
     /// The file that [`Model::read`] reads.
     pub fn file(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
-        out.extend(self.scale.to_le_bytes());
-        out.extend(self.bias.to_le_bytes());
-        out.extend(self.weights.iter().map(|w| *w as u8));
-        out
+        self.0.file(MAGIC)
     }
 
     /// The window of normalised text that talks to the agent most.
@@ -293,32 +262,27 @@ impl Model {
     // Each of these three is a loop that needs all registers.
     #[inline(never)]
     fn characters(&self, block: &[u8], first: usize, mut seen: Sum) -> Sum {
-        characters(block, first, &mut |slot| seen.add(self.weight(slot)));
+        characters(block, first, &mut |slot| seen.add(self.0.of(slot)));
         seen
     }
 
     /// Adds what the rounds over the characters leave out.
     #[inline(never)]
     fn rest(&self, block: &[u8], mut seen: Sum) -> Sum {
-        edges(block, &mut |slot| seen.add(self.weight(slot)));
-        words(block, &mut |slot| seen.add(self.weight(slot)));
+        edges(block, &mut |slot| seen.add(self.0.of(slot)));
+        words(block, &mut |slot| seen.add(self.0.of(slot)));
         seen
     }
 
-    #[inline]
-    fn weight(&self, slot: usize) -> i8 {
-        self.weights.get(slot).copied().unwrap_or_default()
-    }
-
     fn score(&self, seen: Sum) -> f32 {
-        self.bias + self.scale * seen.sum as f32 / (seen.count.max(1) as f32).sqrt()
+        self.0.score(seen.sum, seen.count)
     }
 
     /// What a window of so many bytes comes to, by what was seen of it.
     fn promises(&self, seen: Sum, bytes: usize) -> f32 {
         match seen.count {
             0 => f32::INFINITY,
-            count => self.bias + self.scale * seen.sum as f32 / count as f32 * (bytes as f32 * PER_BYTE).sqrt(),
+            count => self.0.bias + self.0.scale * seen.sum as f32 / count as f32 * (bytes as f32 * PER_BYTE).sqrt(),
         }
     }
 
@@ -409,7 +373,7 @@ mod tests {
         assert!(again.best("nothing of the kind").score < 0.0);
         assert!(again.best("").score == f32::NEG_INFINITY);
         for bad in [&b"FDI2"[..], b"", b"XXXX00000000", &model.file()[..100]] {
-            assert_eq!(Model::read(bad).err(), Some(ModelError));
+            assert_eq!(Model::read(bad).err(), Some(WeightsError));
         }
     }
 
