@@ -176,10 +176,25 @@ fn outgoing<'a>(call: &Call<'a>) -> Vec<Outgoing<'a>> {
     if call.method != "tools/call" {
         out.push(Outgoing { text: Cow::Borrowed(call.subject), offset: None, key: false, file: false });
     }
-    let mut files = dress::Files::of(call);
+    let (mut member, mut files) = (None, Vec::new());
     for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
-        let file = files.is_one(&leaf);
-        out.push(Outgoing { offset: Some(leaf.span.0), key: leaf.key, text: leaf.text, file });
+        let name: Option<usize> = std::mem::take(&mut member);
+        let holds = |out: &Vec<Outgoing<'_>>| dress::holds_file(&out.get(name?)?.text, &leaf.text);
+        if leaf.key {
+            member = Some(out.len());
+        } else if let Some(enclosed) = holds(&out) {
+            files.push((out.len(), enclosed));
+        }
+        out.push(Outgoing { offset: Some(leaf.span.0), key: leaf.key, text: leaf.text, file: false });
+    }
+    if !files.is_empty() {
+        let members = || out.iter().filter(|leaf| leaf.key).map(|leaf| leaf.text.as_ref());
+        let (named, enclosed) = (dress::hands_over(members(), false), dress::hands_over(members(), true));
+        for (at, alone) in files {
+            if let Some(leaf) = out.get_mut(at) {
+                leaf.file = named || alone && enclosed;
+            }
+        }
     }
     out
 }

@@ -1,8 +1,6 @@
 //! How what leaves looks there, and files that are handed over in base64.
 
-use firedoor_model::wire::{Leaf, Leaves};
-
-use crate::{Call, decode::Encoding, privacy::FILES, sink::words};
+use crate::{decode::Encoding, privacy::FILES, sink::words};
 
 /// Arguments that hold a file as base64 has it.
 const CONTENTS: [&str; 12] = [
@@ -48,38 +46,25 @@ impl Dress {
     }
 }
 
-/// Which arguments of a call are files.
-pub(super) struct Files {
-    /// A member beside them names a file.
-    named: bool,
-    /// One says where they go.
-    sent: bool,
-    /// The last member's name.
-    member: Option<String>,
+/// Whether an argument of this name takes a file in base64 and holds one, if the call is one that hands over files ([`hands_over`]);
+/// whether it does so without a name for it.
+pub(super) fn holds_file(member: &str, text: &str) -> Option<bool> {
+    let is = |list: &[&str]| list.iter().any(|name| member.eq_ignore_ascii_case(name));
+    let enclosed = is(&ENCLOSED);
+    let encoded = |b: u8| b.is_ascii_alphanumeric() || b"+/-_\r\n".contains(&b);
+    let file = (enclosed || is(&CONTENTS)) && text.trim_end_matches(['=', '\r', '\n']).bytes().all(encoded);
+    file.then_some(enclosed)
 }
 
-impl Files {
-    pub(super) fn of(call: &Call<'_>) -> Self {
-        let mut out = Self { named: false, sent: false, member: None };
-        for leaf in Leaves::of(call.arguments.unwrap_or_default()).filter(|leaf| leaf.key) {
-            let words = words(&leaf.text);
-            out.named |= words.iter().any(|word| FILES.contains(&word.as_str()));
-            out.sent |= words.iter().any(|word| HOSTS.contains(&word.as_str()));
-        }
-        out
-    }
-
-    /// Whether the next leaf is one: all of it in base64.
-    pub(super) fn is_one(&mut self, leaf: &Leaf<'_>) -> bool {
-        if leaf.key {
-            self.member = (!self.sent).then(|| leaf.text.to_ascii_lowercase());
+/// Whether a call with these members names a file, or none where it encloses one, and no machine that it goes to.
+pub(super) fn hands_over<'m>(members: impl Iterator<Item = &'m str>, enclosed: bool) -> bool {
+    let mut named = enclosed;
+    for member in members {
+        let words = words(member);
+        if words.iter().any(|word| HOSTS.contains(&word.as_str())) {
             return false;
         }
-        let member = self.member.take();
-        let takes = member.is_some_and(|member| {
-            ENCLOSED.contains(&member.as_str()) || self.named && CONTENTS.contains(&member.as_str())
-        });
-        let encoded = |b: u8| b.is_ascii_alphanumeric() || b"+/-_\r\n".contains(&b);
-        takes && leaf.text.trim_end_matches(['=', '\r', '\n']).bytes().all(encoded)
+        named |= words.iter().any(|word| FILES.contains(&word.as_str()));
     }
+    named
 }
