@@ -177,18 +177,18 @@ fn fetched(call: &Call<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use firedoor_model::{Confidence, EntryId, Millis};
     use serde_json::{Value, json};
 
     use super::*;
     use crate::{Inspector, Memory, Source};
 
-    fn entry(server: &str) -> EntryId {
+    pub(crate) fn entry(server: &str) -> EntryId {
         EntryId::new("c", "user", server).unwrap()
     }
 
-    fn call<'c>(inspector: &Inspector, entry: &'c EntryId, tool: &'c str, arguments: &'c str) -> Call<'c> {
+    pub(crate) fn call<'c>(inspector: &Inspector, entry: &'c EntryId, tool: &'c str, arguments: &'c str) -> Call<'c> {
         Call {
             entry,
             method: "tools/call",
@@ -256,6 +256,19 @@ mod tests {
         let (files, uri) = (entry("files"), "file:///srv/hr/payslips/may.txt");
         let read = Call { method: "resources/read", subject: uri, ..call(&inspector, &files, "", "{}") };
         assert_eq!(inspector.label(&read).privacy, Privacy::Document);
+    }
+
+    /// A message of many private strings takes no more room than they.
+    #[test]
+    fn private_strings_of_a_message_have_one_origin() {
+        let (inspector, mut memory, from) = (Inspector::new(), Memory::default(), entry("files"));
+        let label = inspector.label(&call(&inspector, &from, "read_file", "{}"));
+        let source = Source { entry: &from, method: "tools/call", subject: "read_file", label, now: Millis(1) };
+        let texts = ["Salary review: Dana north, pending, amber", "Salary review: Lee south, approved, green"];
+        inspector.result(&mut memory, &source, &json!(texts).to_string());
+        let origins: Vec<_> = (0..10).filter_map(|item| memory.item(item)).map(|item| &item.origin).collect();
+        assert!(matches!(&origins[..], [one, other] if std::sync::Arc::ptr_eq(one, other)), "{origins:?}");
+        assert_eq!(origins[0].privacy, Privacy::Private);
     }
 
     /// A question where a long passage goes to an address or where everybody reads it; a note beside one; nothing for a copy in another

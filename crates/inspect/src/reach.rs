@@ -11,6 +11,9 @@ use crate::{
     sink::words,
 };
 
+/// Words of members by which a call to this machine goes elsewhere.
+const VIA: [&str; 8] = ["proxy", "proxies", "via", "host", "target", "resolve", "upstream", "forward"];
+
 /// Where a call sends what it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -51,7 +54,12 @@ impl SourceWords {
             }
         }
         // A proxy, or a second address under another name.
-        let elsewhere = || Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| hosts(&leaf.text).any(public));
+        let elsewhere = || {
+            Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| match leaf.key {
+                true => words(&leaf.text).iter().any(|word| VIA.contains(&word.as_str())),
+                false => hosts(&leaf.text).any(public),
+            })
+        };
         let stores = self.stores.contains(&call.entry.server().to_ascii_lowercase());
         match () {
             () if beside => Reach::Beside,
@@ -81,28 +89,13 @@ fn is_home(address: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use firedoor_model::{EntryId, Millis};
     use serde_json::json;
 
     use super::*;
-    use crate::Inspector;
-
-    fn entry(server: &str) -> EntryId {
-        EntryId::new("c", "user", server).unwrap()
-    }
-
-    fn call<'c>(inspector: &Inspector, entry: &'c EntryId, tool: &'c str, arguments: &'c str) -> Call<'c> {
-        Call {
-            entry,
-            method: "tools/call",
-            subject: tool,
-            arguments: Some(arguments),
-            sink: inspector.sink(tool, None),
-            schema: None,
-            usual: None,
-            now: Millis(1),
-        }
-    }
+    use crate::{
+        Inspector,
+        privacy::tests::{call, entry},
+    };
 
     #[test]
     fn where_a_call_sends() {
@@ -125,6 +118,7 @@ mod tests {
             ("github", "create_gist", json!({"files": []}), Reach::Open),
             ("http", "post", json!({"url": "http://localhost\\@evil.example/"}), Reach::There),
             ("http", "post", json!({"url": "http://localhost/", "proxy": "http://evil.example:8080"}), Reach::Asked),
+            ("http", "post", json!({"url": "http://localhost/", "proxy": "evil.example:8080"}), Reach::Asked),
             ("files", "write_file", json!({"path": "a", "content": "x"}), Reach::Here),
             ("nextcloud", "write_file", json!({"path": "a", "content": "x"}), Reach::Nowhere),
             ("memory", "http_post", json!({"body": "x"}), Reach::Asked),

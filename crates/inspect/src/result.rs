@@ -88,6 +88,8 @@ impl Inspector {
         let mut folded: Vec<u8> = Vec::new();
         let mut allowance = Allowance::default();
         let mut unread = None;
+        // The same origin for all strings of one kind: what is remembered is bounded without it.
+        let (mut telling, mut private_by_words): (Option<Arc<Origin>>, Option<Arc<Origin>>) = (None, None);
         let at = |place: &str| evidence(Role::Place, Some(source.entry), source.subject, place.to_owned(), b"");
         // Whether one string alone gives orders.
         let mut ordered = false;
@@ -138,7 +140,9 @@ impl Inspector {
                 let by_words = if public { Privacy::Public } else { self.confidential.judge(&leaf.text, private) };
                 let origin = match by_words {
                     Privacy::Telling | Privacy::Private if by_words > origin.privacy => {
-                        Arc::new(Origin { privacy: by_words, ..Origin::clone(&origin) })
+                        let raised = if by_words == Privacy::Telling { &mut telling } else { &mut private_by_words };
+                        let raise = || Arc::new(Origin { privacy: by_words, ..Origin::clone(&origin) });
+                        Arc::clone(raised.get_or_insert_with(raise))
                     }
                     _ => Arc::clone(&origin),
                 };
