@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use firedoor_model::{Digest, EntryId, SecretRef, Untrusted};
+use firedoor_model::{Digest, EntryId, SecretRef, Untrusted, lists};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -308,7 +308,8 @@ fn declared(clients: &Clients, env: &Env<'_>, found: &Found) -> Result<Vec<(Stri
     }
 }
 
-/// Hash of JSON that does not depend on the order of members, because some servers' order is not stable.
+/// Hash of JSON that does not depend on the order of members, of strings in arrays and of words in lists, because some servers' order is
+/// not stable.
 fn canonical(value: &Value) -> Digest {
     fn write(value: &Value, out: &mut Vec<u8>) {
         match value {
@@ -326,12 +327,17 @@ fn canonical(value: &Value) -> Digest {
             }
             Value::Array(all) => {
                 out.push(b'[');
+                let mut all: Vec<&Value> = all.iter().collect();
+                if all.iter().all(|value| value.is_string()) {
+                    all.sort_by_key(|value| value.as_str());
+                }
                 for value in all {
                     write(value, out);
                     out.push(b',');
                 }
                 out.push(b']');
             }
+            Value::String(text) => out.extend(Value::from(lists::in_order(text).as_ref()).to_string().bytes()),
             other => out.extend(other.to_string().bytes()),
         }
     }

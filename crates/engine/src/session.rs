@@ -10,6 +10,7 @@ mod denied;
 mod downstream;
 mod edit;
 mod habits;
+mod harmless;
 pub mod held;
 mod inspected;
 pub mod ledger;
@@ -26,7 +27,6 @@ mod streams;
 mod tasks;
 mod upstream;
 mod writing;
-mod zones;
 
 pub use habits::known_habits;
 pub use life::{Started, serve};

@@ -1,7 +1,7 @@
 //! One form for all spellings of the same JSON, so that a pin does not change when a server reorders members.
 
 use firedoor_model::{
-    Digest,
+    Digest, lists,
     wire::{Object, unescape},
 };
 use serde_json::value::RawValue;
@@ -18,11 +18,28 @@ pub(crate) struct TooDeep;
 /// members all count, in their order.
 pub(crate) fn digest(raw: &str) -> Result<Digest, TooDeep> {
     let mut out = Vec::with_capacity(raw.len());
-    write(raw.trim(), MAX_DEPTH, &mut out)?;
+    write(raw.trim(), MAX_DEPTH, Lists::AsTheyAre, &mut out)?;
     Ok(Digest::of(&out))
 }
 
-fn write(raw: &str, depth: usize, out: &mut Vec<u8>) -> Result<(), TooDeep> {
+/// Whether two definitions differ in nothing but the order of lists: arrays of strings, and lists of words in a text
+/// ([`lists::in_order`]). False where one cannot be read.
+pub fn same_in_any_order(one: &str, other: &str) -> bool {
+    let form = |raw: &str| {
+        let mut out = Vec::with_capacity(raw.len());
+        write(raw.trim(), MAX_DEPTH, Lists::InOrder, &mut out).map(|()| out)
+    };
+    form(one).is_ok_and(|one| form(other).is_ok_and(|other| one == other))
+}
+
+/// What is made of lists whose order says nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lists {
+    AsTheyAre,
+    InOrder,
+}
+
+fn write(raw: &str, depth: usize, lists: Lists, out: &mut Vec<u8>) -> Result<(), TooDeep> {
     match raw.as_bytes().first() {
         Some(b'{') => {
             let inner = depth.checked_sub(1).ok_or(TooDeep)?;
@@ -33,7 +50,7 @@ fn write(raw: &str, depth: usize, out: &mut Vec<u8>) -> Result<(), TooDeep> {
             for (name, value) in members {
                 string(&name, out);
                 out.push(b':');
-                write(value, inner, out)?;
+                write(value, inner, lists, out)?;
                 out.push(b',');
             }
             out.push(b'}');
@@ -41,14 +58,19 @@ fn write(raw: &str, depth: usize, out: &mut Vec<u8>) -> Result<(), TooDeep> {
         Some(b'[') => {
             let inner = depth.checked_sub(1).ok_or(TooDeep)?;
             let items: Vec<&RawValue> = serde_json::from_str(raw).map_err(|_| TooDeep)?;
+            let mut items: Vec<&str> = items.into_iter().map(RawValue::get).collect();
+            if lists == Lists::InOrder && items.iter().all(|item| item.starts_with('"')) {
+                items.sort_unstable();
+            }
             out.push(b'[');
             for item in items {
-                write(item.get(), inner, out)?;
+                write(item, inner, lists, out)?;
                 out.push(b',');
             }
             out.push(b']');
         }
         Some(b'"') => match unescape(raw) {
+            Some(text) if lists == Lists::InOrder => string(&lists::in_order(&text), out),
             Some(text) => string(&text, out),
             // A lone surrogate has no text of its own: its raw token stands for it. No string's form starts with `!`.
             None => {
@@ -90,6 +112,28 @@ mod tests {
         check(r#""\ud800""#, r#""\\ud800""#, false);
         check("null", "\"null\"", false);
         check("[[1],2]", "[1,[2]]", false);
+    }
+
+    #[test]
+    fn the_order_of_lists_may_say_nothing() {
+        let tool = |text: &str, values: &str| {
+            format!(r#"{{"name":"run","description":"{text}","inputSchema":{{"enum":{values}}}}}"#)
+        };
+        let one = tool("Allowed commands: cat, ls\\nRuns one.", r#"["a","b"]"#);
+        for (other, want) in [
+            (one.clone(), true),
+            (tool("Allowed commands: ls, cat\\nRuns one.", r#"["b", "a"]"#), true),
+            (tool("Allowed commands: ls, cat, rm\\nRuns one.", r#"["a","b"]"#), false),
+            (tool("Allowed commands: cat, ls\\nRuns two.", r#"["a","b"]"#), false),
+            (tool("Allowed commands: cat, ls\\nRuns one.", r#"["a","b","b"]"#), false),
+            (tool("Allowed commands: cat, ls\\nRuns one.", r#"[["b"],"a"]"#), false),
+            (one.replace('{', "[").replace('}', "]"), false),
+            (one.replace("{", "{\"description\":\"x\","), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(same_in_any_order(&one, &other), want, "{other}");
+        }
+        assert!(!same_in_any_order("[1,2]", "[2,1]"));
     }
 
     #[test]

@@ -54,6 +54,7 @@ use firedoor_model::{
 use gravest::Gravest;
 use strings::in_leaf;
 
+pub use canonical::same_in_any_order;
 pub use definitions::{
     Definition, DefinitionKind, Definitions, DefinitionsError, MAX_DEFINITIONS, MAX_FIELDS, MAX_NAME, definitions, diff,
 };

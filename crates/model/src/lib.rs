@@ -33,6 +33,7 @@ pub mod habit;
 pub mod keychain;
 pub mod launch;
 pub mod limits;
+pub mod lists;
 pub mod login;
 pub mod network;
 pub mod notice;

@@ -1,11 +1,33 @@
-//! Definitions that name the time zone of the machine (`mcp-server-time` does), which changes when its user travels. A zone's name
-//! tells a model nothing to do, so a definition that differs in nothing else is the one that was accepted.
+//! What may differ between two starts of the same server and tells a model nothing to do: a definition that differs in nothing else is
+//! the one that was accepted.
+
+use firedoor_inspect::same_in_any_order;
+
+/// How a definition differs from the accepted one, if that is harmless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Harmless {
+    /// In names of time zones: `mcp-server-time` names the machine's, which changes when its user travels.
+    Zone,
+    /// In the order of lists: `mcp-shell-server` keeps in a set the commands that it names, and gives them in another order at each start.
+    Order,
+}
+
+impl Harmless {
+    /// `None` where they differ in something else, too.
+    pub(super) fn between(old: &str, new: &str) -> Option<Self> {
+        match () {
+            () if only_zones_differ(old, new, is_zone) => Some(Self::Zone),
+            () if same_in_any_order(old, new) => Some(Self::Order),
+            () => None,
+        }
+    }
+}
 
 /// Longest name of a zone that is looked up; those of the database (IANA) have up to 32 bytes.
 const MAX_NAME: usize = 40;
 
 /// Whether `new` is `old` but for names of zones, by what `is_zone` says.
-pub(super) fn only_zones_differ(old: &str, new: &str, is_zone: impl Fn(&str) -> bool) -> bool {
+fn only_zones_differ(old: &str, new: &str, is_zone: impl Fn(&str) -> bool) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+');
     // Each with the character behind it.
     let words = |text| str::split_inclusive(text, move |c: char| !part(c));
@@ -30,7 +52,7 @@ pub(super) fn only_zones_differ(old: &str, new: &str, is_zone: impl Fn(&str) -> 
 }
 
 /// Whether there is a zone of this name, by the database that is part of this program.
-pub(super) fn is_zone(name: &str) -> bool {
+fn is_zone(name: &str) -> bool {
     // Not those of countries and of one word, which may mean something else, and only as they are written.
     (name.contains('/') || name == "UTC") && jiff::tz::db().get(name).is_ok_and(|zone| zone.iana_name() == Some(name))
 }
