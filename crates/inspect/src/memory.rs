@@ -5,6 +5,7 @@
 
 mod class;
 mod item;
+mod paths;
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -244,8 +245,9 @@ impl Memory {
             // Others may have come to have its windows since.
             return self.place(id, item);
         }
+        let paths = paths::bits(text, folded.len());
         let (folded, raw, grasp, kept) = (folded.into(), Box::default(), Grasp::Parts, false);
-        self.insert(Item { origin, label, folded, raw, grasp, kept, pointer, words, left: None, again: false });
+        self.insert(Item { origin, label, folded, raw, grasp, kept, pointer, words, paths, left: None, again: false });
     }
 
     /// Takes out what is remembered that is the `same`, if one of its ends still leads to it.
@@ -266,7 +268,11 @@ impl Memory {
 
     fn cost(&self, item: &Item) -> usize {
         let windows = self.index.count(item.label as usize, item.folded.len()) + usize::from(item.kept);
-        ITEM + item.folded.len() + item.raw.len() + item.words.len() * 8 + item.pointer.len() + WINDOW * windows
+        ITEM + item.folded.len()
+            + item.raw.len()
+            + (item.words.len() + item.paths.len()) * 8
+            + item.pointer.len()
+            + WINDOW * windows
     }
 
     fn insert(&mut self, item: Item) {

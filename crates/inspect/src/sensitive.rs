@@ -46,7 +46,7 @@ impl SensitivePaths {
             }
         }
         if text.contains('\\') {
-            text = Cow::Owned(text.replace('\\', "/"));
+            text = Cow::Owned(with_slashes(&text));
         }
         let bytes = text.as_bytes();
         let mut named = false;
@@ -62,6 +62,28 @@ impl SensitivePaths {
         });
         named
     }
+}
+
+/// A text with slashes for the backslashes of paths. A dot behind a word that a backslash escapes (`process\.env`, in a pattern or for a
+/// shell) begins no name there, unless a drive or this system says that paths are written so.
+fn with_slashes(text: &str) -> String {
+    let drive = cfg!(windows)
+        || text
+            .as_bytes()
+            .array_windows()
+            .any(|[drive, colon, slash]| drive.is_ascii_alphabetic() && (*colon, *slash) == (b':', b'\\'));
+    let text = text.replace("\\\\", "\\");
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let escapes = !drive && rest.peek() == Some(&'.') && out.ends_with(char::is_alphanumeric);
+        match c {
+            '\\' if escapes => {}
+            '\\' => out.push('/'),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// Longest comment of a public key.
@@ -157,6 +179,9 @@ mod tests {
             (r#"{"uri":"file:///home/u/%2Essh/config"}"#, true),
             (r#"{"path":"server/tls/key.pem"}"#, true),
             (r#"{"path":"config/.env.production"}"#, true),
+            (r#"{"cmd":"cat ./\\.env | wc; cat app/\\.env"}"#, true),
+            (r#"{"cmd":"type C:\\app\\.env"}"#, true),
+            (r#"{"pattern":"child_process|process\\.env|eval\\("}"#, cfg!(windows)),
             (r#"{"path":"config/.env.example"}"#, false),
             (r#"{"path":"src/environment.rs"}"#, false),
             (r#"{"path":"docs/.sshd-notes"}"#, false),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use firedoor_model::{Confidence, Severity};
 
-use super::{Dress, MIN_PASSAGE, Match, NEARLY_ALL, Outgoing, PIECES, contains};
+use super::{Dress, MIN_PASSAGE, MIN_PIECE, Match, NEARLY_ALL, Outgoing, PIECES, contains};
 use crate::{
     Call, Privacy, Sink, fold,
     gravest::{Graded, Gravest},
@@ -129,10 +129,12 @@ pub(super) fn judge(
             }
             Label::Private | Label::Ordinary => {
                 let passage = item.folded.get(matched.start..matched.end).unwrap_or_default();
-                if fold::distinct(passage) < 8 {
+                // Where a file lies is no passage of what it says.
+                let told = item.tells(matched.start, matched.end);
+                if told < MIN_PIECE || fold::distinct(passage) < 8 {
                     continue;
                 }
-                if run < MIN_PASSAGE && memory.part_left(matched.item, matched.start, matched.end).bytes < PIECES {
+                if told < MIN_PASSAGE && memory.part_left(matched.item, matched.start, matched.end).bytes < PIECES {
                     continue;
                 }
                 limit.min(if own { Confidence::Possible } else { Confidence::Likely })

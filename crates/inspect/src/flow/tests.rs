@@ -193,6 +193,21 @@ fn private_passages_are_known() {
 }
 
 #[test]
+fn where_a_private_file_lies_is_no_passage_of_it() {
+    let entered =
+        format!("/home/dana/work/projects/customers-2024/list.csv:\n{NOTE}\n\n/home/dana/work/projects/b.csv:\nx");
+    let path = "/home/dana/work/projects/customers-2024/list.xlsx";
+    for sent in [path, &format!("convert {path}"), &BASE64.encode(path.as_bytes()), &path.to_uppercase()] {
+        assert_eq!(found(PRIVATE, &entered, sent), [], "{sent}");
+    }
+    let asked = |sent: &str| found(PRIVATE, &entered, sent).iter().any(|(_, sure, _)| *sure >= Confidence::Likely);
+    for sent in [NOTE.to_owned(), format!("{path}: {NOTE}"), NOTE.replace(' ', "/"), format!("{path} {}", &NOTE[..60])]
+    {
+        assert!(asked(&sent), "{sent}");
+    }
+}
+
+#[test]
 fn a_text_may_say_itself_that_it_is_private() {
     assert_eq!(found(OPEN, NOTE, NOTE), [("flow/private".to_owned(), Confidence::Likely, None)]);
 }

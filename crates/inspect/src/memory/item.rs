@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use firedoor_model::{EntryId, Millis, Untrusted};
 
+use super::paths;
 use crate::{Privacy, Sink, Source};
 
 /// How well what entered must be kept.
@@ -66,6 +67,8 @@ pub(crate) struct Item {
     pub(crate) pointer: Arc<str>,
     /// Bit by bit, which bytes of a private or short text begin a word ([`crate::fold::words`]).
     pub(super) words: Box<[u64]>,
+    /// Bit by bit, which bytes of a text belong to a path ([`super::paths`]); empty where none does.
+    pub(super) paths: Box<[u64]>,
     /// What has already left in parts.
     pub(super) left: Option<Box<Parts>>,
     /// Whether the server sent it again since it was last thought of forgetting it.
@@ -91,9 +94,15 @@ impl Item {
             kept,
             pointer,
             words: Box::default(),
+            paths: Box::default(),
             left: None,
             again: false,
         }
+    }
+
+    /// How many bytes of the folded text from one place to another belong to no path.
+    pub(crate) fn tells(&self, from: usize, to: usize) -> usize {
+        (to - from).saturating_sub(paths::count(&self.paths, from, to))
     }
 
     /// Whether it is known where its words begin.
