@@ -208,16 +208,22 @@ impl Inspector {
         sink::SinkWords::classify_uri(uri)
     }
 
-    /// Whether arguments name a path whose content is private.
-    pub fn sensitive(&self, arguments: &str) -> bool {
-        Leaves::of(arguments).any(|l| self.sensitive.names(&l.text))
+    /// Whether a call names a path whose content is private. What it writes down may name any.
+    fn names_private(&self, call: &Call<'_>) -> bool {
+        let texts = self.commands.texts(call);
+        let mut written = false;
+        call.method != "tools/call" && self.sensitive.names(call.subject)
+            || Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| {
+                if leaf.key {
+                    written = texts.iter().any(|text| leaf.text.eq_ignore_ascii_case(text));
+                }
+                !written && self.sensitive.names(&leaf.text)
+            })
     }
 
     /// What must be known about the call when its result arrives.
     pub fn label(&self, call: &Call<'_>) -> CallLabel {
-        let sensitive = call.arguments.is_some_and(|a| self.sensitive(a))
-            || call.method != "tools/call" && self.sensitive.names(call.subject);
-        let privacy = if sensitive { Privacy::Sensitive } else { self.sources.privacy(call) };
+        let privacy = if self.names_private(call) { Privacy::Sensitive } else { self.sources.privacy(call) };
         CallLabel { privacy, sink: call.sink }
     }
 
@@ -255,7 +261,7 @@ impl Inspector {
     /// A sensitive call of an agent that has read instructions from somebody else.
     fn after_injection(&self, memory: &Memory, call: &Call<'_>) -> Option<Finding> {
         let seen = memory.injected()?;
-        let reads_private = call.arguments.is_some_and(|a| self.sensitive(a));
+        let reads_private = self.names_private(call);
         if call.method != "tools/call" || !(call.sink == Sink::External || reads_private) {
             return None;
         }

@@ -159,7 +159,10 @@ mod tests {
     }
 
     use super::*;
-    use crate::Inspector;
+    use crate::{
+        Inspector,
+        privacy::tests::{call, entry},
+    };
 
     #[test]
     fn a_broken_table_is_named() {
@@ -170,6 +173,8 @@ mod tests {
     #[test]
     fn paths() {
         let inspector = Inspector::new();
+        let server = entry("files");
+        let named = |tool: &str, arguments: &str| inspector.names_private(&call(&inspector, &server, tool, arguments));
         for (arguments, want) in [
             (r#"{"path":"/home/u/.ssh/id_rsa"}"#, true),
             (r#"{"path":"~/.aws/credentials"}"#, true),
@@ -191,7 +196,23 @@ mod tests {
             ("{}", false),
             ("", false),
         ] {
-            assert_eq!(inspector.sensitive(arguments), want, "{arguments}");
+            assert_eq!(named("read", arguments), want, "{arguments}");
+        }
+        for (tool, arguments, want) in [
+            ("write_file", r#"{"path":"README.md","content":"copy .env.example to .env"}"#, false),
+            ("write_file", r#"{"path":".env","content":"A=1"}"#, true),
+            ("edit_file", r#"{"edits":[{"oldText":"a","newText":"see ~/.ssh/config"}],"path":"a.md"}"#, false),
+            ("git_commit", r#"{"repo_path":"a","message":"Ignore .env"}"#, false),
+            (
+                "create_entities",
+                r#"{"entities":[{"name":"a","observations":["b","keys are in ~/.aws/credentials"]}]}"#,
+                false,
+            ),
+            ("send_email", r#"{"body":"see .env","attachments":["~/.ssh/id_rsa"]}"#, true),
+            ("write_and_run_script", r#"{"content":"cat ~/.ssh/id_rsa"}"#, true),
+            ("read_text", r#"{"text":".env"}"#, true),
+        ] {
+            assert_eq!(named(tool, arguments), want, "{tool} {arguments}");
         }
     }
 }
