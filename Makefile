@@ -30,7 +30,7 @@ PACK := CARGO_DEB="$(CARGO_DEB)" CARGO_GENERATE_RPM="$(CARGO_GENERATE_RPM)" CARG
 # A clean system is entered by changing the root directory.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help setup ui build demo test lint audit bench app e2e eval escape guest conformance cross native package installer image fuzz
+.PHONY: help setup ui build demo test lint audit bench app e2e honest eval escape guest conformance cross native package installer image fuzz
 
 help: ## this list
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 20
@@ -100,6 +100,10 @@ e2e: build ui ## real clients, real servers and the desktop
 	@FIREDOOR_BIN_DIR="$(TARGET)/debug" python3 tests/desktop/gnome.py
 	npm --prefix ui run e2e
 	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/demo/demo.py
+
+honest: build ## honest work in many sessions with real servers, through the engine: how often is somebody asked; SESSIONS="office data" for some
+	@scripts/setup servers
+	@FIREDOOR_BIN_DIR="$(TARGET)/release" python3 tests/honest/honest.py $(SESSIONS)
 
 eval: build ## detectors on the corpora given by CORPORA=dir
 	@[ -n "$(CORPORA)" ] || { echo "make eval: name the folder of the corpora: make eval CORPORA=dir" >&2; exit 2; }

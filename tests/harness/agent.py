@@ -13,10 +13,10 @@ CLIENT = pathlib.Path(__file__).resolve().parent / "client.py"
 class Agent:
     """One client session. A context manager: at its end the servers' stdin is closed. What goes wrong is a RuntimeError."""
 
-    def __init__(self, scratch, config, log):
+    def __init__(self, scratch, config, log, **options):
         self.log = log
         self.process = scratch.start(
-            scratch.python, CLIENT, config, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True
+            scratch.python, CLIENT, config, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, **options
         )
         self.lines, self.answers, self.next = queue.Queue(), {}, 0
         threading.Thread(target=self.listen, daemon=True).start()

@@ -33,8 +33,12 @@ class Session:
     def listen(self):
         """Hands each answer to whoever waits for it."""
         for line in self.process.stdout:
-            message = json.loads(line)
-            if "method" in message:
+            # Some servers print other things, too, which clients skip.
+            try:
+                message = json.loads(line)
+            except ValueError:
+                continue
+            if not isinstance(message, dict) or "method" in message:
                 continue
             with self.lock:
                 done = self.waiting.pop(message.get("id"), None)

@@ -78,7 +78,7 @@ def as_ordinary_user(script, *further):
         for name in further:
             if (find_programs() / name).is_file():
                 shutil.copy2(find_programs() / name, place / "bin" / name)
-        for part in ("bench", "conformance", "demo", "desktop", "e2e", "harness", "servers"):
+        for part in ("bench", "conformance", "demo", "desktop", "e2e", "harness", "honest", "servers"):
             shutil.copytree(TESTS / part, place / "tests" / part, ignore=shutil.ignore_patterns("__pycache__"))
         for path in (place, *place.rglob("*")):
             os.chown(path, user.pw_uid, user.pw_gid)
