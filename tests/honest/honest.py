@@ -166,7 +166,8 @@ class Run:
                 return agent.answer(tag)
             for question in self.laptop.questions():
                 self.asked.append({"session": self.session["name"], "call": step["call"], "question": question})
-                self.laptop.told("answer", question["id"], "allow", "--for", "once")
+                # Meanwhile it may be gone.
+                self.laptop.scratch.firedoor("answer", question["id"], "allow", "--for", "once")
         raise Broken(f"no answer to {step['call']} within {CALL_LIMIT:.0f} s")
 
     def whole(self):
@@ -217,7 +218,7 @@ def replay(laptop, honest, keep):
     for tried, count in refusals(rows).most_common():
         print(f"    refused by the sandbox: {count} times {tried}")
     for what in asked:
-        print(f"    asked: {what['method']} {what['subject']}: {', '.join(finding['detector'] for finding in what['findings'])}")
+        print(f"    asked: {what['method']} {what['subject']}: {', '.join(finding['detector'] for finding in what.get('findings', []))}")
     stopped = [row["what"] for row in rows if blocked(row["what"])]
     for what in stopped:
         print(f"    blocked: {json.dumps(what)[:600]}")
@@ -227,8 +228,9 @@ def replay(laptop, honest, keep):
         return 1 if broken else 0
     leak = Run(laptop, sessions.leak())
     wrong = leak.whole()
-    if wrong or not leak.asked:
-        print(f"a leak was not asked about: {wrong or 'no question came'}")
+    found = {finding["detector"] for one in leak.asked for finding in one["question"]["findings"]}
+    if wrong or "flow/secret" not in found:
+        print(f"a leak was not asked about: {wrong or f'found was {found}'}")
         return 1
     return 1 if broken or stopped or len(asked) * CALLS_PER_QUESTION > calls else 0
 

@@ -308,10 +308,10 @@ fn declared(clients: &Clients, env: &Env<'_>, found: &Found) -> Result<Vec<(Stri
     }
 }
 
-/// Hash of JSON that does not depend on the order of members, of strings in arrays and of words in lists, because some servers' order is
-/// not stable.
+/// Hash of JSON that does not depend on the order of members, nor of what there is to choose from, because some servers' order is not
+/// stable.
 fn canonical(value: &Value) -> Digest {
-    fn write(value: &Value, out: &mut Vec<u8>) {
+    fn write(value: &Value, choice: bool, out: &mut Vec<u8>) {
         match value {
             Value::Object(map) => {
                 let mut members: Vec<_> = map.iter().collect();
@@ -320,21 +320,23 @@ fn canonical(value: &Value) -> Digest {
                 for (name, value) in members {
                     out.extend(Value::from(name.as_str()).to_string().bytes());
                     out.push(b':');
-                    write(value, out);
+                    write(value, matches!(name.as_str(), "enum" | "required"), out);
                     out.push(b',');
                 }
                 out.push(b'}');
             }
             Value::Array(all) => {
+                let written = |value: &Value| {
+                    let mut out = Vec::new();
+                    write(value, false, &mut out);
+                    out
+                };
+                let mut items: Vec<_> = all.iter().map(written).collect();
+                if choice && all.iter().all(Value::is_string) {
+                    items.sort_unstable();
+                }
                 out.push(b'[');
-                let mut all: Vec<&Value> = all.iter().collect();
-                if all.iter().all(|value| value.is_string()) {
-                    all.sort_by_key(|value| value.as_str());
-                }
-                for value in all {
-                    write(value, out);
-                    out.push(b',');
-                }
+                out.extend(items.join(&b","[..]));
                 out.push(b']');
             }
             Value::String(text) => out.extend(Value::from(lists::in_order(text).as_ref()).to_string().bytes()),
@@ -342,7 +344,7 @@ fn canonical(value: &Value) -> Digest {
         }
     }
     let mut out = Vec::new();
-    write(value, &mut out);
+    write(value, false, &mut out);
     Digest::of(&out)
 }
 

@@ -22,8 +22,8 @@ pub(crate) fn digest(raw: &str) -> Result<Digest, TooDeep> {
     Ok(Digest::of(&out))
 }
 
-/// Whether two definitions differ in nothing but the order of lists: arrays of strings, and lists of words in a text
-/// ([`lists::in_order`]). False where one cannot be read.
+/// Whether two definitions differ in nothing but the order of lists: the strings of `enum` and `required` (JSON Schema 2020-12, 6.1.2 and
+/// 6.5.3), and what a text says there is to choose from ([`lists::in_order`]). False where one cannot be read.
 pub fn same_in_any_order(one: &str, other: &str) -> bool {
     let form = |raw: &str| {
         let mut out = Vec::with_capacity(raw.len());
@@ -36,7 +36,10 @@ pub fn same_in_any_order(one: &str, other: &str) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lists {
     AsTheyAre,
+    /// Those in texts.
     InOrder,
+    /// Those in texts, and the array that this is.
+    Sorted,
 }
 
 fn write(raw: &str, depth: usize, lists: Lists, out: &mut Vec<u8>) -> Result<(), TooDeep> {
@@ -50,7 +53,9 @@ fn write(raw: &str, depth: usize, lists: Lists, out: &mut Vec<u8>) -> Result<(),
             for (name, value) in members {
                 string(&name, out);
                 out.push(b':');
-                write(value, inner, lists, out)?;
+                let sorted = lists != Lists::AsTheyAre && matches!(name.as_ref(), "enum" | "required");
+                let lists = if lists == Lists::AsTheyAre { lists } else { Lists::InOrder };
+                write(value, inner, if sorted { Lists::Sorted } else { lists }, out)?;
                 out.push(b',');
             }
             out.push(b'}');
@@ -58,20 +63,31 @@ fn write(raw: &str, depth: usize, lists: Lists, out: &mut Vec<u8>) -> Result<(),
         Some(b'[') => {
             let inner = depth.checked_sub(1).ok_or(TooDeep)?;
             let items: Vec<&RawValue> = serde_json::from_str(raw).map_err(|_| TooDeep)?;
-            let mut items: Vec<&str> = items.into_iter().map(RawValue::get).collect();
-            if lists == Lists::InOrder && items.iter().all(|item| item.starts_with('"')) {
-                items.sort_unstable();
-            }
+            let within = if lists == Lists::Sorted { Lists::InOrder } else { lists };
+            let written = |item: &RawValue| {
+                let mut out = Vec::new();
+                write(item.get(), inner, within, &mut out).map(|()| out)
+            };
+            let strings = items.iter().all(|item| item.get().starts_with('"'));
             out.push(b'[');
-            for item in items {
-                write(item, inner, lists, out)?;
-                out.push(b',');
+            if lists == Lists::Sorted && strings {
+                let mut items = items.into_iter().map(written).collect::<Result<Vec<_>, _>>()?;
+                items.sort_unstable();
+                items.iter().for_each(|item| {
+                    out.extend_from_slice(item);
+                    out.push(b',');
+                });
+            } else {
+                for item in items {
+                    write(item.get(), inner, within, out)?;
+                    out.push(b',');
+                }
             }
             out.push(b']');
         }
         Some(b'"') => match unescape(raw) {
-            Some(text) if lists == Lists::InOrder => string(&lists::in_order(&text), out),
-            Some(text) => string(&text, out),
+            Some(text) if lists == Lists::AsTheyAre => string(&text, out),
+            Some(text) => string(&lists::in_order(&text), out),
             // A lone surrogate has no text of its own: its raw token stands for it. No string's form starts with `!`.
             None => {
                 out.push(b'!');
@@ -133,7 +149,15 @@ mod tests {
         ] {
             assert_eq!(same_in_any_order(&one, &other), want, "{other}");
         }
-        assert!(!same_in_any_order("[1,2]", "[2,1]"));
+        for (one, other) in [
+            ("[1,2]", "[2,1]"),
+            (r#"["a","b"]"#, r#"["b","a"]"#),
+            (r#"{"default":["cp","a","b"]}"#, r#"{"default":["cp","b","a"]}"#),
+            (r#"{"enum":[{"a":["x","y"]}]}"#, r#"{"enum":[{"a":["y","x"]}]}"#),
+        ] {
+            assert!(!same_in_any_order(one, other), "{one}");
+        }
+        assert!(same_in_any_order(r#"{"required":["a","b"]}"#, r#"{"required":["b","a"]}"#));
     }
 
     #[test]

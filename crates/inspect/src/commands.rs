@@ -37,35 +37,18 @@ struct Documents {
     saying: Vec<String>,
     unless: Vec<String>,
     members: Vec<String>,
-    texts: Vec<String>,
     files: Vec<String>,
     names: Vec<String>,
 }
 
-/// How a call writes what it is given.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Written {
-    /// Into a file or a store.
-    Down,
-    /// To people: comments, messages, pages.
-    Said,
-}
-
 impl Documents {
-    /// How a call writes what it is given, by its tool's name; `None` if it does not, or may run it.
-    fn writes(&self, call: &Call<'_>) -> Option<Written> {
-        let named = words(call.subject);
-        let any = |list: &[String]| named.iter().any(|word| list.contains(word));
-        match () {
-            () if any(&self.unless) => None,
-            () if any(&self.saying) => Some(Written::Said),
-            () => any(&self.writing).then_some(Written::Down),
-        }
-    }
-
     /// Whether a call writes nothing but documents: every member is one that such a call has, and every file that it names a document.
     fn written(&self, call: &Call<'_>) -> bool {
-        let Some(written) = self.writes(call) else { return false };
+        let named = words(call.subject);
+        let any = |list: &[String]| named.iter().any(|word| list.contains(word));
+        if any(&self.unless) || !(any(&self.writing) || any(&self.saying)) {
+            return false;
+        }
         let (mut path, mut paths) = (false, 0);
         let documents = Leaves::of(call.arguments.unwrap_or_default()).all(|leaf| {
             if leaf.key {
@@ -77,7 +60,7 @@ impl Documents {
             paths += usize::from(path);
             !path || self.is_document(&leaf.text)
         });
-        documents && (paths > 0 || written == Written::Said)
+        documents && (paths > 0 || any(&self.saying))
     }
 
     fn is_document(&self, path: &str) -> bool {
@@ -114,9 +97,9 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    /// The members of a call that hold what it writes down and nothing that it reads; none where it writes nothing.
-    pub(crate) fn texts(&self, call: &Call<'_>) -> &[String] {
-        self.documents.writes(call).map_or(&[], |_| &self.documents.texts)
+    /// Whether a call writes nothing but documents ([`Documents::written`]).
+    pub(crate) fn writes_documents(&self, call: &Call<'_>) -> bool {
+        self.documents.written(call)
     }
 
     pub(crate) fn load(text: &str) -> Result<Self, TableError> {

@@ -5,6 +5,7 @@
 //! the threshold is lower: honest data has little reason to hide orders. What honest programs encode as a matter of course counts
 //! as in plain sight.
 
+mod again;
 mod allowance;
 mod broken;
 mod classes;
@@ -209,8 +210,9 @@ impl Injections {
         if plain && phrases.is_empty() && normal.len() < MIN_ALONE {
             return None;
         }
-        // Digits and digests, or no sentence, whatever attacks they remind of. What was hidden may have lost its blanks.
-        let mute = |window: &str| signs::digits(window) || sentence && !signs::says(window);
+        // Digits and digests, no sentence, or one again and again, whatever attacks they remind of. What was hidden may have lost its blanks.
+        let again = |window: &str| again::once(window).is_some_and(|once| self.model.best(&once).score < bounds.alone);
+        let mute = |window: &str| signs::digits(window) || sentence && !signs::says(window) || again(window);
         let short = Short::of(normal);
         let best = self.model.best_from(&short.text, bounds.phrase - NEAR, |window| !mute(window));
         let (mut score, mut says) = (best.score, None);

@@ -208,22 +208,27 @@ impl Inspector {
         sink::SinkWords::classify_uri(uri)
     }
 
-    /// Whether a call names a path whose content is private. What it writes down may name any.
+    /// Whether a call names a path whose content is private.
     fn names_private(&self, call: &Call<'_>) -> bool {
-        let texts = self.commands.texts(call);
-        let mut written = false;
+        let mut of_pattern = false;
         call.method != "tools/call" && self.sensitive.names(call.subject)
             || Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| {
                 if leaf.key {
-                    written = texts.iter().any(|text| leaf.text.eq_ignore_ascii_case(text));
+                    of_pattern = sensitive::holds_pattern(&leaf.text);
                 }
-                !written && self.sensitive.names(&leaf.text)
+                if of_pattern && !leaf.key {
+                    self.sensitive.names_in_pattern(&leaf.text)
+                } else {
+                    self.sensitive.names(&leaf.text)
+                }
             })
     }
 
     /// What must be known about the call when its result arrives.
     pub fn label(&self, call: &Call<'_>) -> CallLabel {
-        let privacy = if self.names_private(call) { Privacy::Sensitive } else { self.sources.privacy(call) };
+        // What a document that a call writes mentions is not read.
+        let reads = self.names_private(call) && !self.commands.writes_documents(call);
+        let privacy = if reads { Privacy::Sensitive } else { self.sources.privacy(call) };
         CallLabel { privacy, sink: call.sink }
     }
 

@@ -5,7 +5,7 @@
 
 mod class;
 mod item;
-mod paths;
+pub(crate) mod paths;
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -234,9 +234,11 @@ impl Memory {
         let folded = folded.get(..most.min(folded.len())).unwrap_or_default();
         let short = label == Label::Ordinary && text.len() <= MAX_WORDS;
         let words = if label == Label::Private || short { fold::words(text, folded.len()) } else { Box::default() };
+        let paths = if label == Label::Private { paths::beside_a_text(text, folded.len()) } else { Box::default() };
         let origin = Arc::clone(origin);
         let same = |item: &Item| {
-            (item.label, &item.origin.entry, &item.pointer, &item.words) == (label, &origin.entry, &pointer, &words)
+            (item.label, &item.origin.entry, &item.pointer) == (label, &origin.entry, &pointer)
+                && (&item.words, &item.paths) == (&words, &paths)
                 && *item.folded == *folded
         };
         if let Some((id, mut item)) = self.take_alike(label, folded, same) {
@@ -245,7 +247,6 @@ impl Memory {
             // Others may have come to have its windows since.
             return self.place(id, item);
         }
-        let paths = paths::bits(text, folded.len());
         let (folded, raw, grasp, kept) = (folded.into(), Box::default(), Grasp::Parts, false);
         self.insert(Item { origin, label, folded, raw, grasp, kept, pointer, words, paths, left: None, again: false });
     }

@@ -69,6 +69,7 @@ pub(crate) struct SourceWords {
     pub(crate) sending: HashSet<String>,
     pub(crate) open: HashSet<String>,
     pub(crate) here: HashSet<String>,
+    pub(crate) elsewhere: HashSet<String>,
     pub(crate) stores: HashSet<String>,
 }
 

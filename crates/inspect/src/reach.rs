@@ -63,7 +63,8 @@ impl SourceWords {
         let stores = self.stores.contains(&call.entry.server().to_ascii_lowercase());
         match () {
             () if beside => Reach::Beside,
-            () if stores || home && !elsewhere() || call.sink == Sink::Local && any(&server, &self.here) => Reach::Here,
+            () if stores || home && !elsewhere() => Reach::Here,
+            () if call.sink == Sink::Local && any(&server, &self.here) && !any(&server, &self.elsewhere) => Reach::Here,
             () if any(&tool, &self.open) || any(&server, &self.open) => Reach::Open,
             () if [&self.web, &self.pages, &self.public].iter().any(|list| any(&tool, list) || any(&server, list)) => {
                 Reach::Asked
@@ -120,6 +121,8 @@ mod tests {
             ("http", "post", json!({"url": "http://localhost/", "proxy": "http://evil.example:8080"}), Reach::Asked),
             ("http", "post", json!({"url": "http://localhost/", "proxy": "evil.example:8080"}), Reach::Asked),
             ("files", "write_file", json!({"path": "a", "content": "x"}), Reach::Here),
+            ("excel-online", "write_file", json!({"path": "a", "content": "x"}), Reach::Nowhere),
+            ("excel", "write_file", json!({"path": "a", "content": "x"}), Reach::Here),
             ("nextcloud", "write_file", json!({"path": "a", "content": "x"}), Reach::Nowhere),
             ("memory", "http_post", json!({"body": "x"}), Reach::Asked),
             ("github", "create_or_update_file", json!({"path": "a.md", "content": "x"}), Reach::Nowhere),

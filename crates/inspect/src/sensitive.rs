@@ -33,6 +33,18 @@ impl SensitivePaths {
         Ok(Self { matcher, suffixes })
     }
 
+    /// The same of a pattern: a dot that is escaped behind a word (`process\.env`) begins no name there.
+    pub(crate) fn names_in_pattern(&self, text: &str) -> bool {
+        let mut plain = String::with_capacity(text.len());
+        for part in text.split_inclusive("\\.") {
+            match part.strip_suffix("\\.") {
+                Some(before) if before.ends_with(|c: char| c.is_ascii_alphanumeric()) => plain.extend([before, "."]),
+                _ => plain.push_str(part),
+            }
+        }
+        self.names(&plain)
+    }
+
     /// Whether the text names one of the paths, also inside a command line or a URI.
     pub(crate) fn names(&self, text: &str) -> bool {
         if text.len() < 4 {
@@ -46,7 +58,7 @@ impl SensitivePaths {
             }
         }
         if text.contains('\\') {
-            text = Cow::Owned(with_slashes(&text));
+            text = Cow::Owned(text.replace('\\', "/"));
         }
         let bytes = text.as_bytes();
         let mut named = false;
@@ -64,26 +76,9 @@ impl SensitivePaths {
     }
 }
 
-/// A text with slashes for the backslashes of paths. A dot behind a word that a backslash escapes (`process\.env`, in a pattern or for a
-/// shell) begins no name there, unless a drive or this system says that paths are written so.
-fn with_slashes(text: &str) -> String {
-    let drive = cfg!(windows)
-        || text
-            .as_bytes()
-            .array_windows()
-            .any(|[drive, colon, slash]| drive.is_ascii_alphabetic() && (*colon, *slash) == (b':', b'\\'));
-    let text = text.replace("\\\\", "\\");
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        let escapes = !drive && rest.peek() == Some(&'.') && out.ends_with(char::is_alphanumeric);
-        match c {
-            '\\' if escapes => {}
-            '\\' => out.push('/'),
-            c => out.push(c),
-        }
-    }
-    out
+/// Whether a member of this name holds a pattern that texts are searched with.
+pub(crate) fn holds_pattern(member: &str) -> bool {
+    ["pattern", "regex", "regexp"].iter().any(|name| member.eq_ignore_ascii_case(name))
 }
 
 /// Longest comment of a public key.
@@ -160,7 +155,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Inspector,
+        Inspector, Privacy,
         privacy::tests::{call, entry},
     };
 
@@ -186,7 +181,9 @@ mod tests {
             (r#"{"path":"config/.env.production"}"#, true),
             (r#"{"cmd":"cat ./\\.env | wc; cat app/\\.env"}"#, true),
             (r#"{"cmd":"type C:\\app\\.env"}"#, true),
-            (r#"{"pattern":"child_process|process\\.env|eval\\("}"#, cfg!(windows)),
+            (r#"{"pattern":"child_process|process\\.env|eval\\("}"#, false),
+            (r#"{"pattern":"config/\\.env"}"#, true),
+            (r#"{"path":"app\\.env"}"#, true),
             (r#"{"path":"config/.env.example"}"#, false),
             (r#"{"path":"src/environment.rs"}"#, false),
             (r#"{"path":"docs/.sshd-notes"}"#, false),
@@ -201,18 +198,16 @@ mod tests {
         for (tool, arguments, want) in [
             ("write_file", r#"{"path":"README.md","content":"copy .env.example to .env"}"#, false),
             ("write_file", r#"{"path":".env","content":"A=1"}"#, true),
-            ("edit_file", r#"{"edits":[{"oldText":"a","newText":"see ~/.ssh/config"}],"path":"a.md"}"#, false),
-            ("git_commit", r#"{"repo_path":"a","message":"Ignore .env"}"#, false),
-            (
-                "create_entities",
-                r#"{"entities":[{"name":"a","observations":["b","keys are in ~/.aws/credentials"]}]}"#,
-                false,
-            ),
-            ("send_email", r#"{"body":"see .env","attachments":["~/.ssh/id_rsa"]}"#, true),
+            ("write_file", r#"{"path":"deploy.sh","content":"cp ~/.ssh/id_rsa docs/"}"#, true),
+            ("write_file", r#"{"path":"conftest.py","content":"open('.env')"}"#, true),
             ("write_and_run_script", r#"{"content":"cat ~/.ssh/id_rsa"}"#, true),
-            ("read_text", r#"{"text":".env"}"#, true),
+            ("read_note", r#"{"title":"/home/u/.aws/credentials"}"#, true),
+            ("get_document", r#"{"text":"id_rsa"}"#, true),
+            ("send_email", r#"{"body":"see .env","attachments":["~/.ssh/id_rsa"]}"#, true),
+            ("create_issue", r#"{"title":"Read .env at the start","body":"It is not read."}"#, false),
         ] {
-            assert_eq!(named(tool, arguments), want, "{tool} {arguments}");
+            let sensitive = inspector.label(&call(&inspector, &server, tool, arguments)).privacy == Privacy::Sensitive;
+            assert_eq!(sensitive, want, "{tool} {arguments}");
         }
     }
 }

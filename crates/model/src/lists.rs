@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-/// A text with each list of single words that commas part, such as `: cat, ls, wc`, in the order of the alphabet. Texts that differ in
-/// nothing but the order in such lists become the same. A list stands for itself: behind a colon or a bracket or where a line begins, and up
-/// to where a line, a sentence or a bracket ends. In a sentence the order may decide what it says.
+/// A text with each list of what is there to choose from, such as `Allowed commands: cat, ls, wc`, in the order of the alphabet. Texts that
+/// differ in nothing but the order in such lists become the same. A list has single words without numbers of their own, and stands behind a
+/// colon and one of [`LABELS`] in the same line, up to where the line or the sentence ends. Elsewhere the order may decide what is said.
 ///
 /// ```
 /// # use firedoor_model::lists::in_order;
@@ -42,14 +42,27 @@ pub fn in_order(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Words by which a line says that what follows is there to choose from.
+const LABELS: [&str; 7] = ["allowed", "available", "supported", "accepted", "valid", "known", "one of"];
+/// Words by which the order counts all the same.
+const ORDERS: [&str; 6] = ["order", "step", "sequence", "priorit", "prefer", "first"];
+
+/// Longest such label, in bytes.
+const MAX_LABEL: usize = 64;
+
 /// Whether a list may begin behind these two.
 fn begins(written: &str, before: &str) -> bool {
-    let blank = |c| c == ' ' || c == '\t';
-    let last = before.trim_end_matches(blank).chars().next_back();
-    let last = last.or_else(|| {
-        written.trim_end_matches(blank).chars().next_back().filter(|_| before.trim_matches(blank).is_empty())
-    });
-    last.is_none_or(|c| "\n:([{=".contains(c))
+    if !before.trim_end_matches(' ').ends_with(':') {
+        return false;
+    }
+    let end = |text: &str, most: usize| {
+        text.get(text.ceil_char_boundary(text.len().saturating_sub(most))..).unwrap_or_default().to_ascii_lowercase()
+    };
+    let before = end(before, MAX_LABEL);
+    let label = end(written, MAX_LABEL - before.len()) + &before;
+    let label = label.rsplit(['\n', '.', ';']).next().unwrap_or_default();
+    let any = |words: &[&str]| words.iter().any(|word| label.contains(word));
+    any(&LABELS) && !any(&ORDERS)
 }
 
 /// Names of programs, files, tools and types, quoted or not.
@@ -78,9 +91,9 @@ fn words(text: &str) -> (usize, Vec<&str>) {
         at = end + 1;
         at += usize::from(text.get(at..).unwrap_or_default().starts_with(' '));
     }
-    let ends =
-        text.get(end..).is_none_or(|rest| rest.is_empty() || rest.starts_with(['\n', '\r', '.', ';', ')', ']', '}']));
-    if all.len() < 2 || !ends { (0, Vec::new()) } else { (end, all) }
+    let ends = text.get(end..).is_none_or(|rest| rest.is_empty() || rest.starts_with(['\n', '\r', '.', ';']));
+    let numbers = all.iter().any(|word| !word.contains(char::is_alphabetic));
+    if all.len() < 2 || !ends || numbers { (0, Vec::new()) } else { (end, all) }
 }
 
 /// What stands behind each of the words that a text begins with, up to the next of them.
@@ -105,6 +118,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn work_is_linear() {
+        for part in ["Allowed: a, b\n", "Allowed: ", "a,", "a, ", ": a, b.", ",", "Allowed: a, "] {
+            let text = part.repeat(1_000_000 / part.len());
+            assert_eq!(in_order(&text).len(), text.len(), "{part}");
+        }
+    }
+
+    #[test]
     fn lists_of_words_are_sorted_and_nothing_else() {
         for (text, want) in [
             (
@@ -112,24 +133,25 @@ mod tests {
                 "Allowed commands: awk, ls, python3\nAllowed patterns: ",
             ),
             ("One of: 'b','a', 'c'.", "One of: 'a','b', 'c'."),
+            ("Allowed: ls, cat.\nAvailable: rm, dd", "Allowed: cat, ls.\nAvailable: dd, rm"),
+            ("Supported formats: zip,tar; the rest: b, a", "Supported formats: tar,zip; the rest: b, a"),
+            ("Available: zwei, ärger, über", "Available: zwei, ärger, über"),
+            ("Allowed: b, a and more", "Allowed: b, a and more"),
             ("One of b, a", "One of b, a"),
             ("Do not delete, send files", "Do not delete, send files"),
-            ("read, not: send, delete files", "read, not: send, delete files"),
-            ("Allowed: ls, cat.\nForbidden: rm, dd", "Allowed: cat, ls.\nForbidden: dd, rm"),
-            ("['ls', 'cat']", "['cat', 'ls']"),
-            ("b,a", "a,b"),
-            ("b, a, and more", "b, a, and more"),
-            ("It reads, but never writes, what is there.", "It reads, but never writes, what is there."),
+            ("Steps: verify, delete", "Steps: verify, delete"),
+            ("Allowed in this order: verify, delete", "Allowed in this order: verify, delete"),
+            ("Allowed\nCall: verify, delete", "Allowed\nCall: verify, delete"),
+            ("Valid range: 200, 1", "Valid range: 200, 1"),
+            ("Copies (source, destination).", "Copies (source, destination)."),
+            ("['ls', 'cat']", "['ls', 'cat']"),
+            ("b,a", "b,a"),
             ("no list", "no list"),
-            ("one, ", "one, "),
-            (", two", ", two"),
-            ("a,,b", "a,,b"),
-            ("b, a,, d, c", "b, a,, d, c"),
-            ("b,  a", "b,  a"),
+            ("Allowed: one, ", "Allowed: one, "),
+            ("Allowed: , two", "Allowed: , two"),
+            ("Allowed: a,,b", "Allowed: a,,b"),
+            ("Allowed: b,  a", "Allowed: b,  a"),
             ("", ""),
-            ("zwei, ärger, über", "zwei, ärger, über"),
-            ("Formats (zip, tar): b, a; c", "Formats (tar, zip): a, b; c"),
-            ("(b, a) and (d, c)", "(a, b) and (c, d)"),
         ] {
             assert_eq!(in_order(text), want, "{text}");
         }
@@ -137,7 +159,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn nothing_is_lost(text in "[a-c,. \n'é]{0,40}") {
+        fn nothing_is_lost(text in "(?:Allowed: |[a-c,. \n'é]){0,40}") {
             let sorted = in_order(&text);
             let chars = |text: &str| { let mut all: Vec<char> = text.chars().collect(); all.sort_unstable(); all };
             proptest::prop_assert_eq!(chars(&text), chars(&sorted));
@@ -146,7 +168,7 @@ mod tests {
         }
 
         #[test]
-        fn no_order_matters(mut words in proptest::collection::vec("[a-z0-9_-]{1,8}", 2..8), at in 0usize..8) {
+        fn no_order_matters(mut words in proptest::collection::vec("[a-z][a-z0-9_-]{0,7}", 2..8), at in 0usize..8) {
             let text = |words: &[String]| format!("Allowed: {}.\nOther words.", words.join(", "));
             let one = text(&words);
             let by = at % words.len();

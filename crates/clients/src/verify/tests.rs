@@ -142,6 +142,7 @@ fn the_order_of_members_and_lists_does_not_count() {
         hash(r#"{"a":"Allowed: cat, ls","enum":["y","x"]}"#)
     );
     assert_ne!(hash(r#"{"a":"Allowed: ls, cat"}"#), hash(r#"{"a":"Allowed: ls, rm"}"#));
+    assert_ne!(hash(r#"{"default":["x","y"]}"#), hash(r#"{"default":["y","x"]}"#));
     assert_ne!(hash("[1,2]"), hash("[2,1]"));
     assert_eq!(hash(r#"{"a":1,"b":{"c":2,"d":3}}"#), hash(r#"{"b":{"d":3,"c":2},"a":1}"#));
     assert_ne!(hash(r#"{"a":[1,2]}"#), hash(r#"{"a":[2,1]}"#));

@@ -4,16 +4,22 @@ use std::collections::HashMap;
 
 use firedoor_model::{Confidence, Severity};
 
-use super::{Dress, MIN_PASSAGE, MIN_PIECE, Match, NEARLY_ALL, Outgoing, PIECES, contains};
+use super::{Dress, MIN_PASSAGE, MIN_PIECE, Match, NEARLY_ALL, Outgoing, PIECES, Seen, contains};
 use crate::{
-    Call, Privacy, Sink, fold,
+    Call, Privacy, Sink,
+    decode::Encoding,
+    fold,
     gravest::{Graded, Gravest},
-    memory::{Grasp, Item, Label, Memory},
+    memory::{Grasp, Item, Label, Memory, paths},
     reach::Reach,
 };
 
 /// Bytes of a passage that is personal.
 const MIN_PERSONAL: usize = 120;
+/// Most bytes of paths in one call that are taken for such.
+const MAX_NAMED: usize = 2048;
+/// Longest string whose paths are looked for.
+const MAX_NAMING: usize = 4096;
 
 /// How sure it is that data of `item` reaches somebody new, if it does.
 fn sureness(memory: &Memory, item: &Item, call: &Call<'_>) -> Option<Confidence> {
@@ -56,6 +62,22 @@ pub(super) fn detector(label: Label, matched: &Match) -> &'static str {
     }
 }
 
+/// How many bytes of a match are a path in the remembered text and in what leaves.
+fn path_in(item: &Item, leaves: &[Outgoing<'_>], matched: &Match) -> usize {
+    let there = item.of_paths(matched.start, matched.end);
+    // As it stands, or with letters for its digits.
+    let plain = matched.transform.as_deref().is_none_or(|how| how == Encoding::Leet.name());
+    let text = leaves.get(matched.leaf).map(|leaf| leaf.text.as_bytes()).filter(|_| plain && there > 0);
+    let Some(text) = text.filter(|text| text.len() <= MAX_NAMING) else { return 0 };
+    let length = |from: usize, to: usize| fold::folded(text.get(from..to).unwrap_or_default()).len();
+    let (from, to) = match matched.seen {
+        Seen::Folded(from, to) => (from, to),
+        Seen::Raw(from, to) => (length(0, from), length(0, to)),
+        Seen::Whole => return 0,
+    };
+    there.min(paths::count(&paths::bits(text, length(0, text.len())), from, to))
+}
+
 pub(super) fn judge(
     memory: &mut Memory,
     call: &Call<'_>,
@@ -66,6 +88,7 @@ pub(super) fn judge(
     let mut best: Gravest<Best> = Gravest::default();
     // Looked for once each: a string may hold one of them thousands of times.
     let mut verbatim: HashMap<(u32, usize), bool> = HashMap::new();
+    let mut named = 0;
     for matched in matches {
         let Some(item) = memory.item(matched.item) else { continue };
         let Some(limit) = sureness(memory, item, call) else { continue };
@@ -129,8 +152,11 @@ pub(super) fn judge(
             }
             Label::Private | Label::Ordinary => {
                 let passage = item.folded.get(matched.start..matched.end).unwrap_or_default();
-                // Where a file lies is no passage of what it says.
-                let told = item.tells(matched.start, matched.end);
+                // Where a file lies is no passage of what it says, where it goes to nobody and as the path that it is.
+                let near = matches!(reach, Reach::Here | Reach::Nowhere) && named < MAX_NAMED;
+                let path = if near { path_in(item, leaves, &matched) } else { 0 };
+                named += path;
+                let told = run - path;
                 if told < MIN_PIECE || fold::distinct(passage) < 8 {
                     continue;
                 }

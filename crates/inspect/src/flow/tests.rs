@@ -197,13 +197,26 @@ fn where_a_private_file_lies_is_no_passage_of_it() {
     let entered =
         format!("/home/dana/work/projects/customers-2024/list.csv:\n{NOTE}\n\n/home/dana/work/projects/b.csv:\nx");
     let path = "/home/dana/work/projects/customers-2024/list.xlsx";
-    for sent in [path, &format!("convert {path}"), &BASE64.encode(path.as_bytes()), &path.to_uppercase()] {
-        assert_eq!(found(PRIVATE, &entered, sent), [], "{sent}");
+    let check = |entered: &str, sent: &str, want: bool| {
+        let asked = found(PRIVATE, entered, sent).iter().any(|(_, sure, _)| *sure >= Confidence::Likely);
+        assert_eq!(asked, want, "{sent}");
+    };
+    for (sent, want) in [
+        (path, false),
+        (&format!("convert {path} --to pdf"), false),
+        (&BASE64.encode(path.as_bytes()), true),
+        (&path.replace('/', " "), true),
+        (NOTE, true),
+        (&format!("{path}: {NOTE}"), true),
+        (&NOTE.replace(' ', "/"), true),
+        (&format!("{path} {}", &NOTE[..60]), true),
+    ] {
+        check(&entered, sent, want);
     }
-    let asked = |sent: &str| found(PRIVATE, &entered, sent).iter().any(|(_, sure, _)| *sure >= Confidence::Likely);
-    for sent in [NOTE.to_owned(), format!("{path}: {NOTE}"), NOTE.replace(' ', "/"), format!("{path} {}", &NOTE[..60])]
-    {
-        assert!(asked(&sent), "{sent}");
+    // A text in this form is none the less a text, whichever of the two has it.
+    let formed = format!("/r/{}", NOTE.replace(' ', "_"));
+    for (entered, sent) in [(formed.as_str(), formed.as_str()), (&formed, NOTE), (NOTE, &formed)] {
+        check(entered, sent, true);
     }
 }
 

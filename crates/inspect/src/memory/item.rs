@@ -67,7 +67,7 @@ pub(crate) struct Item {
     pub(crate) pointer: Arc<str>,
     /// Bit by bit, which bytes of a private or short text begin a word ([`crate::fold::words`]).
     pub(super) words: Box<[u64]>,
-    /// Bit by bit, which bytes of a text belong to a path ([`super::paths`]); empty where none does.
+    /// Bit by bit, which bytes of a private text belong to a path ([`super::paths`]); empty where none does.
     pub(super) paths: Box<[u64]>,
     /// What has already left in parts.
     pub(super) left: Option<Box<Parts>>,
@@ -100,9 +100,9 @@ impl Item {
         }
     }
 
-    /// How many bytes of the folded text from one place to another belong to no path.
-    pub(crate) fn tells(&self, from: usize, to: usize) -> usize {
-        (to - from).saturating_sub(paths::count(&self.paths, from, to))
+    /// How many bytes of the folded text from one place to another belong to a path.
+    pub(crate) fn of_paths(&self, from: usize, to: usize) -> usize {
+        paths::count(&self.paths, from, to)
     }
 
     /// Whether it is known where its words begin.
