@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// A text with each list of what is there to choose from, such as `Allowed commands: cat, ls, wc`, in the order of the alphabet. Texts that
 /// differ in nothing but the order in such lists become the same. A list has single words without numbers of their own, and stands behind a
-/// colon and one of [`LABELS`] in the same line, up to where the line or the sentence ends. Elsewhere the order may decide what is said.
+/// colon and a word such as `allowed` or `available` in the same line, up to where the line or the sentence ends. Elsewhere the order may decide what is said.
 ///
 /// ```
 /// # use firedoor_model::lists::in_order;
