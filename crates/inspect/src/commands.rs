@@ -37,6 +37,7 @@ struct Documents {
     saying: Vec<String>,
     unless: Vec<String>,
     members: Vec<String>,
+    texts: Vec<String>,
     files: Vec<String>,
     names: Vec<String>,
 }
@@ -97,6 +98,14 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
+    /// The members of a call that hold what it writes down and nothing that it reads; none where it does not write.
+    pub(crate) fn texts(&self, call: &Call<'_>) -> &[String] {
+        let Documents { writing, unless, texts, .. } = &self.documents;
+        let named = words(call.subject);
+        let any = |list: &[String]| named.iter().any(|word| list.contains(word));
+        if any(writing) && !any(unless) { texts } else { &[] }
+    }
+
     /// Whether a call writes nothing but documents ([`Documents::written`]).
     pub(crate) fn writes_documents(&self, call: &Call<'_>) -> bool {
         self.documents.written(call)

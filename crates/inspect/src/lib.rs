@@ -208,26 +208,26 @@ impl Inspector {
         sink::SinkWords::classify_uri(uri)
     }
 
-    /// Whether a call names a path whose content is private.
-    fn names_private(&self, call: &Call<'_>) -> bool {
-        let mut of_pattern = false;
+    /// Whether a call names a path whose content is private, but for what stands in members `except`.
+    fn names_private(&self, call: &Call<'_>, except: &[String]) -> bool {
+        let (mut of_pattern, mut excepted) = (false, false);
         call.method != "tools/call" && self.sensitive.names(call.subject)
             || Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| {
                 if leaf.key {
                     of_pattern = sensitive::holds_pattern(&leaf.text);
+                    excepted = except.iter().any(|member| leaf.text.eq_ignore_ascii_case(member));
                 }
-                if of_pattern && !leaf.key {
-                    self.sensitive.names_in_pattern(&leaf.text)
-                } else {
-                    self.sensitive.names(&leaf.text)
+                match of_pattern && !leaf.key {
+                    true => self.sensitive.names_in_pattern(&leaf.text),
+                    false => !excepted && self.sensitive.names(&leaf.text),
                 }
             })
     }
 
     /// What must be known about the call when its result arrives.
     pub fn label(&self, call: &Call<'_>) -> CallLabel {
-        // What a document that a call writes mentions is not read.
-        let reads = self.names_private(call) && !self.commands.writes_documents(call);
+        // What a call writes down is not read.
+        let reads = self.names_private(call, self.commands.texts(call)) && !self.commands.writes_documents(call);
         let privacy = if reads { Privacy::Sensitive } else { self.sources.privacy(call) };
         CallLabel { privacy, sink: call.sink }
     }
@@ -266,7 +266,7 @@ impl Inspector {
     /// A sensitive call of an agent that has read instructions from somebody else.
     fn after_injection(&self, memory: &Memory, call: &Call<'_>) -> Option<Finding> {
         let seen = memory.injected()?;
-        let reads_private = self.names_private(call);
+        let reads_private = self.names_private(call, &[]);
         if call.method != "tools/call" || !(call.sink == Sink::External || reads_private) {
             return None;
         }

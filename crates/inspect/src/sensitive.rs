@@ -169,7 +169,8 @@ mod tests {
     fn paths() {
         let inspector = Inspector::new();
         let server = entry("files");
-        let named = |tool: &str, arguments: &str| inspector.names_private(&call(&inspector, &server, tool, arguments));
+        let named =
+            |tool: &str, arguments: &str| inspector.names_private(&call(&inspector, &server, tool, arguments), &[]);
         for (arguments, want) in [
             (r#"{"path":"/home/u/.ssh/id_rsa"}"#, true),
             (r#"{"path":"~/.aws/credentials"}"#, true),
@@ -198,8 +199,9 @@ mod tests {
         for (tool, arguments, want) in [
             ("write_file", r#"{"path":"README.md","content":"copy .env.example to .env"}"#, false),
             ("write_file", r#"{"path":".env","content":"A=1"}"#, true),
-            ("write_file", r#"{"path":"deploy.sh","content":"cp ~/.ssh/id_rsa docs/"}"#, true),
-            ("write_file", r#"{"path":"conftest.py","content":"open('.env')"}"#, true),
+            ("write_file", r#"{"path":"values.yaml","content":"as in .env"}"#, false),
+            ("write_file", r#"{"path":"a.yaml","source":"~/.ssh/config"}"#, true),
+            ("write_then_read", r#"{"path":"a.yaml","content":"~/.ssh/config"}"#, true),
             ("write_and_run_script", r#"{"content":"cat ~/.ssh/id_rsa"}"#, true),
             ("read_note", r#"{"title":"/home/u/.aws/credentials"}"#, true),
             ("get_document", r#"{"text":"id_rsa"}"#, true),

@@ -148,6 +148,11 @@ fn after_instructions_sensitive_calls_are_questions() {
     assert_eq!(ends, [("fetch".to_owned(), Some(5000)), ("send_email".to_owned(), None)]);
     assert!(after(&mut memory, r#"{"path":"/home/u/.ssh/id_rsa"}"#, Sink::Local).is_some());
     assert!(after(&mut memory, r#"{"path":"/home/u/notes.txt"}"#, Sink::Local).is_none());
+    // Whoever gave the instructions may have a script written that somebody runs later.
+    let script =
+        Call { subject: "write_file", ..call(r#"{"path":"a.sh","content":"cp ~/.ssh/id_rsa docs/"}"#, Sink::Local) };
+    let found = inspector.call(&mut memory, &script);
+    assert!(found.iter().any(|f| f.detector == "flow/after-injection"), "{found:?}");
 }
 
 /// Nothing in a definition is for the model's eyes alone, however little it says; what was copied along with a text hides nothing.
