@@ -8,7 +8,7 @@ use std::{
 
 use nix::sys::signal::Signal;
 
-use crate::{Home, kill, until};
+use crate::{Home, end, kill, until};
 
 const PASSWORD: &[u8] = b"made up";
 const LOGIN: &str = "/org/freedesktop/secrets/collection/login";
@@ -92,8 +92,7 @@ impl<'h> Keychain<'h> {
     /// Ends its daemon; the bus stays.
     pub fn stop(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
-            kill(i32::try_from(daemon.id()).expect("a pid"), Signal::SIGTERM);
-            let _ = daemon.wait();
+            end(&mut daemon);
         }
     }
 
@@ -107,7 +106,6 @@ impl<'h> Keychain<'h> {
 impl Drop for Keychain<'_> {
     fn drop(&mut self) {
         self.stop();
-        kill(i32::try_from(self.bus.id()).expect("a pid"), Signal::SIGTERM);
-        let _ = self.bus.wait();
+        end(&mut self.bus);
     }
 }

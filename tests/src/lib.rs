@@ -23,7 +23,7 @@ pub use agent::Agent;
 pub use client::{Client, text};
 pub use home::{Home, Output, finish};
 pub use keychain::Keychain;
-pub use processes::{alive, descendants, kill, shim_of, worked};
+pub use processes::{alive, descendants, end, kill, shim_of, worked};
 pub use proxy::Proxy;
 pub use service::{SERVICE, Service, certify};
 pub use terminal::at_a_terminal;

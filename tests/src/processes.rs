@@ -1,11 +1,13 @@
 //! What runs, read from `/proc`.
 
-use std::{collections::HashMap, fs};
+use std::{collections::HashMap, fs, process::Child, time::Duration};
 
 use nix::{
     sys::signal::{Signal, kill as send},
     unistd::Pid,
 };
+
+use crate::until_within;
 
 /// State and parent of a process (proc(5), `/proc/pid/stat`).
 fn stat(pid: i32) -> Option<(char, i32)> {
@@ -34,6 +36,18 @@ pub fn worked(pids: impl IntoIterator<Item = i32>) -> u64 {
 /// Sends a signal. That the process has gone is no error.
 pub fn kill(pid: i32, signal: Signal) {
     let _ = send(Pid::from_raw(pid), signal);
+}
+
+/// Ends a process of ours and waits for it. One that is stopped notices no more than SIGKILL (signal(7)), and one that does not go
+/// must not keep a failed test from saying why it failed.
+pub fn end(child: &mut Child) {
+    let pid = i32::try_from(child.id()).expect("a pid");
+    kill(pid, Signal::SIGTERM);
+    kill(pid, Signal::SIGCONT);
+    if until_within(Duration::from_secs(5), || child.try_wait().ok().flatten()).is_none() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
 }
 
 /// Every process below this one, the nearest first.
