@@ -5,9 +5,10 @@ use std::sync::Arc;
 use firedoor_model::{EntryId, Finding, Millis, Untrusted};
 
 use crate::{
-    Call, Inspector, Privacy, Reach, Sink, flow,
+    Call, Inspector, Privacy, Sink, flow,
     memory::{Memory, Origin},
     placeholder,
+    reach::Toward,
 };
 
 /// Most variables of one server that are looked at, and the longest value.
@@ -60,7 +61,7 @@ impl Inspector {
                 usual: None,
                 now,
             };
-            let found = flow::inspect(memory, &call, Reach::Nowhere);
+            let found = flow::inspect(memory, &call, Toward::NOWHERE);
             if out.is_empty() {
                 out = found;
             }

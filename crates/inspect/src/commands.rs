@@ -12,7 +12,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use crate::{
-    Call, Inspector, TableError, decode, evidence, hosts, keywords::Keywords, privacy::FILES, sink::words, view,
+    Call, Inspector, TableError, decode, evidence, hosts, keywords::Keywords, privacy::SourceWords, sink::words, view,
 };
 
 /// Characters around a keyword that its regex may look at.
@@ -44,7 +44,7 @@ struct Documents {
 
 impl Documents {
     /// Whether a call writes nothing but documents: every member is one that such a call has, and every file that it names a document.
-    fn written(&self, call: &Call<'_>) -> bool {
+    fn written(&self, call: &Call<'_>, sources: &SourceWords) -> bool {
         let named = words(call.subject);
         let any = |list: &[String]| named.iter().any(|word| list.contains(word));
         if any(&self.unless) || !(any(&self.writing) || any(&self.saying)) {
@@ -54,7 +54,7 @@ impl Documents {
         let documents = Leaves::of(call.arguments.unwrap_or_default()).all(|leaf| {
             if leaf.key {
                 let name = leaf.text.to_ascii_lowercase();
-                path = words(&leaf.text).iter().any(|word| FILES.contains(&word.as_str()));
+                path = sources.names_file(&leaf.text);
                 return self.members.contains(&name);
             }
             // All elements of a list of files.
@@ -107,8 +107,8 @@ impl Commands {
     }
 
     /// Whether a call writes nothing but documents ([`Documents::written`]).
-    pub(crate) fn writes_documents(&self, call: &Call<'_>) -> bool {
-        self.documents.written(call)
+    pub(crate) fn writes_documents(&self, call: &Call<'_>, sources: &SourceWords) -> bool {
+        self.documents.written(call, sources)
     }
 
     pub(crate) fn load(text: &str) -> Result<Self, TableError> {
@@ -183,7 +183,9 @@ impl Inspector {
                 out.push(Finding {
                     detector: format!("call/{}", row.id).into(),
                     severity: row.severity,
-                    confidence: if row.runs && *written.get_or_insert_with(|| self.commands.documents.written(call)) {
+                    confidence: if row.runs
+                        && *written.get_or_insert_with(|| self.commands.writes_documents(call, &self.sources))
+                    {
                         Confidence::Possible
                     } else {
                         row.confidence

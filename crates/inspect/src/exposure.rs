@@ -8,8 +8,9 @@ use std::{borrow::Cow, sync::Arc};
 use firedoor_model::{Confidence, EntryId, Millis};
 
 use crate::{
-    Call, Inspector, Limits, Privacy, Reach, Sink, flow, fold,
+    Call, Inspector, Limits, Privacy, Sink, flow, fold,
     memory::{Item, Label, Memory, Origin},
+    reach::Toward,
 };
 
 /// Longest value that is one word: what is longer is a file's content.
@@ -139,7 +140,7 @@ impl<'g> Scan<'g> {
             usual: None,
             now: Millis(0),
         };
-        let leaving = flow::leaving(&mut self.memory, &call, Reach::Nowhere);
+        let leaving = flow::leaving(&mut self.memory, &call, Toward::NOWHERE);
         leaving.best.iter().filter_map(|best| self.exposure(best)).collect()
     }
 

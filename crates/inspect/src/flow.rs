@@ -13,7 +13,7 @@ use crate::{
     decode::{Budget, Encoding},
     fold,
     memory::{Label, Memory},
-    reach::Reach,
+    reach::{Reach, Toward},
 };
 
 mod cut;
@@ -68,6 +68,29 @@ pub(crate) struct Match {
     pub(crate) dress: Dress,
 }
 
+impl Match {
+    /// The bytes from `start` to `end` of an item, written in these ways.
+    fn new(
+        (item, start, end): (u32, usize, usize),
+        leaf: usize,
+        seen: Seen,
+        ways: impl Iterator<Item = Encoding> + Clone,
+    ) -> Self {
+        let names: Vec<&str> = ways.clone().map(Encoding::name).collect();
+        let transform = match *names {
+            [] => None,
+            [one] => Some(Cow::Borrowed(one)),
+            _ => Some(Cow::Owned(names.join("+"))),
+        };
+        Self { item, start, end, leaf, seen, transform, dress: Dress::of(ways) }
+    }
+
+    /// The same of what the pieces of several strings make together.
+    fn of_pieces((item, start, end): (u32, usize, usize), leaf: usize, how: &'static str) -> Self {
+        Self { item, start, end, leaf, seen: Seen::Whole, transform: Some(Cow::Borrowed(how)), dress: Dress::Plain }
+    }
+}
+
 /// What of the remembered leaves with one call.
 pub(crate) struct Leaving<'a> {
     leaves: Vec<Outgoing<'a>>,
@@ -98,9 +121,9 @@ impl Seen {
     }
 }
 
-/// Findings of one call. `reach`: where it sends, which decides what a personal text is worth there.
-pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>, reach: Reach) -> Vec<Finding> {
-    let Leaving { leaves, best, unchecked } = leaving(memory, call, reach);
+/// Findings of one call.
+pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>, toward: Toward<'_>) -> Vec<Finding> {
+    let Leaving { leaves, best, unchecked } = leaving(memory, call, toward);
     let mut out: Vec<Finding> = best.iter().filter_map(|b| finding(memory, call, &leaves, b)).collect();
     if unchecked {
         out.push(Finding {
@@ -115,11 +138,11 @@ pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>, reach: Reach) -> Vec
 }
 
 /// What of the remembered leaves with this call.
-pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, reach: Reach) -> Leaving<'a> {
+pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, toward: Toward<'_>) -> Leaving<'a> {
     if memory.is_empty() {
         return Leaving { leaves: Vec::new(), best: Vec::new(), unchecked: false };
     }
-    let leaves = outgoing(call);
+    let (reach, leaves) = (toward.reach, outgoing(call, toward));
     let size: usize = leaves.iter().map(|l| l.text.len()).sum();
     let mut matches: Vec<Match> = Vec::new();
     // All values as one text, then all keys: a secret that was cut over several members is whole again.
@@ -147,15 +170,7 @@ pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, reach: Reach) ->
                     Some(Encoding::Reverse) => Seen::Folded((at + 1).saturating_sub(first + length), at + 1 - first),
                     _ => Seen::Folded(at - first, at - first + length),
                 };
-                matches.push(Match {
-                    item,
-                    start,
-                    end,
-                    leaf,
-                    seen,
-                    transform: turn.map(|t| Cow::Borrowed(t.name())),
-                    dress: Dress::of(turn),
-                });
+                matches.push(Match::new((item, start, end), leaf, seen, turn.into_iter()));
             },
         );
     }
@@ -170,7 +185,7 @@ pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, reach: Reach) ->
     Leaving { leaves, best, unchecked: budget.exhausted }
 }
 
-fn outgoing<'a>(call: &Call<'a>) -> Vec<Outgoing<'a>> {
+fn outgoing<'a>(call: &Call<'a>, toward: Toward<'_>) -> Vec<Outgoing<'a>> {
     let mut out = Vec::new();
     // A tool's name is the server's; a resource's URI is what the agent says.
     if call.method != "tools/call" {
@@ -179,7 +194,7 @@ fn outgoing<'a>(call: &Call<'a>) -> Vec<Outgoing<'a>> {
     let (mut member, mut files) = (None, Vec::new());
     for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
         let name: Option<usize> = std::mem::take(&mut member);
-        let holds = |out: &Vec<Outgoing<'_>>| dress::holds_file(&out.get(name?)?.text, &leaf.text);
+        let holds = |out: &Vec<Outgoing<'_>>| toward.words?.holds_file(&out.get(name?)?.text, &leaf.text);
         if leaf.key {
             member = Some(out.len());
         } else if let Some(enclosed) = holds(&out) {
@@ -187,9 +202,9 @@ fn outgoing<'a>(call: &Call<'a>) -> Vec<Outgoing<'a>> {
         }
         out.push(Outgoing { offset: Some(leaf.span.0), key: leaf.key, text: leaf.text, file: false });
     }
-    if !files.is_empty() {
+    if let (Some(words), false) = (toward.words, files.is_empty()) {
         let members = || out.iter().filter(|leaf| leaf.key).map(|leaf| leaf.text.as_ref());
-        let (named, enclosed) = (dress::hands_over(members(), false), dress::hands_over(members(), true));
+        let (named, enclosed) = (words.hands_over(members(), false), words.hands_over(members(), true));
         for (at, alone) in files {
             if let Some(leaf) = out.get_mut(at) {
                 leaf.file = named || alone && enclosed;
@@ -219,17 +234,7 @@ fn encoded(
         let text = if how.of_bytes() { decode::legible(bytes) } else { Cow::Borrowed(bytes) };
         let deeper = chain.len() < MAX_DEPTH;
         let mut note = |item, start, end, _, turn: Option<Encoding>| {
-            let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
-            let transform = Some(Cow::Owned(names.join("+")));
-            out.push(Match {
-                item,
-                start,
-                end,
-                leaf,
-                seen,
-                transform,
-                dress: Dress::of(chain.iter().copied().chain(turn)),
-            });
+            out.push(Match::new((item, start, end), leaf, seen, chain.iter().copied().chain(turn)));
         };
         if how.of_bytes() {
             legible(memory, bytes, &text, opaque, deeper, &mut note);
@@ -245,17 +250,9 @@ fn encoded(
         }
         if how.of_bytes() {
             decode::each_binary(bytes, budget, &mut |plain, how, _, _| {
-                let names: Vec<&str> = chain.iter().copied().chain([how]).map(Encoding::name).collect();
                 runs(memory, &fold::folded(plain), true, &mut |item, start, end, _| {
-                    out.push(Match {
-                        item,
-                        start,
-                        end,
-                        leaf,
-                        seen,
-                        transform: Some(Cow::Owned(names.join("+"))),
-                        dress: Dress::Hidden,
-                    });
+                    let matched = Match::new((item, start, end), leaf, seen, chain.iter().copied().chain([how]));
+                    out.push(Match { dress: Dress::Hidden, ..matched });
                 });
             });
         }
@@ -283,15 +280,8 @@ fn unusual(
         if how == Encoding::Keyed {
             return keyed::each(memory, bytes, &mut |item, end| {
                 let seen = Seen::Raw(span.0, span.1);
-                out.push(Match {
-                    item,
-                    start: 0,
-                    end,
-                    leaf,
-                    seen,
-                    transform: Some(Cow::Borrowed(how.name())),
-                    dress: Dress::Hidden,
-                });
+                let matched = Match::new((item, 0, end), leaf, seen, [how].into_iter());
+                out.push(Match { dress: Dress::Hidden, ..matched });
             });
         }
         chain.push(how);
@@ -311,10 +301,8 @@ fn unusual(
             if moved && !letters(at, end - start) || how == Encoding::Leet && secret() {
                 return;
             }
-            let names: Vec<&str> = chain.iter().copied().chain(turn).map(Encoding::name).collect();
-            let transform = Some(Cow::Owned(names.join("+")));
-            let dress = Dress::of(chain.iter().copied().chain(turn));
-            out.push(Match { item, start, end, leaf, seen: Seen::Raw(span.0, span.1), transform, dress });
+            let seen = Seen::Raw(span.0, span.1);
+            out.push(Match::new((item, start, end), leaf, seen, chain.iter().copied().chain(turn)));
         });
         if deeper {
             encoded(memory, bytes, (leaf, Some(span)), chain, budget, out);

@@ -111,7 +111,7 @@ mod tests {
     use firedoor_model::Confidence;
 
     use super::*;
-    use crate::{Call, Reach, flow};
+    use crate::{Call, flow, reach::Toward};
 
     /// A credential that no scanner finds in this file.
     fn token() -> String {
@@ -139,7 +139,7 @@ mod tests {
         inspector.kept_secrets(&mut memory, &own, [("firedoor-secret:c/s/db/--key", secret)], Millis(1));
         let arguments = serde_json::json!({ "body": sent }).to_string();
         let mut found = |entry: &EntryId, now| {
-            let found = flow::inspect(&mut memory, &call(entry, &arguments, now), Reach::Nowhere);
+            let found = flow::inspect(&mut memory, &call(entry, &arguments, now), Toward::NOWHERE);
             found.into_iter().filter(|f| f.confidence > Confidence::Possible).collect()
         };
         let itself: Vec<_> = found(&own, Millis(2));
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(memory.len(), 2);
         let arguments = serde_json::json!({ "body": value }).to_string();
         for (entry, want) in [(first, false), (second, false), (itself, false), (alike, true), (stranger, true)] {
-            let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), Reach::Nowhere);
+            let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), Toward::NOWHERE);
             assert_eq!(found.iter().any(|f| f.confidence > Confidence::Possible), want, "{entry}: {found:?}");
         }
     }
@@ -235,7 +235,7 @@ mod tests {
             for (owner, secret) in entries.iter().zip([one, other]) {
                 let arguments = serde_json::json!({ "body": secret }).to_string();
                 for entry in &entries {
-                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), Reach::Nowhere);
+                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), Toward::NOWHERE);
                     let asked = found.iter().find(|f| f.confidence > Confidence::Possible);
                     assert_eq!(asked.is_some(), entry != owner, "{secret} of {owner} to {entry}: {found:?}");
                     if let Some(asked) = asked {
@@ -278,7 +278,7 @@ mod tests {
                 let sent = format!("{secret} 7");
                 let arguments = serde_json::json!({ "body": sent }).to_string();
                 for entry in &entries {
-                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), Reach::Nowhere);
+                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), Toward::NOWHERE);
                     let asked = found.iter().any(|f| f.confidence > Confidence::Possible);
                     // Of two of which one begins with the other nobody is told which is meant.
                     assert!(asked || entry == owner, "{secret} of {owner} to {entry}: {found:?}");
@@ -310,7 +310,7 @@ mod tests {
         let stranger: EntryId = "c/s/b".parse().unwrap();
         for i in [0, 100, 199] {
             let arguments = serde_json::json!({ "body": secret(i) }).to_string();
-            let found = flow::inspect(&mut memory, &call(&stranger, &arguments, Millis(2)), Reach::Nowhere);
+            let found = flow::inspect(&mut memory, &call(&stranger, &arguments, Millis(2)), Toward::NOWHERE);
             assert_eq!(found.iter().filter(|f| f.confidence == Confidence::Certain).count(), 1, "{i}: {found:?}");
         }
     }
@@ -329,7 +329,7 @@ mod tests {
                     }
                 }
                 let arguments = serde_json::json!({ "body": value }).to_string();
-                let found = flow::inspect(&mut memory, &call(&other, &arguments, Millis(2)), Reach::Nowhere);
+                let found = flow::inspect(&mut memory, &call(&other, &arguments, Millis(2)), Toward::NOWHERE);
                 assert!(found.iter().all(|f| f.confidence <= Confidence::Possible), "{value}, {first}: {found:?}");
             }
         }

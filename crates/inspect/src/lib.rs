@@ -65,7 +65,7 @@ pub use likeness::{Neighbour, Neighbourhood, Sketch};
 pub use memory::{Label, Limits, Memory};
 pub use passages::{Passage, classified, passages};
 pub use privacy::Privacy;
-use reach::Reach;
+use reach::Toward;
 pub use schema::Schema;
 pub use sink::Sink;
 pub use weights::WeightsError;
@@ -227,14 +227,15 @@ impl Inspector {
     /// What must be known about the call when its result arrives.
     pub fn label(&self, call: &Call<'_>) -> CallLabel {
         // What a call writes down is not read.
-        let reads = self.names_private(call, self.commands.texts(call)) && !self.commands.writes_documents(call);
+        let reads =
+            self.names_private(call, self.commands.texts(call)) && !self.commands.writes_documents(call, &self.sources);
         let privacy = if reads { Privacy::Sensitive } else { self.sources.privacy(call) };
         CallLabel { privacy, sink: call.sink }
     }
 
     /// Judges a call before it reaches the server.
     pub fn call(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
-        let mut out = flow::inspect(memory, call, self.sources.reach(call));
+        let mut out = flow::inspect(memory, call, self.sources.toward(call));
         out.extend(self.secrets_in_call(memory, call));
         out.extend(self.commands(call));
         out.extend(schema::inspect(call));
@@ -248,7 +249,7 @@ impl Inspector {
     /// Judges what a call has beside its arguments, as one object in their place. No schema speaks about it, and it is no
     /// call of its own to be counted.
     pub fn beside(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
-        let mut out = flow::inspect(memory, call, Reach::Nowhere);
+        let mut out = flow::inspect(memory, call, Toward::NOWHERE);
         out.extend(self.secrets_in_call(memory, call));
         out.extend(self.commands(call));
         out.extend(self.after_injection(memory, call));

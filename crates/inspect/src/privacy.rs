@@ -19,10 +19,6 @@ const MAX_BLANKS: usize = 12;
 const MAX_QUERY: usize = 4096;
 /// Longest end of a file's name that says what the file is.
 const MAX_KIND: usize = 12;
-/// Words of members that name a file.
-pub(crate) const FILES: [&str; 11] =
-    ["path", "paths", "file", "files", "filename", "filenames", "filepath", "uri", "uris", "document", "folder"];
-
 /// How private a result is, by the call that asked for it or, where these say more, by its words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -71,6 +67,11 @@ pub(crate) struct SourceWords {
     pub(crate) here: HashSet<String>,
     pub(crate) elsewhere: HashSet<String>,
     pub(crate) stores: HashSet<String>,
+    pub(crate) files: HashSet<String>,
+    pub(crate) via: HashSet<String>,
+    pub(crate) contents: HashSet<String>,
+    pub(crate) enclosed: HashSet<String>,
+    pub(crate) machines: HashSet<String>,
 }
 
 impl SourceWords {
@@ -102,7 +103,7 @@ impl SourceWords {
         for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
             if leaf.key {
                 // Of a list all elements.
-                named = names_file(&leaf.text);
+                named = self.names_file(&leaf.text);
                 continue;
             }
             let path = self.path(&leaf.text).filter(|path| named || *path == Privacy::Document);
@@ -152,17 +153,17 @@ impl SourceWords {
         })
     }
 
+    /// Whether a member's name says that it holds a file's.
+    pub(crate) fn names_file(&self, member: &str) -> bool {
+        let lower = member.to_ascii_lowercase();
+        // Most hold none of these, and need not be taken apart.
+        self.files.iter().any(|file| lower.contains(file)) && words(member).iter().any(|word| self.files.contains(word))
+    }
+
     /// Whether a member holds where something is sent.
     pub(crate) fn is_address(&self, member: &str) -> bool {
         self.addresses.contains(&member.to_ascii_lowercase())
     }
-}
-
-/// Whether a member's name says that it holds a file's.
-fn names_file(member: &str) -> bool {
-    let lower = member.to_ascii_lowercase();
-    // Most hold none of these, and need not be taken apart.
-    FILES.iter().any(|file| lower.contains(file)) && words(member).iter().any(|word| FILES.contains(&word.as_str()))
 }
 
 /// Whether a call asks for nothing but public pages.

@@ -11,9 +11,6 @@ use crate::{
     sink::words,
 };
 
-/// Words of members by which a call to this machine goes elsewhere.
-const VIA: [&str; 8] = ["proxy", "proxies", "via", "host", "target", "resolve", "upstream", "forward"];
-
 /// Where a call sends what it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -31,9 +28,26 @@ pub(crate) enum Reach {
     There,
 }
 
+/// Where a call sends, which decides what a personal text is worth there, and the words that tell its files.
+#[derive(Clone, Copy)]
+pub(crate) struct Toward<'w> {
+    pub(crate) reach: Reach,
+    pub(crate) words: Option<&'w SourceWords>,
+}
+
+impl Toward<'_> {
+    /// What has no address and hands over no files.
+    pub(crate) const NOWHERE: Toward<'static> = Toward { reach: Reach::Nowhere, words: None };
+}
+
 impl SourceWords {
+    /// Where a call sends, and whether files go there.
+    pub(crate) fn toward(&self, call: &Call<'_>) -> Toward<'_> {
+        Toward { reach: self.reach(call), words: Some(self) }
+    }
+
     /// Where a call sends, by its address, and by the names of server and tool.
-    pub(crate) fn reach(&self, call: &Call<'_>) -> Reach {
+    fn reach(&self, call: &Call<'_>) -> Reach {
         let (tool, server) = (words(call.subject), words(call.entry.server()));
         let any = |words: &[String], list: &HashSet<String>| words.iter().any(|word| list.contains(word));
         let sending = any(&tool, &self.sending);
@@ -56,7 +70,7 @@ impl SourceWords {
         // A proxy, or a second address under another name.
         let elsewhere = || {
             Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| match leaf.key {
-                true => words(&leaf.text).iter().any(|word| VIA.contains(&word.as_str())),
+                true => any(&words(&leaf.text), &self.via),
                 false => hosts(&leaf.text).any(public),
             })
         };

@@ -1,9 +1,7 @@
 //! A value that was cut into the elements, the members or the parameters of one call: pieces of one length, of which the last may be
 //! shorter; or the codes of its characters.
 
-use std::borrow::Cow;
-
-use super::{Dress, Match, Outgoing, Seen, encoded, runs, split};
+use super::{Match, Outgoing, encoded, runs, split};
 use crate::{decode::Budget, fold, memory::Memory};
 
 /// Fewest pieces, and the shortest and longest of them.
@@ -56,15 +54,7 @@ pub(super) fn each(memory: &Memory, leaves: &[Outgoing<'_>], budget: &mut Budget
     for (leaf, text) in found {
         let text = text.as_bytes();
         runs(memory, &fold::folded(text), false, &mut |item, start, end, _| {
-            out.push(Match {
-                item,
-                start,
-                end,
-                leaf,
-                seen: Seen::Whole,
-                transform: Some(Cow::Borrowed("cut")),
-                dress: Dress::Plain,
-            });
+            out.push(Match::of_pieces((item, start, end), leaf, "cut"));
         });
         let length = leaves.get(leaf).map_or(0, |l| l.text.len());
         encoded(memory, text, (leaf, Some((0, length))), &mut Vec::new(), budget, out);

@@ -1,27 +1,6 @@
 //! How what leaves looks there, and files that are handed over in base64.
 
-use crate::{decode::Encoding, privacy::FILES, sink::words};
-
-/// Arguments that hold a file as base64 has it.
-const CONTENTS: [&str; 12] = [
-    "content",
-    "contents",
-    "data",
-    "blob",
-    "file",
-    "filecontent",
-    "file_content",
-    "content_base64",
-    "contentbase64",
-    "base64",
-    "bytes",
-    "body_base64",
-];
-/// The same, where mail goes without a name for it.
-const ENCLOSED: [&str; 4] = ["raw", "contentbytes", "content_bytes", "attachment"];
-/// Words of members that say which machine something is sent to.
-const HOSTS: [&str; 12] =
-    ["host", "hostname", "ip", "port", "server", "socket", "target", "domain", "url", "href", "endpoint", "webhook"];
+use crate::{decode::Encoding, privacy::SourceWords, sink::words};
 
 /// How what leaves looks there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,25 +25,27 @@ impl Dress {
     }
 }
 
-/// Whether an argument of this name takes a file in base64 and holds one, if the call is one that hands over files ([`hands_over`]);
-/// whether it does so without a name for it.
-pub(super) fn holds_file(member: &str, text: &str) -> Option<bool> {
-    let is = |list: &[&str]| list.iter().any(|name| member.eq_ignore_ascii_case(name));
-    let enclosed = is(&ENCLOSED);
-    let encoded = |b: u8| b.is_ascii_alphanumeric() || b"+/-_\r\n".contains(&b);
-    let file = (enclosed || is(&CONTENTS)) && text.trim_end_matches(['=', '\r', '\n']).bytes().all(encoded);
-    file.then_some(enclosed)
-}
-
-/// Whether a call with these members names a file, or none where it encloses one, and no machine that it goes to.
-pub(super) fn hands_over<'m>(members: impl Iterator<Item = &'m str>, enclosed: bool) -> bool {
-    let mut named = enclosed;
-    for member in members {
-        let words = words(member);
-        if words.iter().any(|word| HOSTS.contains(&word.as_str())) {
-            return false;
-        }
-        named |= words.iter().any(|word| FILES.contains(&word.as_str()));
+impl SourceWords {
+    /// Whether an argument of this name takes a file in base64 and holds one, if the call is one that hands over files
+    /// ([`Self::hands_over`]); whether it does so without a name for it.
+    pub(super) fn holds_file(&self, member: &str, text: &str) -> Option<bool> {
+        let member = member.to_ascii_lowercase();
+        let enclosed = self.enclosed.contains(&member);
+        let encoded = |b: u8| b.is_ascii_alphanumeric() || b"+/-_\r\n".contains(&b);
+        let takes = enclosed || self.contents.contains(&member);
+        (takes && text.trim_end_matches(['=', '\r', '\n']).bytes().all(encoded)).then_some(enclosed)
     }
-    named
+
+    /// Whether a call with these members names a file, or none where it encloses one, and no machine that it goes to.
+    pub(super) fn hands_over<'m>(&self, members: impl Iterator<Item = &'m str>, enclosed: bool) -> bool {
+        let mut named = enclosed;
+        for member in members {
+            let words = words(member);
+            if words.iter().any(|word| self.machines.contains(word)) {
+                return false;
+            }
+            named |= words.iter().any(|word| self.files.contains(word));
+        }
+        named
+    }
 }

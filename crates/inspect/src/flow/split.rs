@@ -5,7 +5,6 @@
 //! in their order.
 
 use std::{
-    borrow::Cow,
     collections::{HashMap, VecDeque},
     hash::BuildHasher as _,
 };
@@ -13,7 +12,7 @@ use std::{
 use foldhash::fast::RandomState;
 
 use super::{
-    Dress, MIN_PASSAGE, Match, Outgoing, Seen,
+    MIN_PASSAGE, Match, Outgoing,
     runs::{runs, runs_beyond},
 };
 use crate::{
@@ -149,8 +148,7 @@ fn rejoined(memory: &Memory, row: &[Box<[u8]>], leaf: usize, out: &mut Vec<Match
             // what they make together.
             let secret = memory.item(item).is_some_and(|i| i.label == Label::Secret);
             if has_part && (encoded || secret && row.iter().all(|piece| end - start > piece.len())) {
-                let transform = Some(Cow::Borrowed(how));
-                out.push(Match { item, start, end, leaf, seen: Seen::Whole, transform, dress: Dress::Plain });
+                out.push(Match::of_pieces((item, start, end), leaf, how));
             }
         });
     };
@@ -234,15 +232,7 @@ fn complete(memory: &Memory, trail: &Trail, leaf: usize, out: &mut Vec<Match>) {
             Label::Ordinary => item.knows_words() && length >= MIN_PASSAGE && inside == all,
         };
         if counts && all > 0 && at + length > *last {
-            out.push(Match {
-                item: id,
-                start,
-                end,
-                leaf,
-                seen: Seen::Whole,
-                transform: Some(Cow::Borrowed("split")),
-                dress: Dress::Plain,
-            });
+            out.push(Match::of_pieces((id, start, end), leaf, "split"));
         }
     });
 }
