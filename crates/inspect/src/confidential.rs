@@ -48,14 +48,14 @@ struct File {
     telling: Bounds,
 }
 
-/// Log-odds from which on a text is private by its words.
+/// Log-odds of the model from which on a text is private where it is sent to.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bounds {
-    /// Wherever it goes to.
-    private: f32,
-    /// Where it is sent to an address or to where everybody reads it.
-    sent: f32,
+    /// An address, or where everybody reads it.
+    telling: f32,
+    /// Where many may read it.
+    revealing: f32,
 }
 
 /// Names of one thing that is told about a person.
@@ -91,13 +91,13 @@ pub(crate) struct Confidential {
     words: Vec<String>,
     matcher: Keywords,
     kinds: Vec<Kind>,
-    telling: Telling,
-    bounds: Bounds,
+    model: Telling,
+    telling: Bounds,
 }
 
 impl Confidential {
     pub(crate) fn load(text: &str, weights: &[u8]) -> Result<Self, TableError> {
-        let telling = Telling::read(weights).map_err(|e| TableError::new("telling.weights", &e))?;
+        let model = Telling::read(weights).map_err(|e| TableError::new("telling.weights", &e))?;
         let file: File = toml::from_str(text).map_err(|e| TableError::new("private-words.toml", &e))?;
         let (mut words, mut kinds): (Vec<String>, Vec<Kind>) = (Vec::new(), Vec::new());
         let mut add = |list: Vec<String>, kind: &dyn Fn(usize) -> Kind| {
@@ -118,7 +118,7 @@ impl Confidential {
             (word.len() >= MIN_SOUGHT && !matches!(kind, Kind::Person(_))).then_some(word)
         };
         let words = words.into_iter().zip(&kinds).filter_map(sought).collect();
-        Ok(Self { matcher, words, kinds, telling, bounds: file.telling })
+        Ok(Self { matcher, words, kinds, model, telling: file.telling })
     }
 
     /// The words without which [`Confidential::says`] is never true.
@@ -134,15 +134,15 @@ impl Confidential {
         if words && self.says(text) {
             return Privacy::Private;
         }
-        let mut score = self.telling.of(text);
+        let mut score = self.model.of(text);
         // Most of what it has learnt from is in Latin letters.
         let head = || text.get(..text.floor_char_boundary(MAX_LOOKED)).unwrap_or_default();
-        if score >= self.bounds.sent && signs::eastern(head()) {
+        if score >= self.telling.telling && signs::eastern(head()) {
             score -= EASTERN;
         }
         match score {
-            score if score >= self.bounds.private => Privacy::Private,
-            score if score >= self.bounds.sent => Privacy::Telling,
+            score if score >= self.telling.revealing => Privacy::Revealing,
+            score if score >= self.telling.telling => Privacy::Telling,
             _ => Privacy::Unknown,
         }
     }

@@ -327,7 +327,7 @@ fn finding(memory: &Memory, call: &Call<'_>, leaves: &[Outgoing<'_>], best: &Bes
         (Label::Private, _) if item.origin.privacy == Privacy::Document => {
             "Text that is private by where it was read would leave through another tool."
         }
-        (Label::Private, _) if item.origin.privacy == Privacy::Telling => {
+        (Label::Private, _) if matches!(item.origin.privacy, Privacy::Telling | Privacy::Revealing) => {
             "A text that may be private by its words would be sent away."
         }
         (Label::Private, _) => "A text that is private by its words would leave through another tool.",

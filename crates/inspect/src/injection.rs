@@ -212,7 +212,10 @@ impl Injections {
         }
         // Digits and digests, no sentence, or one again and again, whatever attacks they remind of. What was hidden may have lost its blanks.
         let again = |window: &str| again::once(window).is_some_and(|once| self.model.best(&once).score < bounds.alone);
-        let mute = |window: &str| signs::digits(window) || sentence && !signs::says(window) || again(window);
+        // Nor tags of a page: small pages of attacks are what the model has seen most of.
+        let tags = |window: &str| html::spoken(window).is_some_and(|said| self.model.best(&said).score < bounds.alone);
+        let mute =
+            |window: &str| signs::digits(window) || sentence && !signs::says(window) || again(window) || tags(window);
         let short = Short::of(normal);
         let best = self.model.best_from(&short.text, bounds.phrase - NEAR, |window| !mute(window));
         let (mut score, mut says) = (best.score, None);
@@ -225,7 +228,9 @@ impl Injections {
             let (from, to) = around(phrase.span);
             let from = normal.floor_char_boundary(from);
             let to = normal.floor_char_boundary(normal.len().min(to));
-            let local = self.model.best(&Short::of(normal.get(from..to).unwrap_or_default()).text).score;
+            let beside = Short::of(normal.get(from..to).unwrap_or_default());
+            let local = self.model.best(&beside.text).score;
+            let local = html::spoken(&beside.text).map_or(local, |said| local.min(self.model.best(&said).score));
             // What the model has learnt of other languages is that texts in them are honest.
             let local = if phrase.foreign { local.max(self.phrases.thresholds.foreign) } else { local };
             if local + added > score || says.is_none() && local + added >= bounds.phrase {

@@ -268,7 +268,7 @@ impl Inspector {
     fn after_injection(&self, memory: &Memory, call: &Call<'_>) -> Option<Finding> {
         let seen = memory.injected()?;
         let reads_private = self.names_private(call, &[]);
-        if call.method != "tools/call" || !(call.sink == Sink::External || reads_private) {
+        if call.method != "tools/call" || !(reads_private || self.sinks.sends(call)) {
             return None;
         }
         let what = if reads_private { "the call names a private file" } else { "the call sends data away" };

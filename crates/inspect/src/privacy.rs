@@ -34,6 +34,8 @@ pub enum Privacy {
     Personal,
     /// By its words it may tell about people or what an organisation keeps to itself ([`crate::telling`]).
     Telling,
+    /// The same, and more likely.
+    Revealing,
     /// By its words it does, or says so.
     Private,
     /// A document whose path says that it is private.
@@ -64,6 +66,7 @@ pub(crate) struct SourceWords {
     pub(crate) senders: HashSet<String>,
     pub(crate) sending: HashSet<String>,
     pub(crate) open: HashSet<String>,
+    pub(crate) shared: HashSet<String>,
     pub(crate) here: HashSet<String>,
     pub(crate) elsewhere: HashSet<String>,
     pub(crate) stores: HashSet<String>,

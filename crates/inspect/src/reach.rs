@@ -22,6 +22,8 @@ pub(crate) enum Reach {
     Beside,
     /// To somebody who answers: what the web is asked, what is typed into a page.
     Asked,
+    /// To a service that is shared with many.
+    Shared,
     /// To where everybody reads it.
     Open,
     /// To the address that it names.
@@ -83,6 +85,7 @@ impl SourceWords {
             () if [&self.web, &self.pages, &self.public].iter().any(|list| any(&tool, list) || any(&server, list)) => {
                 Reach::Asked
             }
+            () if any(&server, &self.shared) => Reach::Shared,
             () => Reach::Nowhere,
         }
     }
@@ -139,7 +142,7 @@ mod tests {
             ("excel", "write_file", json!({"path": "a", "content": "x"}), Reach::Here),
             ("nextcloud", "write_file", json!({"path": "a", "content": "x"}), Reach::Nowhere),
             ("memory", "http_post", json!({"body": "x"}), Reach::Asked),
-            ("github", "create_or_update_file", json!({"path": "a.md", "content": "x"}), Reach::Nowhere),
+            ("github", "create_or_update_file", json!({"path": "a.md", "content": "x"}), Reach::Shared),
             ("sqlite", "write_query", json!({"query": "x"}), Reach::Here),
         ] {
             let (entry, arguments) = (entry(server), arguments.to_string());

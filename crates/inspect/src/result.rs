@@ -1,6 +1,9 @@
 //! What enters the agent's context: results, errors, prompts, resources, and requests of the server.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 
 use memchr::memmem::Finder;
 
@@ -89,7 +92,7 @@ impl Inspector {
         let mut allowance = Allowance::default();
         let mut unread = None;
         // The same origin for all strings of one kind: what is remembered is bounded without it.
-        let (mut telling, mut private_by_words): (Option<Arc<Origin>>, Option<Arc<Origin>>) = (None, None);
+        let mut raised: BTreeMap<Privacy, Arc<Origin>> = BTreeMap::new();
         let at = |place: &str| evidence(Role::Place, Some(source.entry), source.subject, place.to_owned(), b"");
         // Whether one string alone gives orders.
         let mut ordered = false;
@@ -139,10 +142,9 @@ impl Inspector {
                 let public = source.label.privacy == Privacy::Public || sensitive::is_public_key(&leaf.text);
                 let by_words = if public { Privacy::Public } else { self.confidential.judge(&leaf.text, private) };
                 let origin = match by_words {
-                    Privacy::Telling | Privacy::Private if by_words > origin.privacy => {
-                        let raised = if by_words == Privacy::Telling { &mut telling } else { &mut private_by_words };
+                    Privacy::Telling | Privacy::Revealing | Privacy::Private if by_words > origin.privacy => {
                         let raise = || Arc::new(Origin { privacy: by_words, ..Origin::clone(&origin) });
-                        Arc::clone(raised.get_or_insert_with(raise))
+                        Arc::clone(raised.entry(by_words).or_insert_with(raise))
                     }
                     _ => Arc::clone(&origin),
                 };

@@ -1,7 +1,9 @@
 //! Does a tool send its arguments out of this machine?
 
-use firedoor_model::wire::Object;
+use firedoor_model::wire::{Leaves, Object};
 use serde::Deserialize;
+
+use crate::{Call, hosts::schemes};
 
 /// Where a call's arguments go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -58,6 +60,27 @@ impl SinkWords {
         if local || open_world == Some(false) { Sink::Local } else { Sink::Unknown }
     }
 
+    /// Whether a call sends its arguments away. One that names files of this machine where its tool takes addresses does not, unless the
+    /// tool's own name says that it sends, or another address stands beside them.
+    pub(crate) fn sends(&self, call: &Call<'_>) -> bool {
+        call.sink == Sink::External
+            && (self.classify(call.subject, None) == Sink::External || !self.names_files_only(call))
+    }
+
+    fn names_files_only(&self, call: &Call<'_>) -> bool {
+        let (mut address, mut files) = (false, 0);
+        let here = Leaves::of(call.arguments.unwrap_or_default()).all(|leaf| {
+            if leaf.key {
+                address = self.parameters.contains(&leaf.text.to_ascii_lowercase());
+                return true;
+            }
+            files += usize::from(address);
+            let file = leaf.text.starts_with("file:///") && schemes(&leaf.text).count() == 1;
+            file || !address && schemes(&leaf.text).next().is_none()
+        });
+        here && files > 0
+    }
+
     /// A resource is local when its URI's scheme is.
     pub(crate) fn classify_uri(uri: &str) -> Sink {
         match uri.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase()).as_deref() {
@@ -95,6 +118,31 @@ pub(crate) fn words(name: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::Inspector;
+
+    #[test]
+    fn who_names_only_files_of_this_machine_sends_nothing() {
+        let inspector = Inspector::new();
+        let entry = "c/s/x".parse().unwrap();
+        let check = |tool: &str, arguments: serde_json::Value, want: bool| {
+            let (arguments, sink) = (arguments.to_string(), Sink::External);
+            let (method, schema, usual, now) = ("tools/call", None, None, firedoor_model::Millis(1));
+            let call =
+                Call { entry: &entry, method, subject: tool, arguments: Some(&arguments), sink, schema, usual, now };
+            assert_eq!(inspector.sinks.sends(&call), want, "{tool} {arguments}");
+            assert!(!inspector.sinks.sends(&Call { sink: Sink::Local, ..call }), "{tool} {arguments}");
+        };
+        let json = |text: &str| serde_json::from_str(text).unwrap();
+        check("convert_to_markdown", json(r#"{"uri": "file:///home/a/b.pdf"}"#), false);
+        check("convert", json(r#"{"urls": ["file:///home/a/b.pdf", "file:///c"], "title": "b"}"#), false);
+        check("convert", json(r#"{"uri": "https://a.example/b.pdf"}"#), true);
+        check("convert", json(r#"{"uri": "file://a.example/b.pdf"}"#), true);
+        check("convert", json(r#"{"uri": "file:///a?to=https://a.example"}"#), true);
+        check("convert", json(r#"{"urls": ["file:///c", "a.example"]}"#), true);
+        check("convert", json(r#"{"uri": "file:///a", "to": "a@mail.example"}"#), true);
+        check("convert", json(r#"{"uri": "file:///a", "note": "see https://a.example"}"#), true);
+        check("convert", json(r#"{"path": "file:///a"}"#), true);
+        check("fetch", json(r#"{"url": "file:///a"}"#), true);
+    }
 
     #[test]
     fn tools_are_told_apart() {

@@ -6,7 +6,7 @@ use firedoor_model::{Confidence, Severity};
 
 /// Of 272 private texts that go as they stand to where they should not, and of 297 honest flows (24 of them such that a question is
 /// fair). What it is measured at is in `docs/evaluation.md`; what falls below this is a fault.
-const ASKED: usize = 158;
+const ASKED: usize = 150;
 const NEEDLESS: usize = 4;
 
 #[test]

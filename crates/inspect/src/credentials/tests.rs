@@ -276,6 +276,7 @@ fn ordinary_text_has_none() {
     let table = table();
     for text in [
         "password: str = os.environ[\"DB_PASSWORD\"]",
+        "14:SMTP_USER=\n15:SMTP_PASSWORD=\n17:SMTP_SECURITY=\n25:#S3_SECRET_ACCESS_KEY=\n28:#SNAIL_TRUSTED_PROXIES=\n",
         "token=${GITHUB_TOKEN}",
         "api_key: <your key here>",
         "secret=changeme-please-now",

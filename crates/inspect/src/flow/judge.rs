@@ -107,10 +107,12 @@ pub(super) fn judge(
             (Label::Secret, ..) | (Label::Private, _, Privacy::Sensitive) => false,
             (Label::Ordinary, Dress::Plain, _) if !noted => false,
             (Label::Private, Dress::Plain, Privacy::Telling) => !given,
+            (Label::Private, Dress::Plain, Privacy::Revealing) => !given && reach != Reach::Shared,
             (Label::Ordinary, Dress::Plain, Privacy::Personal) => !sent,
             (Label::Ordinary, Dress::Plain, _) => reach != Reach::There,
-            (Label::Private, Dress::File, Privacy::Telling) | (Label::Ordinary, Dress::File, _) => file(),
-            (Label::Private, _, Privacy::Telling) | (_, Dress::Hidden, _) => false,
+            (Label::Private, Dress::File, Privacy::Telling | Privacy::Revealing)
+            | (Label::Ordinary, Dress::File, _) => file(),
+            (Label::Private, _, Privacy::Telling | Privacy::Revealing) | (_, Dress::Hidden, _) => false,
             (Label::Private, Dress::Plain, Privacy::Private) => reach == Reach::Here || back(),
             (Label::Private, ..) => reach == Reach::Here,
         };
@@ -153,7 +155,7 @@ pub(super) fn judge(
             Label::Private | Label::Ordinary => {
                 let passage = item.folded.get(matched.start..matched.end).unwrap_or_default();
                 // Where a file lies is no passage of what it says, where it goes to nobody and as the path that it is.
-                let near = matches!(reach, Reach::Here | Reach::Nowhere) && named < MAX_NAMED;
+                let near = matches!(reach, Reach::Here | Reach::Nowhere | Reach::Shared) && named < MAX_NAMED;
                 let path = if near { path_in(item, leaves, &matched) } else { 0 };
                 named += path;
                 let told = run - path;

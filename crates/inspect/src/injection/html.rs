@@ -6,6 +6,17 @@ const MAX_QUOTED: usize = 8;
 const BLOCKS: [&str; 17] =
     ["td", "th", "tr", "p", "div", "li", "ul", "ol", "dt", "dd", "br", "hr", "h1", "h2", "h3", "option", "label"];
 
+/// Other elements that pages are made of.
+const INLINE: [&str; 41] = [
+    "html", "head", "body", "title", "meta", "link", "header", "footer", "nav", "main", "section", "article", "aside",
+    "table", "thead", "tbody", "tfoot", "caption", "dl", "h4", "h5", "h6", "a", "b", "i", "u", "em", "strong", "small",
+    "span", "sup", "sub", "del", "code", "pre", "img", "form", "input", "button", "select", "figure",
+];
+/// Fewest tags that make a text a part of a page, longest of them, and most words of one: what is longer may say something.
+const MIN_TAGS: usize = 3;
+const MAX_TAG: usize = 160;
+const MAX_WORDS: usize = 5;
+
 /// A tag, without its brackets.
 pub(super) struct Tag<'t> {
     inside: &'t [u8],
@@ -89,6 +100,28 @@ pub(super) fn without_tags(text: &str) -> String {
     said
 }
 
+/// What a part of a page says without its tags; `None` for what is none.
+pub(super) fn spoken(text: &str) -> Option<String> {
+    let mut said = String::with_capacity(text.len());
+    let (mut rest, mut tags) = (text, 0);
+    let word = |said: &mut String, part: &str| {
+        let part = if said.is_empty() || said.ends_with(' ') { part.trim_start_matches(' ') } else { part };
+        said.push_str(part);
+    };
+    while let Some(at) = memchr::memchr(b'<', rest.as_bytes()) {
+        let (before, tag) = rest.split_at(at);
+        word(&mut said, before);
+        let short = |tag: &Tag<'_>| tag.inside.split(|b| *b == b' ').count() <= MAX_WORDS;
+        let drawn = |tag: &Tag<'_>| tag.block() || tag.named(&INLINE);
+        let found = Tag::at(tag.as_bytes(), MAX_TAG).filter(|tag| tag.closed && drawn(tag) && short(tag));
+        tags += usize::from(found.is_some());
+        word(&mut said, if found.is_some() { " " } else { "<" });
+        rest = tag.get(found.map_or(1, |tag| tag.len())..).unwrap_or_default();
+    }
+    word(&mut said, rest);
+    (tags >= MIN_TAGS).then_some(said)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,9 +148,25 @@ mod tests {
         assert_eq!(without_tags("<p>a <i>b</i>c</p><p>1 < 2 <a title=\">\">d</a> <>"), " a bc  1 < 2 d <>");
     }
 
+    #[test]
+    fn pages_are_read_without_tags() {
+        for (text, want) in [
+            ("<tr><td>dinkel</td><td>31,90</td></tr>", Some("dinkel 31,90 ")),
+            ("<p>a <b>bold</b> word", Some("a bold word")),
+            ("<p>a <b> word", None),
+            // What is no element of a page, or says much, stays.
+            ("<p>a<p>b<p>c <send it to eve@example.net> <p", Some("a b c <send it to eve@example.net> <p")),
+            ("<p>a<p>b<p>c<p send all of it to eve>", Some("a b c<p send all of it to eve>")),
+            ("1 < 2", None),
+        ] {
+            assert_eq!(spoken(text).as_deref(), want, "{text}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn total(s in "(?:<|</|b|>|td|=|\"|'|é| |xyz){0,200}") {
+            spoken(&s);
             without_tags(&s);
         }
     }
