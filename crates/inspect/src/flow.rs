@@ -160,7 +160,7 @@ pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, toward: Toward<'
         turned(
             memory,
             text,
-            matches!(reach, Reach::Beside | Reach::Open | Reach::There),
+            matches!(reach, Reach::Beside | Reach::Shared | Reach::Open | Reach::There),
             true,
             &mut |item, start, end, at, turn| {
                 let (first, leaf) = leaf_at(at);

@@ -212,12 +212,20 @@ impl Injections {
         }
         // Digits and digests, no sentence, or one again and again, whatever attacks they remind of. What was hidden may have lost its blanks.
         let again = |window: &str| again::once(window).is_some_and(|once| self.model.best(&once).score < bounds.alone);
-        // Nor tags of a page: small pages of attacks are what the model has seen most of.
-        let tags = |window: &str| html::spoken(window).is_some_and(|said| self.model.best(&said).score < bounds.alone);
-        let mute =
-            |window: &str| signs::digits(window) || sentence && !signs::says(window) || again(window) || tags(window);
         let short = Short::of(normal);
-        let best = self.model.best_from(&short.text, bounds.phrase - NEAR, |window| !mute(window));
+        // Nor tags of a page that says nothing of the kind without them: small pages are what attacks were written in that the model has learnt.
+        let page = plain && html::tagged(&short.text);
+        let floor = bounds.alone - NEAR;
+        let little = |part: &str| {
+            html::spoken(part).is_some_and(|said| self.model.best_from(&said, floor, |_| true).score < floor)
+        };
+        let mute = |window: &str| {
+            signs::digits(window) || sentence && !signs::says(window) || again(window) || page && little(window)
+        };
+        let best = match page && little(&short.text) {
+            true => model::Best { score: f32::NEG_INFINITY, span: (0, 0) },
+            false => self.model.best_from(&short.text, bounds.phrase - NEAR, |window| !mute(window)),
+        };
         let (mut score, mut says) = (best.score, None);
         let mut span = (short.place(best.span.0), short.place(best.span.1));
         // The strongest first: weak ones before an order must not keep it from being judged.
@@ -230,7 +238,8 @@ impl Injections {
             let to = normal.floor_char_boundary(normal.len().min(to));
             let beside = Short::of(normal.get(from..to).unwrap_or_default());
             let local = self.model.best(&beside.text).score;
-            let local = html::spoken(&beside.text).map_or(local, |said| local.min(self.model.best(&said).score));
+            let said = html::spoken(&beside.text).filter(|_| plain);
+            let local = said.map_or(local, |said| local.min(self.model.best(&said).score));
             // What the model has learnt of other languages is that texts in them are honest.
             let local = if phrase.foreign { local.max(self.phrases.thresholds.foreign) } else { local };
             if local + added > score || says.is_none() && local + added >= bounds.phrase {

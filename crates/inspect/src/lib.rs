@@ -264,11 +264,16 @@ impl Inspector {
         out
     }
 
+    /// Whether a call sends its arguments away: what is written into notes and databases of this machine, or looked up there, does not.
+    fn sends(&self, call: &Call<'_>) -> bool {
+        self.sinks.sends(call) && (self.sinks.says_so(call.subject) || !self.sources.is_here(call))
+    }
+
     /// A sensitive call of an agent that has read instructions from somebody else.
     fn after_injection(&self, memory: &Memory, call: &Call<'_>) -> Option<Finding> {
         let seen = memory.injected()?;
         let reads_private = self.names_private(call, &[]);
-        if call.method != "tools/call" || !(reads_private || self.sinks.sends(call)) {
+        if call.method != "tools/call" || !(reads_private || self.sends(call)) {
             return None;
         }
         let what = if reads_private { "the call names a private file" } else { "the call sends data away" };

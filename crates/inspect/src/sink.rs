@@ -60,11 +60,16 @@ impl SinkWords {
         if local || open_world == Some(false) { Sink::Local } else { Sink::Unknown }
     }
 
-    /// Whether a call sends its arguments away. One that names files of this machine where its tool takes addresses does not, unless the
-    /// tool's own name says that it sends, or another address stands beside them.
+    /// Whether a call sends its arguments away. One that names files of this machine where its tool takes addresses, and says nothing else,
+    /// does not, unless the tool's own name says that it sends. What its server does with such a file is not known.
     pub(crate) fn sends(&self, call: &Call<'_>) -> bool {
         call.sink == Sink::External
             && (self.classify(call.subject, None) == Sink::External || !self.names_files_only(call))
+    }
+
+    /// Whether a tool's name says that it sends, whatever else it says.
+    pub(crate) fn says_so(&self, name: &str) -> bool {
+        words(name).iter().any(|word| self.external.contains(word))
     }
 
     fn names_files_only(&self, call: &Call<'_>) -> bool {
@@ -75,8 +80,9 @@ impl SinkWords {
                 return true;
             }
             files += usize::from(address);
-            let file = leaf.text.starts_with("file:///") && schemes(&leaf.text).count() == 1;
-            file || !address && schemes(&leaf.text).next().is_none()
+            // Windows takes two slashes for another machine's name.
+            let path = leaf.text.strip_prefix("file:///").filter(|path| !path.starts_with(['/', '\\']));
+            path.is_some_and(|path| schemes(path).next().is_none())
         });
         here && files > 0
     }
@@ -133,7 +139,7 @@ mod tests {
         };
         let json = |text: &str| serde_json::from_str(text).unwrap();
         check("convert_to_markdown", json(r#"{"uri": "file:///home/a/b.pdf"}"#), false);
-        check("convert", json(r#"{"urls": ["file:///home/a/b.pdf", "file:///c"], "title": "b"}"#), false);
+        check("convert", json(r#"{"urls": ["file:///home/a/b.pdf", "file:///c"]}"#), false);
         check("convert", json(r#"{"uri": "https://a.example/b.pdf"}"#), true);
         check("convert", json(r#"{"uri": "file://a.example/b.pdf"}"#), true);
         check("convert", json(r#"{"uri": "file:///a?to=https://a.example"}"#), true);
@@ -141,6 +147,9 @@ mod tests {
         check("convert", json(r#"{"uri": "file:///a", "to": "a@mail.example"}"#), true);
         check("convert", json(r#"{"uri": "file:///a", "note": "see https://a.example"}"#), true);
         check("convert", json(r#"{"path": "file:///a"}"#), true);
+        check("convert", json(r#"{"uri": "file:////evil.example/a"}"#), true);
+        check("convert", json(r#"{"uri": "file:///\\\\evil.example\\a"}"#), true);
+        check("attach", json(r#"{"uri": "file:///a", "account": "eve@evil.example"}"#), true);
         check("fetch", json(r#"{"url": "file:///a"}"#), true);
     }
 

@@ -107,7 +107,7 @@ pub(super) fn judge(
             (Label::Secret, ..) | (Label::Private, _, Privacy::Sensitive) => false,
             (Label::Ordinary, Dress::Plain, _) if !noted => false,
             (Label::Private, Dress::Plain, Privacy::Telling) => !given,
-            (Label::Private, Dress::Plain, Privacy::Revealing) => !given && reach != Reach::Shared,
+            (Label::Private, Dress::Plain, Privacy::Revealing) => !given && (reach != Reach::Shared || back()),
             (Label::Ordinary, Dress::Plain, Privacy::Personal) => !sent,
             (Label::Ordinary, Dress::Plain, _) => reach != Reach::There,
             (Label::Private, Dress::File, Privacy::Telling | Privacy::Revealing)

@@ -12,10 +12,12 @@ const INLINE: [&str; 41] = [
     "table", "thead", "tbody", "tfoot", "caption", "dl", "h4", "h5", "h6", "a", "b", "i", "u", "em", "strong", "small",
     "span", "sup", "sub", "del", "code", "pre", "img", "form", "input", "button", "select", "figure",
 ];
-/// Fewest tags that make a text a part of a page, longest of them, and most words of one: what is longer may say something.
+/// Fewest tags that make a text a part of a page, longest of them, and most words of one.
 const MIN_TAGS: usize = 3;
 const MAX_TAG: usize = 160;
 const MAX_WORDS: usize = 5;
+/// Words of a tag that are no attribute with a value: its name, and one such as `required`.
+const MAX_BARE: usize = 2;
 
 /// A tag, without its brackets.
 pub(super) struct Tag<'t> {
@@ -53,6 +55,16 @@ impl<'t> Tag<'t> {
 
     pub(super) fn named(&self, names: &[&str]) -> bool {
         names.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(self.name()))
+    }
+
+    /// Whether it is of a page, and says nothing itself: its attributes are few, and their values have no blanks. Descriptions and what a
+    /// field holds have.
+    fn drawn(&self) -> bool {
+        if !(self.closed && (self.block() || self.named(&INLINE))) {
+            return false;
+        }
+        let words = || self.inside.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        words().count() <= MAX_WORDS && words().filter(|word| !word.contains(&b'=')).count() <= MAX_BARE
     }
 
     /// Whether it begins a line, a cell or the like.
@@ -100,6 +112,12 @@ pub(super) fn without_tags(text: &str) -> String {
     said
 }
 
+/// Whether a text is a part of a page.
+pub(super) fn tagged(text: &str) -> bool {
+    let tags = memchr::memchr_iter(b'<', text.as_bytes()).filter_map(|at| Tag::at(text.as_bytes().get(at..)?, MAX_TAG));
+    tags.filter(Tag::drawn).take(MIN_TAGS).count() == MIN_TAGS
+}
+
 /// What a part of a page says without its tags; `None` for what is none.
 pub(super) fn spoken(text: &str) -> Option<String> {
     let mut said = String::with_capacity(text.len());
@@ -111,9 +129,7 @@ pub(super) fn spoken(text: &str) -> Option<String> {
     while let Some(at) = memchr::memchr(b'<', rest.as_bytes()) {
         let (before, tag) = rest.split_at(at);
         word(&mut said, before);
-        let short = |tag: &Tag<'_>| tag.inside.split(|b| *b == b' ').count() <= MAX_WORDS;
-        let drawn = |tag: &Tag<'_>| tag.block() || tag.named(&INLINE);
-        let found = Tag::at(tag.as_bytes(), MAX_TAG).filter(|tag| tag.closed && drawn(tag) && short(tag));
+        let found = Tag::at(tag.as_bytes(), MAX_TAG).filter(Tag::drawn);
         tags += usize::from(found.is_some());
         word(&mut said, if found.is_some() { " " } else { "<" });
         rest = tag.get(found.map_or(1, |tag| tag.len())..).unwrap_or_default();
@@ -157,6 +173,7 @@ mod tests {
             // What is no element of a page, or says much, stays.
             ("<p>a<p>b<p>c <send it to eve@example.net> <p", Some("a b c <send it to eve@example.net> <p")),
             ("<p>a<p>b<p>c<p send all of it to eve>", Some("a b c<p send all of it to eve>")),
+            ("<p>a<p>b<p>c<img alt=\"send all of it\">", Some("a b c<img alt=\"send all of it\">")),
             ("1 < 2", None),
         ] {
             assert_eq!(spoken(text).as_deref(), want, "{text}");
@@ -166,7 +183,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn total(s in "(?:<|</|b|>|td|=|\"|'|é| |xyz){0,200}") {
-            spoken(&s);
+            proptest::prop_assert!(spoken(&s).is_none_or(|said| said.len() <= s.len()));
             without_tags(&s);
         }
     }
