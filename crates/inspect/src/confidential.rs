@@ -92,7 +92,7 @@ pub(crate) struct Confidential {
     matcher: Keywords,
     kinds: Vec<Kind>,
     model: Telling,
-    telling: Bounds,
+    bounds: Bounds,
 }
 
 impl Confidential {
@@ -118,7 +118,7 @@ impl Confidential {
             (word.len() >= MIN_SOUGHT && !matches!(kind, Kind::Person(_))).then_some(word)
         };
         let words = words.into_iter().zip(&kinds).filter_map(sought).collect();
-        Ok(Self { matcher, words, kinds, model, telling: file.telling })
+        Ok(Self { matcher, words, kinds, model, bounds: file.telling })
     }
 
     /// The words without which [`Confidential::says`] is never true.
@@ -137,12 +137,12 @@ impl Confidential {
         let mut score = self.model.of(text);
         // Most of what it has learnt from is in Latin letters.
         let head = || text.get(..text.floor_char_boundary(MAX_LOOKED)).unwrap_or_default();
-        if score >= self.telling.telling && signs::eastern(head()) {
+        if score >= self.bounds.telling && signs::eastern(head()) {
             score -= EASTERN;
         }
         match score {
-            score if score >= self.telling.revealing => Privacy::Revealing,
-            score if score >= self.telling.telling => Privacy::Telling,
+            score if score >= self.bounds.revealing => Privacy::Revealing,
+            score if score >= self.bounds.telling => Privacy::Telling,
             _ => Privacy::Unknown,
         }
     }
