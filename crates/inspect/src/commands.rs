@@ -106,6 +106,12 @@ impl Commands {
         if any(writing) && !any(unless) { texts } else { &[] }
     }
 
+    /// The members of a call that hold what it sends, which nobody runs or opens by that; none where it may.
+    pub(crate) fn sent(&self, call: &Call<'_>) -> &[String] {
+        let Documents { unless, texts, .. } = &self.documents;
+        if words(call.subject).iter().any(|word| unless.contains(word)) { &[] } else { texts }
+    }
+
     /// Whether a call writes nothing but documents ([`Documents::written`]).
     pub(crate) fn writes_documents(&self, call: &Call<'_>, sources: &SourceWords) -> bool {
         self.documents.written(call, sources)

@@ -78,11 +78,13 @@ struct Bounds {
     agents: f32,
     /// By the model's word alone in a script of East Asia, if that is more.
     eastern: f32,
+    /// It is what a tool returns.
+    results: bool,
 }
 
 impl Bounds {
     fn both(bound: f32) -> Self {
-        Self { phrase: bound, alone: bound, agents: 0.0, eastern: f32::NEG_INFINITY }
+        Self { phrase: bound, alone: bound, agents: 0.0, eastern: f32::NEG_INFINITY, results: false }
     }
 }
 
@@ -121,6 +123,7 @@ impl Injections {
                 alone: thresholds.result_alone,
                 agents: thresholds.agents,
                 eastern: thresholds.eastern,
+                results: true,
             },
             // All of them are about tools for agents.
             Place::Definitions => Bounds { alone: thresholds.definition_alone, ..Bounds::both(thresholds.definition) },
@@ -207,6 +210,9 @@ impl Injections {
             return None;
         }
         let plain = how <= Concealment::Customary;
+        // Attacks that are told of are no orders; what else stands there may be one.
+        let told = |phrase: &Phrase<'_>| bounds.results && self.phrases.told(normal, phrase.span);
+        let (told, phrases): (Vec<Phrase<'_>>, Vec<_>) = phrases.iter().partition(|phrase| told(phrase));
         if plain && phrases.is_empty() && normal.len() < MIN_ALONE {
             return None;
         }
@@ -230,7 +236,7 @@ impl Injections {
         let mut span = (short.place(best.span.0), short.place(best.span.1));
         // The strongest first: weak ones before an order must not keep it from being judged.
         let mut sums: Vec<(f32, &Phrase<'_>)> =
-            phrases.iter().map(|phrase| (near(phrases, phrase.span), phrase)).collect();
+            phrases.iter().map(|phrase| (near(&phrases, phrase.span), phrase)).collect();
         sums.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         for (added, phrase) in sums.into_iter().take(MAX_PHRASES) {
             let (from, to) = around(phrase.span);
@@ -244,7 +250,7 @@ impl Injections {
             let local = if phrase.foreign { local.max(self.phrases.thresholds.foreign) } else { local };
             if local + added > score || says.is_none() && local + added >= bounds.phrase {
                 (score, span) = (score.max(local + added), phrase.span);
-                says = Some(format!("The text {} ({}).", phrase.says, phrase.id));
+                says = Some(said_by(phrase));
             }
         }
         let window =
@@ -256,7 +262,11 @@ impl Injections {
         let threshold = if strange { threshold.max(visible.alone) } else { threshold };
         let threshold = if alone && signs::eastern(window) { threshold.max(bounds.eastern) } else { threshold };
         let more = match plain && score >= threshold {
-            true if self.phrases.about_security(normal) => self.phrases.thresholds.security,
+            true if self.phrases.about_security(normal)
+                || told.iter().any(|phrase| phrase.span.0 < span.1 && span.0 < phrase.span.1) =>
+            {
+                self.phrases.thresholds.security
+            }
             true if bounds.agents > 0.0 && self.phrases.about_agents(normal) => bounds.agents,
             _ => 0.0,
         };
@@ -264,7 +274,8 @@ impl Injections {
         // A text of one block is not asked about by the model.
         let likely = score >= needed && !(alone && (plain && normal.len() < MIN_ALONE || mute(window)));
         if !likely && score < threshold - NEAR {
-            return None;
+            let phrase = told.first()?;
+            (span, says) = (phrase.span, Some(said_by(phrase)));
         }
         Some(Sight {
             confidence: if likely { Confidence::Likely } else { Confidence::Possible },
@@ -302,6 +313,10 @@ impl Injections {
             score: judged.score,
         })
     }
+}
+
+fn said_by(phrase: &Phrase<'_>) -> String {
+    format!("The text {} ({}).", phrase.says, phrase.id)
 }
 
 /// The bytes that a phrase is judged with.

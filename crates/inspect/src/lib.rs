@@ -29,6 +29,7 @@ mod language;
 mod likeness;
 mod masked;
 mod memory;
+mod orders;
 mod passages;
 mod placeholder;
 mod privacy;
@@ -242,6 +243,7 @@ impl Inspector {
         out.extend(self.after_injection(memory, call));
         out.extend(self.trifecta(memory, call));
         out.extend(self.usage(memory, call));
+        memory.orders.called(call);
         self.mask_evidence(memory, &mut out);
         out
     }
@@ -271,12 +273,20 @@ impl Inspector {
 
     /// A sensitive call of an agent that has read instructions from somebody else.
     fn after_injection(&self, memory: &Memory, call: &Call<'_>) -> Option<Finding> {
-        let seen = memory.injected()?;
-        let reads_private = self.names_private(call, &[]);
-        if call.method != "tools/call" || !(reads_private || self.sends(call)) {
+        let first = memory.orders.first()?;
+        let sends = self.sends(call);
+        // Whoever gave the instructions may have a script written that somebody runs later. What is sent is no script.
+        let reads_private = self.names_private(call, if sends { self.commands.sent(call) } else { &[] });
+        if call.method != "tools/call" || !(reads_private || sends) {
             return None;
         }
-        let what = if reads_private { "the call names a private file" } else { "the call sends data away" };
+        let followed = if reads_private { Some(first) } else { memory.orders.followed(call, &self.sources) };
+        let (seen, confidence) = followed.map_or((first, Confidence::Possible), |order| (order, Confidence::Likely));
+        let what = match (reads_private, followed) {
+            (true, _) => "the call names a private file",
+            (false, Some(_)) => "the call sends data away",
+            (false, None) => "the call sends data away, but to nobody whom that text names",
+        };
         let source = Evidence {
             role: Role::Source,
             entry: Some(seen.origin.entry.clone()),
@@ -290,7 +300,7 @@ impl Inspector {
         Some(Finding {
             detector: "flow/after-injection".into(),
             severity: Severity::High,
-            confidence: Confidence::Likely,
+            confidence,
             summary: format!("The agent has read a text that gives it instructions, and {what}."),
             evidence: vec![source, evidence(Role::Sink, Some(call.entry), call.subject, "/arguments".to_owned(), b"")],
         })

@@ -13,12 +13,13 @@ use std::{
     sync::Arc,
 };
 
-use firedoor_model::{Digest, EntryId, Untrusted};
+use firedoor_model::{Digest, EntryId};
 
 use crate::{
     flow::split::Trails,
     fold,
     index::{Cut, Index, Place},
+    orders::Orders,
     trifecta::Trifecta,
     usage::Usage,
 };
@@ -81,23 +82,14 @@ pub struct Memory {
     /// What servers have in their start, each with the server, as a digest.
     owners: HashSet<Digest>,
     given_order: VecDeque<Digest>,
-    /// The first text that gave the agent instructions.
-    injected: Option<Injected>,
+    /// Texts that gave the agent instructions.
+    pub(crate) orders: Orders,
     /// What the agent has read so far.
     pub(crate) trifecta: Trifecta,
     /// What left in short values.
     pub(crate) trails: Trails,
     /// How often and with how much tools were called.
     pub(crate) usage: Usage,
-}
-
-/// A text that gave the agent instructions.
-#[derive(Debug)]
-pub(crate) struct Injected {
-    pub(crate) origin: Arc<Origin>,
-    pub(crate) pointer: Arc<str>,
-    /// What is shown of it.
-    pub(crate) excerpt: Untrusted,
 }
 
 /// Kept secrets that may have the same window; of more the parts are known of the latest. All of each is known whatever it has in common.
@@ -121,7 +113,7 @@ impl Memory {
             given: HashSet::new(),
             owners: HashSet::new(),
             given_order: VecDeque::new(),
-            injected: None,
+            orders: Orders::default(),
             trifecta: Trifecta::default(),
             trails: Trails::default(),
             usage: Usage::default(),
@@ -377,16 +369,6 @@ impl Memory {
     /// Whether the agent gave this credential to that server.
     pub(crate) fn gave(&self, entry: &EntryId, folded: &[u8]) -> bool {
         !self.given.is_empty() && self.given.contains(&at_server(entry, folded))
-    }
-
-    /// Notes that the agent read instructions that are not its user's. The first place stays the source.
-    pub(crate) fn note_injected(&mut self, origin: &Arc<Origin>, pointer: Arc<str>, excerpt: &str) {
-        self.injected.get_or_insert_with(|| Injected { origin: Arc::clone(origin), pointer, excerpt: excerpt.into() });
-    }
-
-    /// The instructions that the agent read, if any.
-    pub(crate) fn injected(&self) -> Option<&Injected> {
-        self.injected.as_ref()
     }
 
     /// Notes that a part of an item left, and gives what of it has left by now.

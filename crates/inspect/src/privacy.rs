@@ -75,6 +75,7 @@ pub(crate) struct SourceWords {
     pub(crate) contents: HashSet<String>,
     pub(crate) enclosed: HashSet<String>,
     pub(crate) machines: HashSet<String>,
+    common: HashSet<String>,
 }
 
 impl SourceWords {
@@ -161,6 +162,11 @@ impl SourceWords {
         let lower = member.to_ascii_lowercase();
         // Most hold none of these, and need not be taken apart.
         self.files.iter().any(|file| lower.contains(file)) && words(member).iter().any(|word| self.files.contains(word))
+    }
+
+    /// Whether a value says how a call does what it does, and names nobody.
+    pub(crate) fn is_common(&self, value: &str) -> bool {
+        self.common.contains(value)
     }
 
     /// Whether a member holds where something is sent.

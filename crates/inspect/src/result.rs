@@ -110,7 +110,7 @@ impl Inspector {
                 let place = pointers.of(leaves);
                 if sight.certain_enough() {
                     ordered = true;
-                    memory.note_injected(&origin, Arc::clone(&place), sight.excerpt());
+                    memory.orders.note(&origin, Arc::clone(&place), sight.excerpt(), sight.said(&leaf.text));
                 }
                 told.push(sight.finding(Place::Results, at(&place)));
             }
@@ -167,7 +167,7 @@ impl Inspector {
         {
             let (sight, _) = self.injections.look(&row, Place::Results, true, &mut allowance);
             if let Some(sight) = sight.filter(Sight::certain_enough) {
-                memory.note_injected(&origin, CONTENT.into(), sight.excerpt());
+                memory.orders.note(&origin, CONTENT.into(), sight.excerpt(), sight.said(&row));
                 let mut finding = sight.finding(Place::Results, at(CONTENT));
                 // It stands in no string as a whole.
                 finding.evidence.iter_mut().for_each(|at| at.span = None);
@@ -177,6 +177,7 @@ impl Inspector {
                 unread = unread.or_else(|| Some(injection::unread(Place::Results, at(CONTENT))));
             }
         }
+        memory.orders.read(&origin, result);
         let mut out = secrets.into_vec();
         out.extend(told.into_vec());
         out.extend(unread);

@@ -33,8 +33,12 @@ impl SensitivePaths {
         Ok(Self { matcher, suffixes })
     }
 
-    /// The same of a pattern: a dot that is escaped behind a word (`process\.env`) begins no name there.
+    /// The same of a pattern: a dot that is escaped behind a word (`process\.env`) begins no name there, and what has several alternatives
+    /// is looked for in texts.
     pub(crate) fn names_in_pattern(&self, text: &str) -> bool {
+        if text.contains('|') {
+            return false;
+        }
         let mut plain = String::with_capacity(text.len());
         for part in text.split_inclusive("\\.") {
             match part.strip_suffix("\\.") {
@@ -184,6 +188,7 @@ mod tests {
             (r#"{"cmd":"type C:\\app\\.env"}"#, true),
             (r#"{"pattern":"child_process|process\\.env|eval\\("}"#, false),
             (r#"{"pattern":"config/\\.env"}"#, true),
+            (r#"{"pattern":"(curl|\\.env|always)"}"#, false),
             (r#"{"path":"app\\.env"}"#, true),
             (r#"{"path":"config/.env.example"}"#, false),
             (r#"{"path":"src/environment.rs"}"#, false),

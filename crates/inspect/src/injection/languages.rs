@@ -36,6 +36,9 @@ pub(super) struct Family {
     verb_last: Vec<String>,
     #[serde(default)]
     unless: Option<String>,
+    /// What must not stand in it, in no language.
+    #[serde(default)]
+    pub(super) except: Option<String>,
     /// Parts of each of which one stands in every alternative.
     #[serde(default)]
     needs: Vec<Vec<String>>,

@@ -1,11 +1,15 @@
 //! Phrases of attacks: data of `profiles/detect/injection.toml` and, for other languages, of `languages.toml`.
 
+mod mentions;
 mod near;
 mod needs;
 mod pattern;
 mod table;
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use super::{
     allowance::Searched,
@@ -21,8 +25,9 @@ use crate::{
     keywords::{Keywords, Met},
     view,
 };
+use mentions::Mentions;
 use near::{Lines, Near, Nearby, share_out, strange_parts};
-use pattern::{Kept, Pattern};
+use pattern::{Except, Kept, Pattern};
 use table::{File, Words, filled};
 
 /// Most places of one rule in one text: what repeats says nothing new.
@@ -70,6 +75,8 @@ struct Rule {
     says: String,
     weight: f32,
     places: Vec<Place>,
+    /// What must not stand in a phrase.
+    except: Option<Arc<Except>>,
 }
 
 /// Where a regex comes from.
@@ -115,6 +122,7 @@ pub(crate) struct Phrases {
     strange_owners: Vec<Owner>,
     security: Keywords,
     agents: Keywords,
+    mentions: Mentions,
 }
 
 impl Phrases {
@@ -145,7 +153,8 @@ impl Phrases {
                 let source = Source::Own { regex: filled(&form.regex, &file.fragments), unless: form.unless };
                 lines.push(Line { rule: rules.len(), source, pattern: OnceLock::new() });
             }
-            rules.push(Rule { id: row.id, says: row.says, weight: row.weight, places: row.places });
+            let except = row.except.as_deref().map(Except::new);
+            rules.push(Rule { id: row.id, says: row.says, weight: row.weight, places: row.places, except });
         }
         for (family, way, words) in languages.ways() {
             words.into_iter().for_each(|word| met.entry(view::letters(word)).or_default().around.push(lines.len()));
@@ -156,6 +165,7 @@ impl Phrases {
             says: family.says.clone(),
             weight: family.weight,
             places: family.places.clone(),
+            except: family.except.as_deref().map(Except::new),
         }));
         let own = rules.len() - languages.families().len();
         let of_language = |line: &usize| lines.get(*line).is_some_and(|line: &Line| line.rule >= own);
@@ -178,6 +188,7 @@ impl Phrases {
             strange_owners,
             security: Keywords::new(file.security.words),
             agents: Keywords::new(file.agents.words),
+            mentions: Mentions::new(&file.mentions).map_err(|e| broken(&e))?,
             rules,
             lines,
             languages,
@@ -186,14 +197,15 @@ impl Phrases {
         })
     }
 
-    fn pattern(&self, source: &Source) -> Option<Pattern> {
-        Some(match source {
+    fn pattern(&self, source: &Source, except: Option<&Arc<Except>>) -> Option<Pattern> {
+        let pattern = match source {
             Source::Own { regex, unless } => Pattern::own(regex, unless.as_deref()),
             Source::Way(way) => {
                 let languages = &self.languages;
                 Pattern::of_language(&languages.regex(*way)?, languages.unless(*way).as_deref(), &languages.needs(*way))
             }
-        })
+        };
+        Some(pattern.but(except.cloned()))
     }
 
     /// The words without which [`Phrases::find`] finds nothing.
@@ -241,8 +253,8 @@ impl Phrases {
         }
         for (line, near) in near {
             let Some(Line { rule, source, pattern }) = self.lines.get(line) else { continue };
-            let (rule, Some(Rule { id, says, weight, .. })) = (*rule, self.rules.get(*rule)) else { continue };
-            let Some(pattern) = pattern.get_or_init(|| self.pattern(source)) else { continue };
+            let (rule, Some(Rule { id, says, weight, except, .. })) = (*rule, self.rules.get(*rule)) else { continue };
+            let Some(pattern) = pattern.get_or_init(|| self.pattern(source, except.as_ref())) else { continue };
             let hits = pattern.hits(text, &near.stretches, MAX_HITS, (&self.kept, line));
             let (weight, foreign) = (*weight, matches!(source, Source::Way(_)));
             out.phrases.extend(hits.into_iter().map(|span| Phrase { rule, id, says, weight, foreign, span }));
@@ -254,6 +266,11 @@ impl Phrases {
     /// Whether a normalised text is about security: such texts quote attacks.
     pub(crate) fn about_security(&self, text: &str) -> bool {
         has(&self.security, text, SECURITY_WORDS)
+    }
+
+    /// Whether what stands at `span` of a normalised text is an attack that is told of, and not made.
+    pub(crate) fn told(&self, text: &str, span: (usize, usize)) -> bool {
+        self.mentions.labelled(text, span) || self.mentions.denied(text, span)
     }
 
     /// Whether a normalised text is about agents and their servers: such texts speak of agents, and say what they can be asked.

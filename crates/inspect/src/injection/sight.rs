@@ -3,6 +3,7 @@
 use firedoor_model::{Confidence, Evidence, Finding, Severity};
 
 use super::{layers::Concealment, phrases::Place};
+use crate::orders::Said;
 
 /// Characters of the text that are shown.
 const SHOWN: usize = 160;
@@ -29,6 +30,14 @@ impl Sight {
 
     pub(crate) fn excerpt(&self) -> &str {
         &self.excerpt
+    }
+
+    /// What the text says around it.
+    pub(crate) fn said<'t>(&self, text: &'t str) -> Said<'t> {
+        if self.how > Concealment::Customary || self.transform.is_some() {
+            return Said::Anything;
+        }
+        Said::Here(text, self.span)
     }
 
     /// The finding about it, with one piece of evidence.

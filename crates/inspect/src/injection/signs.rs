@@ -60,21 +60,28 @@ pub(super) fn digits(text: &str) -> bool {
 /// order has that, whatever its language; lists, markup and most lines of programs have not. Eight letters of scripts from
 /// Devanagari on (U+0900) are taken for a sentence: many have no blanks, or signs within words.
 pub(super) fn says(normal: &str) -> bool {
-    const ROW: usize = 3;
+    const ROW: usize = 4;
+    // Three, if they are long enough, or what they are about is an address: records have small words in a row, too.
+    const SHORT_ROW: usize = 3;
+    const LETTERS: usize = 11;
     const LONG: usize = 2;
     if normal.chars().filter(|c| *c >= '\u{900}' && view::alphabetic(*c)).take(8).count() == 8 {
         return true;
     }
-    let (mut row, mut long) = (0, 0);
+    let (mut row, mut long, mut said) = (0, 0, 0);
     normal.split(' ').any(|token| {
         let word = token.trim_matches(|c: char| c.is_ascii_punctuation());
         let letters = word.chars().filter(|c| view::alphabetic(*c)).count();
+        let address = letters > 0 && (word.contains('@') || word.contains("://"));
+        if address && row >= SHORT_ROW && long >= LONG {
+            return true;
+        }
         let spoken = letters > 1 && word.chars().all(|c| view::alphabetic(c) || matches!(c, '\'' | '-' | '’'));
         match spoken || matches!(word, "a" | "i" | "o" | "e" | "y" | "и" | "в" | "с" | "к" | "о" | "я") {
-            true => (row, long) = (row + 1, long + usize::from(spoken)),
-            false => (row, long) = (0, 0),
+            true => (row, long, said) = (row + 1, long + usize::from(spoken), said + letters),
+            false => (row, long, said) = (0, 0, 0),
         }
-        row >= ROW && long >= LONG
+        long >= LONG && (row >= ROW || row >= SHORT_ROW && said >= LETTERS)
     })
 }
 

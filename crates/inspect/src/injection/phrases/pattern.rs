@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use regex_automata::{
@@ -27,11 +27,30 @@ const SMALL_CACHE: usize = 512 << 10;
 /// One character but those that follow, in a text that is UTF-8. What the class itself is compiled to takes four times as much.
 const BUT: (&str, &str) = ("(?-u:[^", r"\x80-\xBF][\x80-\xBF]*)");
 
-/// What a rule looks for, and what must not stand right before that.
+/// What must not stand in a phrase, of all that look for it.
+#[derive(Debug)]
+pub(super) struct Except {
+    regex: String,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Except {
+    pub(super) fn new(regex: &str) -> Arc<Self> {
+        Arc::new(Self { regex: fast_edges(&view::letters(regex)), compiled: OnceLock::new() })
+    }
+
+    /// A regex that cannot be compiled would be one of the program's own, and a test compiles all of them.
+    fn compiled(&self) -> Option<&Regex> {
+        self.compiled.get_or_init(|| compile(&self.regex, false).ok()).as_ref()
+    }
+}
+
+/// What a rule looks for, and what must not stand right before that, nor in it.
 #[derive(Debug)]
 pub(super) struct Pattern {
     regex: String,
     unless: Option<String>,
+    except: Option<Arc<Except>>,
     /// Of one of many languages, most of which are seldom met: it keeps nothing of what it has read, see [`Kept`].
     small: bool,
     needs: Option<Needs>,
@@ -83,7 +102,12 @@ impl Pattern {
         let small = needs.is_some();
         let pieces: Vec<String> = needs.into_iter().flatten().map(|piece| written(piece)).collect();
         let needs = if small { Needs::of(&regex, &pieces, syntax()) } else { None };
-        Self { regex, unless, small, needs, compiled: OnceLock::new() }
+        Self { regex, unless, except: None, small, needs, compiled: OnceLock::new() }
+    }
+
+    /// With what must not stand in it.
+    pub(super) fn but(self, except: Option<Arc<Except>>) -> Self {
+        Self { except, ..self }
     }
 
     fn compiled(&self) -> Option<&Compiled> {
@@ -114,12 +138,14 @@ impl Pattern {
         // A regex that cannot be compiled would be one of the program's own, and a test compiles all of them.
         let Some(Compiled { regex, unless }) = self.compiled() else { return Vec::new() };
         let (mut regex, mut unless) = (self.search(Some(regex)), self.search(unless.as_ref()));
+        let except = self.except.as_ref().and_then(|except| except.compiled());
         if self.small {
             regex.cache = kept.take(line);
         }
         let mut excuses = |hit: &Match| {
             let from = text.floor_char_boundary(hit.start().saturating_sub(UNLESS));
             text.as_bytes().get(from..hit.start()).is_some_and(|before| unless.find(Input::new(before)).is_some())
+                || except.is_some_and(|except| except.is_match(Input::new(text).range(hit.range())))
         };
         let mut out = Vec::new();
         for (from, to) in stretches {

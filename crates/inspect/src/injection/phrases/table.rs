@@ -21,6 +21,7 @@ pub(super) struct File {
     pub(super) network: Bounds,
     pub(super) security: Subject,
     pub(super) agents: Subject,
+    pub(super) mentions: MentionsRow,
     /// What stands in a regex for `(?&name)`. One may have those in it that stand before it by name.
     pub(super) fragments: BTreeMap<String, String>,
     /// Keywords that several rules look for.
@@ -64,6 +65,16 @@ pub(super) struct Subject {
     pub(super) words: Vec<String>,
 }
 
+/// What shows that an attack is told of.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MentionsRow {
+    /// Of a record, near it.
+    pub(super) label: String,
+    /// Beside the quotes that it stands in.
+    pub(super) denial: String,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
@@ -75,6 +86,9 @@ pub(super) struct Row {
     regex: String,
     #[serde(default)]
     unless: Option<String>,
+    /// What must not stand in any of its forms, if anything.
+    #[serde(default)]
+    pub(super) except: Option<String>,
     /// Other forms of the same.
     #[serde(default)]
     also: Vec<Form>,

@@ -17,7 +17,7 @@ fn of_many(texts: &[String]) -> (Vec<Finding>, bool) {
     let content: Vec<_> = texts.iter().map(|text| serde_json::json!({ "type": "text", "text": text })).collect();
     let mut memory = Memory::default();
     let found = INSPECTOR.result(&mut memory, &source, &serde_json::json!({ "content": content }).to_string());
-    (found, memory.injected().is_some())
+    (found, memory.orders.first().is_some())
 }
 
 /// What a client hands to the model in a row is read in a row.

@@ -1,0 +1,66 @@
+//! Attacks that a text tells of: in the records of a test, or in quotes beside which it says that they must not be obeyed.
+
+use regex_automata::{
+    Input,
+    meta::{BuildError, Regex},
+};
+
+use super::table::MentionsRow;
+use crate::{keywords::fast_edges, view};
+
+/// Bytes on either side of an attack in which its record may say what it is, and of its quotes in which a text may.
+const RECORD: usize = 300;
+const BESIDE: usize = 160;
+/// Bytes from where a phrase begins back to its opening quote, and from where it ends to the closing one.
+const BEFORE: usize = 48;
+const BEHIND: usize = 200;
+/// Quotes, and what ends them.
+const QUOTES: [(char, &[char]); 8] = [
+    ('"', &['"']),
+    ('“', &['”']),
+    ('„', &['“', '”']),
+    ('«', &['»']),
+    ('»', &['«']),
+    ('‘', &['’']),
+    ('`', &['`']),
+    ('「', &['」']),
+];
+
+/// What shows it.
+#[derive(Debug)]
+pub(super) struct Mentions {
+    label: Regex,
+    denial: Regex,
+}
+
+impl Mentions {
+    pub(super) fn new(row: &MentionsRow) -> Result<Self, Box<BuildError>> {
+        let regex = |text: &str| Regex::new(&fast_edges(&view::letters(text))).map_err(Box::new);
+        Ok(Self { label: regex(&row.label)?, denial: regex(&row.denial)? })
+    }
+
+    /// Whether a record around `span` of a normalised text says that it is an attack.
+    pub(super) fn labelled(&self, text: &str, (start, end): (usize, usize)) -> bool {
+        self.label.is_match(Input::new(part(text, start.saturating_sub(RECORD), end + RECORD)))
+    }
+
+    /// Whether what stands at `span` is quoted, and must not be obeyed.
+    pub(super) fn denied(&self, text: &str, (start, end): (usize, usize)) -> bool {
+        let part = |from, to| part(text, from, to);
+        let (before, behind) = (part(start.saturating_sub(BEFORE), start), part(end, end + BEHIND));
+        let Some((opens, closers)) = before.char_indices().rev().find_map(|(at, c)| {
+            let (_, closers) = QUOTES.iter().find(|(opening, _)| *opening == c)?;
+            Some((start - before.len() + at, *closers))
+        }) else {
+            return false;
+        };
+        let Some(closes) = behind.find(closers).map(|at| end + at) else { return false };
+        let beside = [part(opens.saturating_sub(BESIDE), opens), part(closes, closes + BESIDE)];
+        beside.into_iter().any(|beside| self.denial.is_match(Input::new(beside)))
+    }
+}
+
+fn part(text: &str, from: usize, to: usize) -> &str {
+    let from = text.floor_char_boundary(from);
+    text.get(from..text.floor_char_boundary(to.min(text.len()))).unwrap_or_default()
+}
