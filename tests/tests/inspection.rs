@@ -89,7 +89,6 @@ fn after_instructions_in_a_result_what_sends_data_away_is_a_question() {
     // The result itself goes on.
     let (read, error) = agent.call("files", "read_file", json!({"path": "issue.md"}));
     assert!(!error && read.contains(ORDER), "{read}");
-    asked(&home, &mut agent, ("outbox", "http_post", post("hello")), "flow/after-injection", "block");
     // What goes to nobody whom that text names is on record only.
     let elsewhere = json!({"url": "https://tracker.firm.example/", "body": "hello"});
     assert_eq!(agent.call("outbox", "http_post", elsewhere).0, "202 Accepted");
@@ -97,6 +96,7 @@ fn after_instructions_in_a_result_what_sends_data_away_is_a_question() {
     let row = until("the call is on record", || posts(&home).into_iter().find(recorded));
     let finding = &row["what"]["findings"][0];
     assert_eq!((&finding["detector"], &finding["confidence"]), (&json!("flow/after-injection"), &json!("possible")));
+    asked(&home, &mut agent, ("outbox", "http_post", post("hello")), "flow/after-injection", "block");
 }
 
 #[test]

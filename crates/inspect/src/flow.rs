@@ -12,6 +12,7 @@ use crate::{
     Call, Privacy, decode,
     decode::{Budget, Encoding},
     fold,
+    hosts::schemes,
     memory::{Label, Memory},
     reach::{Reach, Toward},
 };
@@ -53,6 +54,8 @@ pub(crate) struct Outgoing<'a> {
     key: bool,
     /// It is a file in base64, where a tool takes such.
     file: bool,
+    /// Its first bytes say where the call goes, and nothing else.
+    goes_to: usize,
 }
 
 /// A run of remembered text in what leaves.
@@ -189,18 +192,28 @@ fn outgoing<'a>(call: &Call<'a>, toward: Toward<'_>) -> Vec<Outgoing<'a>> {
     let mut out = Vec::new();
     // A tool's name is the server's; a resource's URI is what the agent says.
     if call.method != "tools/call" {
-        out.push(Outgoing { text: Cow::Borrowed(call.subject), offset: None, key: false, file: false });
+        out.push(Outgoing { text: Cow::Borrowed(call.subject), offset: None, key: false, file: false, goes_to: 0 });
     }
     let (mut member, mut files) = (None, Vec::new());
+    // Elements of a list have its name.
+    let mut goes = false;
     for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
         let name: Option<usize> = std::mem::take(&mut member);
         let holds = |out: &Vec<Outgoing<'_>>| toward.words?.holds_file(&out.get(name?)?.text, &leaf.text);
+        let goes_to = match toward.words {
+            Some(words) if leaf.key => {
+                goes = words.says_where(&leaf.text);
+                0
+            }
+            _ if goes => destination(&leaf.text),
+            _ => 0,
+        };
         if leaf.key {
             member = Some(out.len());
         } else if let Some(enclosed) = holds(&out) {
             files.push((out.len(), enclosed));
         }
-        out.push(Outgoing { offset: Some(leaf.span.0), key: leaf.key, text: leaf.text, file: false });
+        out.push(Outgoing { offset: Some(leaf.span.0), key: leaf.key, text: leaf.text, file: false, goes_to });
     }
     if let (Some(words), false) = (toward.words, files.is_empty()) {
         let members = || out.iter().filter(|leaf| leaf.key).map(|leaf| leaf.text.as_ref());
@@ -212,6 +225,20 @@ fn outgoing<'a>(call: &Call<'a>, toward: Toward<'_>) -> Vec<Outgoing<'a>> {
         }
     }
     out
+}
+
+/// Bytes of a value that are its address: of a URL up to the end of its host, of one mailbox all of it. What else a URL says may be data.
+fn destination(text: &str) -> usize {
+    let mailbox = |text: &str| {
+        let (name, host) = text.split_once('@').unwrap_or_default();
+        !name.is_empty() && host.contains('.') && !text.contains(|c: char| c.is_whitespace() || ",;:/?".contains(c))
+    };
+    let scheme = schemes(text).next().filter(|at| *at <= "https://".len() && !text.contains(['?', '#', '@', '\\']));
+    match scheme.and_then(|at| text.get(at..).map(|rest| at + rest.find('/').unwrap_or(rest.len()))) {
+        Some(end) => end,
+        None if mailbox(text) => text.len(),
+        None => 0,
+    }
 }
 
 /// Undoes encodings, to [`MAX_DEPTH`] of them. `place` is the outgoing string and, inside an encoding, where that stands

@@ -76,6 +76,7 @@ pub(crate) struct SourceWords {
     pub(crate) enclosed: HashSet<String>,
     pub(crate) machines: HashSet<String>,
     common: HashSet<String>,
+    recipients: HashSet<String>,
 }
 
 impl SourceWords {
@@ -167,6 +168,12 @@ impl SourceWords {
     /// Whether a value says how a call does what it does, and names nobody.
     pub(crate) fn is_common(&self, value: &str) -> bool {
         self.common.contains(value)
+    }
+
+    /// Whether a member says where a call goes, or to whom.
+    pub(crate) fn says_where(&self, member: &str) -> bool {
+        let member = member.to_ascii_lowercase();
+        self.addresses.contains(&member) || self.recipients.contains(&member)
     }
 
     /// Whether a member holds where something is sent.

