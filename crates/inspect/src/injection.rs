@@ -176,6 +176,7 @@ impl Injections {
                     excerpt: excerpt(&normal, (0, normal.len())),
                     span: (0, normal.len()),
                     score: bounds.alone,
+                    told: false,
                 });
                 seen.confidence = if tags { Confidence::Certain } else { Confidence::Likely };
                 seen.severity = if tags { Severity::Critical } else { Severity::High };
@@ -211,7 +212,8 @@ impl Injections {
         }
         let plain = how <= Concealment::Customary;
         // Attacks that are told of are no orders; what else stands there may be one.
-        let told = |phrase: &Phrase<'_>| bounds.results && self.phrases.told(normal, phrase.span);
+        let tells = bounds.results && !phrases.is_empty() && self.phrases.tells(normal);
+        let told = |phrase: &Phrase<'_>| tells && self.phrases.told(normal, phrase.span);
         let (told, phrases): (Vec<Phrase<'_>>, Vec<_>) = phrases.iter().partition(|phrase| told(phrase));
         if plain && phrases.is_empty() && normal.len() < MIN_ALONE {
             return None;
@@ -286,6 +288,7 @@ impl Injections {
             excerpt: excerpt(normal, span),
             span,
             score,
+            told: !told.is_empty() && !likely,
         })
     }
 
@@ -311,6 +314,7 @@ impl Injections {
             excerpt: excerpt(&normal, judged.span),
             span: view::place(text, judged.span),
             score: judged.score,
+            told: false,
         })
     }
 }

@@ -210,7 +210,7 @@ impl Inspector {
     }
 
     /// Whether a call names a path whose content is private, but for what stands in members `except`.
-    fn names_private(&self, call: &Call<'_>, except: &[String]) -> bool {
+    fn names_private(&self, call: &Call<'_>, except: &[String], excepted_if: impl Fn(&str) -> bool) -> bool {
         let (mut of_pattern, mut excepted) = (false, false);
         call.method != "tools/call" && self.sensitive.names(call.subject)
             || Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| {
@@ -220,7 +220,7 @@ impl Inspector {
                 }
                 match of_pattern && !leaf.key {
                     true => self.sensitive.names_in_pattern(&leaf.text),
-                    false => !excepted && self.sensitive.names(&leaf.text),
+                    false => !(excepted && excepted_if(&leaf.text)) && self.sensitive.names(&leaf.text),
                 }
             })
     }
@@ -228,8 +228,8 @@ impl Inspector {
     /// What must be known about the call when its result arrives.
     pub fn label(&self, call: &Call<'_>) -> CallLabel {
         // What a call writes down is not read.
-        let reads =
-            self.names_private(call, self.commands.texts(call)) && !self.commands.writes_documents(call, &self.sources);
+        let reads = self.names_private(call, self.commands.texts(call), |_| true)
+            && !self.commands.writes_documents(call, &self.sources);
         let privacy = if reads { Privacy::Sensitive } else { self.sources.privacy(call) };
         CallLabel { privacy, sink: call.sink }
     }
@@ -273,19 +273,21 @@ impl Inspector {
 
     /// A sensitive call of an agent that has read instructions from somebody else.
     fn after_injection(&self, memory: &Memory, call: &Call<'_>) -> Option<Finding> {
-        let first = memory.orders.first()?;
-        let sends = self.sends(call);
-        // Whoever gave the instructions may have a script written that somebody runs later. What is sent is no script.
-        let reads_private = self.names_private(call, if sends { self.commands.sent(call) } else { &[] });
-        if call.method != "tools/call" || !(reads_private || sends) {
+        if call.method != "tools/call" {
             return None;
         }
-        let followed = if reads_private { Some(first) } else { memory.orders.followed(call, &self.sources) };
-        let (seen, confidence) = followed.map_or((first, Confidence::Possible), |order| (order, Confidence::Likely));
-        let what = match (reads_private, followed) {
-            (true, _) => "the call names a private file",
-            (false, Some(_)) => "the call sends data away",
-            (false, None) => "the call sends data away, but to nobody whom that text names",
+        let (first, sends) = (memory.orders.first(), self.sends(call));
+        // Whoever gave the instructions may have a script written that somebody runs later. What is sent is no script.
+        let sent = |text: &str| sends && text.contains(char::is_whitespace);
+        let private = first.filter(|_| self.names_private(call, self.commands.sent(call), sent));
+        let followed = || memory.orders.followed(call, &self.sources).filter(|_| sends);
+        let elsewhere = || first.filter(|_| sends);
+        let (seen, confidence, what) = if let Some(order) = private {
+            (order, Confidence::Likely, "the call names a private file")
+        } else if let Some(order) = followed() {
+            (order, Confidence::Likely, "the call sends data away")
+        } else {
+            (elsewhere()?, Confidence::Possible, "the call sends data away, but to nobody whom that text names")
         };
         let source = Evidence {
             role: Role::Source,

@@ -1,43 +1,35 @@
 //! Texts that gave the agent instructions, and whether a call may follow one of them.
 //!
 //! Whoever has data sent somewhere has to say where: the address, the account, the name of whoever is to get it stands in the text,
-//! in another of theirs, or it is the place that the text came from. A call that goes to none of these does something else.
+//! in another of theirs, or it is the place that the text came from. What a text only hints at is not seen here.
+
+mod named;
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashSet, VecDeque},
     sync::Arc,
 };
 
 use firedoor_model::{EntryId, Untrusted, wire::Leaves};
 use memchr::memmem;
 
-use crate::{
-    Call, Sink,
-    hosts::{hosts, schemes},
-    memory::Origin,
-    privacy::SourceWords,
-    reach::Reach,
-    view,
-};
+use crate::{Call, Sink, hosts::schemes, memory::Origin, privacy::SourceWords, view};
+use named::{Named, addresses, packed};
 
 /// Most texts that are kept, and bytes of each on either side of its order.
 const MAX_ORDERS: usize = 16;
 const AROUND: usize = 8 * 1024;
-/// Most addresses that outside texts named since, and servers of which it is known where they were last.
+/// Bytes on either side of an order in which it may say that something is written otherwise.
+const NEAR: usize = 400;
+/// Most addresses that outside texts named since.
 const MAX_ADDRESSES: usize = 4096;
+/// Most servers of which it is known where they were, and hosts of each; results of each whose mailboxes are known, how many of
+/// these, and longest of such results.
 const MAX_SERVERS: usize = 64;
-/// Most addresses and other values of one call that are compared. One that has more may follow any order.
-const MAX_NAMED: usize = 256;
-/// Longest value that names something, in bytes; what is longer is what is sent. Longest of an address.
-const NAME: usize = 64;
-const ADDRESS: usize = 253;
-/// Fewest characters of a name, of one in small letters, and of an account's or another's number.
-const SHORT: usize = 3;
-const SMALL: usize = 4;
-const NUMBER: usize = 8;
-/// Longest value that carries nothing by itself, and longest URL.
-const NOTHING: usize = 24;
-const PLAIN_URL: usize = 120;
+const HOSTS: usize = 8;
+const RESULTS: usize = 3;
+const MAILBOXES: usize = 64;
+const LISTED: usize = 64 * 1024;
 
 /// A text that gave the agent instructions.
 #[derive(Debug)]
@@ -46,19 +38,38 @@ pub(crate) struct Order {
     pub(crate) pointer: Arc<str>,
     /// What is shown of it.
     pub(crate) excerpt: Untrusted,
-    /// What it says, normalised. `None` if it may mean what does not stand there.
-    said: Option<String>,
-    /// The host that it came from.
-    home: Option<Box<str>>,
+    said: Said,
+    /// The hosts that it may have come from.
+    homes: VecDeque<Box<str>>,
 }
 
 /// What a text says around its order.
-#[derive(Debug)]
-pub(crate) enum Said<'t> {
-    /// It was hidden, or written in another way than a program would use.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    /// It may mean what does not stand there.
     Anything,
-    /// The text, and where in it the order stands.
-    Here(&'t str, (usize, usize)),
+    /// It tells of an attack: no order, unless somebody follows it.
+    Told(String),
+    /// Normalised, and its letters and digits alone.
+    Here(String, String),
+}
+
+/// How a text gave its order.
+#[derive(Debug)]
+pub(crate) enum Given<'t> {
+    /// It was hidden, or is not known as a whole.
+    Hidden,
+    /// In this text, there.
+    Plain(&'t str, (usize, usize)),
+    /// The same, of an attack that it tells of.
+    Told(&'t str, (usize, usize)),
+}
+
+/// Where a server was, and whom it named.
+#[derive(Debug, Default)]
+struct Recent {
+    hosts: VecDeque<Box<str>>,
+    mailboxes: VecDeque<Vec<String>>,
 }
 
 /// All of one agent's session.
@@ -69,156 +80,203 @@ pub(crate) struct Orders {
     addresses: HashSet<Box<str>>,
     /// There were too many texts, or addresses.
     anything: bool,
-    /// The host that each server was last sent to.
-    last: BTreeMap<EntryId, Box<str>>,
+    recent: BTreeMap<EntryId, Recent>,
 }
 
 impl Orders {
-    /// The first one.
+    /// The first one that is no attack that is told of.
     pub(crate) fn first(&self) -> Option<&Order> {
-        self.seen.first()
+        self.seen.iter().find(|order| !matches!(order.said, Said::Told(_)))
     }
 
     /// Notes that the agent read instructions that are not its user's.
-    pub(crate) fn note(&mut self, origin: &Arc<Origin>, pointer: Arc<str>, excerpt: &str, said: Said<'_>) {
-        let said = match said {
-            Said::Anything => None,
-            Said::Here(text, (start, end)) => {
-                let from = text.floor_char_boundary(start.saturating_sub(AROUND));
-                let to = text.floor_char_boundary(end.saturating_add(AROUND).min(text.len()));
-                Some(view::normalised(text.get(from..to).unwrap_or_default())).filter(|said| !spelt(said))
-            }
+    pub(crate) fn note(&mut self, origin: &Arc<Origin>, pointer: Arc<str>, excerpt: &str, given: &Given<'_>) {
+        let around = |text: &str, (start, end): (usize, usize), bytes: usize| {
+            let from = text.floor_char_boundary(start.saturating_sub(bytes));
+            let to = text.floor_char_boundary(end.saturating_add(bytes).min(text.len()));
+            view::normalised(&apart(text.get(from..to).unwrap_or_default()))
         };
-        if self.seen.iter().any(|order| order.said == said && order.origin.entry == origin.entry) {
+        let said = match *given {
+            Given::Plain(text, span) if !spelt(&around(text, span, NEAR)) => {
+                let said = around(text, span, AROUND);
+                let packed = packed(&said);
+                Said::Here(said, packed)
+            }
+            Given::Told(text, span) => Said::Told(around(text, span, AROUND)),
+            Given::Hidden | Given::Plain(..) => Said::Anything,
+        };
+        let recent = self.recent.get(&origin.entry);
+        let homes = recent.map(|recent| recent.hosts.clone()).unwrap_or_default();
+        let known = |order: &Order| order.said == said && order.origin.entry == origin.entry && order.homes == homes;
+        if self.seen.iter().any(known) {
             return;
         }
         if self.seen.len() >= MAX_ORDERS {
-            self.anything = true;
+            self.anything |= !matches!(said, Said::Told(_));
             return;
         }
-        let home = self.last.get(&origin.entry).cloned();
+        for mailbox in recent.into_iter().flat_map(|recent| &recent.mailboxes).flatten() {
+            self.addresses.insert(mailbox.as_str().into());
+        }
         let (origin, excerpt) = (Arc::clone(origin), excerpt.into());
-        self.seen.push(Order { origin, pointer, excerpt, said, home });
+        self.seen.push(Order { origin, pointer, excerpt, said, homes });
+    }
+
+    fn recent(&mut self, entry: &EntryId) -> Option<&mut Recent> {
+        let room = self.recent.len() < MAX_SERVERS || self.recent.contains_key(entry);
+        room.then(|| self.recent.entry(entry.clone()).or_default())
     }
 
     /// Notes where a call goes: what comes back is from there.
     pub(crate) fn called(&mut self, call: &Call<'_>) {
-        let Some(arguments) = call.arguments.filter(|arguments| schemes(arguments).next().is_some()) else { return };
-        let named = Leaves::of(arguments).find_map(|leaf| hosts(&leaf.text).next().map(lower));
-        if let Some(host) = named
-            && (self.last.len() < MAX_SERVERS || self.last.contains_key(call.entry))
-        {
-            self.last.insert(call.entry.clone(), host.into());
-        }
-    }
-
-    /// Notes the addresses of a text that may be of whoever gave the instructions.
-    pub(crate) fn read(&mut self, origin: &Origin, result: &str) {
-        let theirs = |order: &Order| order.origin.entry == origin.entry;
-        if self.anything || !(self.seen.iter().any(theirs) || !self.seen.is_empty() && origin.sink != Sink::Local) {
+        let arguments = call.arguments.unwrap_or_default();
+        let resource = call.method != "tools/call";
+        if !resource && schemes(arguments).next().is_none() {
             return;
         }
-        for leaf in Leaves::of(result) {
-            for address in addresses(&leaf.text) {
-                if self.addresses.len() >= MAX_ADDRESSES {
-                    self.anything = true;
-                    return;
+        let mut named: Vec<String> = Vec::new();
+        let subject = resource.then_some(call.subject);
+        for leaf in Leaves::of(arguments).map(|leaf| leaf.text).chain(subject.map(Into::into)) {
+            named.extend(addresses(&leaf).filter(|address| !address.contains('@')).take(HOSTS - named.len()));
+        }
+        let Some(recent) = self.recent(call.entry).filter(|_| !named.is_empty()) else { return };
+        for host in named {
+            recent.hosts.retain(|known| **known != *host);
+            recent.hosts.push_back(host.into());
+        }
+        let more = recent.hosts.len().saturating_sub(HOSTS);
+        recent.hosts.drain(..more);
+    }
+
+    /// Notes the addresses of a text that may be of whoever gave the instructions, or will.
+    pub(crate) fn read(&mut self, origin: &Origin, result: &str) {
+        let theirs = |order: &Order| order.origin.entry == origin.entry;
+        if self.seen.iter().any(theirs) || !self.seen.is_empty() && origin.sink != Sink::Local {
+            for leaf in Leaves::of(result) {
+                for address in addresses(&apart(&leaf.text)) {
+                    if self.addresses.len() >= MAX_ADDRESSES {
+                        self.anything = true;
+                        return;
+                    }
+                    self.addresses.insert(address.into());
                 }
-                self.addresses.insert(address.into());
             }
+        }
+        // Mails are listed before one is read.
+        if result.len() > LISTED || memchr::memchr(b'@', result.as_bytes()).is_none() {
+            return;
+        }
+        let leaves = Leaves::of(result).filter(|leaf| leaf.text.contains('@'));
+        let all =
+            leaves.flat_map(|leaf| addresses(&leaf.text).filter(|address| address.contains('@')).collect::<Vec<_>>());
+        let mailboxes = all.take(MAILBOXES).collect();
+        if let Some(recent) = self.recent(&origin.entry) {
+            recent.mailboxes.truncate(RESULTS - 1);
+            recent.mailboxes.push_front(mailboxes);
         }
     }
 
     /// One that a call which sends may follow.
     pub(crate) fn followed(&self, call: &Call<'_>, words: &SourceWords) -> Option<&Order> {
-        let first = self.seen.first()?;
+        if self.seen.is_empty() {
+            return None;
+        }
         let named = Named::of(call, words);
-        let everybody = matches!(words.toward(call).reach, Reach::Open | Reach::Shared);
-        if self.anything || named.more || everybody {
+        if let Some(first) = self.first()
+            && (self.anything
+                || named.more
+                || named.everybody
+                || words.for_everybody(call)
+                || self.names_outside(&named))
+        {
             return Some(first);
         }
-        let among = |order: &&Order| {
-            let Some(said) = &order.said else { return true };
-            // An answer, a form, another message in the same place.
-            let back = order.origin.entry == *call.entry && named.addresses.is_empty();
-            let home = |address: &String| order.home.as_deref() == Some(address);
-            let elsewhere = |address: &&String| !home(address) || named.carries;
-            let known = |address: &String| self.addresses.contains(address.as_str()) || stands(said, address);
-            back || named.addresses.iter().any(|address| home(address) && named.carries)
-                || named.addresses.iter().filter(elsewhere).any(known)
-                || named.values.iter().any(|value| stands(said, value))
-        };
-        self.seen.iter().find(among)
+        self.seen.iter().find(|order| order.may_mean(call, &named))
+    }
+
+    /// Whether a call names an address of a text that was read since. Where all of these came from is no sign by itself.
+    fn names_outside(&self, named: &Named) -> bool {
+        let home = |address: &String| self.seen.iter().any(|order| order.is_home(address));
+        let outside = |address: &&String| self.addresses.contains(address.as_str());
+        named.all().filter(outside).any(|address| named.carries || !home(address))
+            || named.parents.iter().filter(outside).any(|parent| !home(parent))
     }
 }
 
-/// What a call names.
-#[derive(Debug, Default)]
-struct Named {
-    /// Hosts, with those that they belong to, and mailboxes.
-    addresses: Vec<String>,
-    /// Other short values and numbers.
-    values: Vec<String>,
-    /// There is more.
-    more: bool,
-    /// It says more than where it goes.
-    carries: bool,
-}
+impl Order {
+    fn is_home(&self, address: &str) -> bool {
+        self.homes.iter().any(|home| **home == *address)
+    }
 
-impl Named {
-    fn of(call: &Call<'_>, words: &SourceWords) -> Self {
-        let mut out = Self::default();
-        for leaf in Leaves::of(call.arguments.unwrap_or_default()).filter(|leaf| !leaf.key) {
-            let text = &*leaf.text;
-            let url = schemes(text).next().is_some();
-            out.carries |= match url {
-                true => text.len() > PLAIN_URL || text.contains(['?', '#']),
-                false => text.len() > NOTHING,
-            };
-            for address in addresses(text) {
-                let within = address.match_indices('.').filter_map(|(at, _)| address.get(at + 1..));
-                let hosts = within.filter(|host| host.contains('.') && !address.contains('@')).map(str::to_owned);
-                out.addresses.extend(hosts);
-                out.addresses.push(address);
-            }
-            let normal = view::normalised(text);
-            let value = normal.trim();
-            if !url && text.len() <= NAME && telling(text.trim()) && !words.is_common(value) {
-                out.values.push(value.to_owned());
-            }
-            let number = |token: &&str| token.len() >= NUMBER && token.bytes().filter(u8::is_ascii_digit).count() > 2;
-            let tokens = normal.split(|c: char| !c.is_alphanumeric()).filter(number);
-            out.values.extend(tokens.take(MAX_NAMED + 1).map(str::to_owned));
-            if out.addresses.len() > MAX_NAMED || out.values.len() > MAX_NAMED {
-                out.more = true;
-                break;
+    fn may_mean(&self, call: &Call<'_>, named: &Named) -> bool {
+        match &self.said {
+            Said::Anything => true,
+            Said::Told(said) => named.all().any(|address| !self.is_home(address) && names(said, address)),
+            Said::Here(said, packed) => {
+                // An answer, a form, another message in the same place.
+                let back = self.origin.entry == *call.entry && named.goes.is_empty();
+                back || self.comes_home(said, named)
+                    || named.all().any(|address| !self.is_home(address) && names(said, address))
+                    || named.values.iter().any(|value| stands(said, value))
+                    || named.numbers.iter().any(|number| packed.contains(number.as_str()))
             }
         }
-        out
+    }
+
+    /// Whether a call brings something to a host that the text came from, or to one of its names.
+    fn comes_home(&self, said: &str, named: &Named) -> bool {
+        let new = || named.segments.iter().any(|segment| !said.contains(segment.as_str()));
+        named.goes.iter().any(|address| self.is_home(address)) && (named.carries || new())
+            || named.parents.iter().any(|parent| self.is_home(parent))
+            || named.parents.iter().any(|parent| stands(said, parent))
     }
 }
 
-/// Whether a value may name somebody or something.
-fn telling(value: &str) -> bool {
-    let count = value.chars().count();
-    let digits = value.chars().any(|c| c.is_ascii_digit());
-    let mut letters = value.chars().filter(|c| c.is_alphabetic());
-    let name = letters.next().is_some_and(char::is_uppercase) && letters.any(char::is_lowercase);
-    // In scripts without small letters a word is short.
-    let other = value.chars().any(|c| c >= '\u{2E80}') && count > 1;
-    count > SMALL || other || count >= SHORT && (digits || name)
+/// Whether a text names an address: as it stands, as its two halves apart, or as any mailbox of a host.
+fn names(text: &str, address: &str) -> bool {
+    let halves = || {
+        let (name, host) = address.split_once('@').unwrap_or_default();
+        let any = || {
+            let at = address.find('@').and_then(|at| address.get(at..)).unwrap_or_default();
+            let part = |b: &u8| b.is_ascii_alphanumeric() || b"._%+-".contains(b);
+            memmem::find_iter(text.as_bytes(), at)
+                .any(|at| !at.checked_sub(1).and_then(|at| text.as_bytes().get(at)).is_some_and(part))
+        };
+        !host.is_empty() && (stands(text, name) && stands(text, host) || any())
+    };
+    stands(text, address) || halves()
 }
 
 /// Whether a word stands in a text, and not in another.
 fn stands(text: &str, word: &str) -> bool {
-    let inside = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'-' || *b == b'@');
     let bytes = text.as_bytes();
-    memmem::find_iter(bytes, word).any(|at| {
-        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
-        let (after, further) = (bytes.get(at + word.len()), bytes.get(at + word.len() + 1));
-        let goes_on = after == Some(&b'.') && inside(further);
-        !(inside(before) || before == Some(&b'.') || inside(after) || goes_on)
-    })
+    let alphanumeric = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphanumeric);
+    let is = |at: Option<usize>, b: u8| at.and_then(|at| bytes.get(at)) == Some(&b);
+    !word.is_empty()
+        && memmem::find_iter(bytes, word).any(|at| {
+            let (before, two) = (at.checked_sub(1), at.checked_sub(2));
+            let (after, further) = (Some(at + word.len()), Some(at + word.len() + 1));
+            // The `@` of a nickname begins it, that of a mailbox does not.
+            let begun =
+                alphanumeric(before) || is(before, b'-') || is(before, b'.') || is(before, b'@') && alphanumeric(two);
+            let goes_on =
+                alphanumeric(after) || is(after, b'-') || is(after, b'@') || is(after, b'.') && alphanumeric(further);
+            !(begun || goes_on)
+        })
+}
+
+/// A text with a blank behind each dot that ends a sentence: the next one may begin right behind it.
+fn apart(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut dot = false;
+    for c in text.chars() {
+        if dot && c.is_uppercase() {
+            out.push(' ');
+        }
+        dot = c == '.';
+        out.push(c);
+    }
+    out
 }
 
 /// Whether a text writes addresses so that no program would use them as they stand, or says that something has to be decoded.
@@ -240,22 +298,6 @@ fn spelt(said: &str) -> bool {
         "reversed",
     ];
     OTHERWISE.iter().any(|sign| said.contains(sign))
-}
-
-/// The hosts and mailboxes that a text names, in small letters.
-fn addresses(text: &str) -> impl Iterator<Item = String> {
-    let mailbox = |word: &&str| {
-        let (name, host) = word.split_once('@').unwrap_or_default();
-        !name.is_empty() && host.contains('.') && word.len() <= ADDRESS
-    };
-    let ends = |c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_' | '%' | '+' | '-' | '@'));
-    let mail = memchr::memchr(b'@', text.as_bytes()).map(|_| text.split(ends));
-    let mail = mail.into_iter().flatten().map(|word| word.trim_matches(['.', '-'])).filter(mailbox);
-    hosts(text).filter(|host| !host.is_empty() && host.len() <= ADDRESS).chain(mail).map(lower)
-}
-
-fn lower(host: &str) -> String {
-    host.trim_end_matches('.').to_lowercase()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use firedoor_model::{Confidence, Evidence, Finding, Severity, finding::Role, wire::Leaves};
 
-use crate::{Memory, Source, evidence, injection, memory::Origin, orders::Said};
+use crate::{Memory, Source, evidence, injection, memory::Origin, orders::Given};
 
 /// Longest passage, in bytes: some 512 tokens, which small language models read at once.
 const LONGEST: usize = 2048;
@@ -81,7 +81,7 @@ pub fn classified(memory: &mut Memory, source: &Source<'_>, passage: &Passage, s
     let origin = Arc::new(Origin::of(source));
     let excerpt = injection::excerpt(&passage.text, (0, 0));
     // The rest of the result, where an address may stand, is gone by now.
-    memory.orders.note(&origin, Arc::clone(&passage.pointer), &excerpt, Said::Anything);
+    memory.orders.note(&origin, Arc::clone(&passage.pointer), &excerpt, &Given::Hidden);
     Finding {
         detector: "result/classified".into(),
         severity: Severity::High,

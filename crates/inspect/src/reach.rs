@@ -95,6 +95,13 @@ impl SourceWords {
         }
     }
 
+    /// Whether a call puts what it is given where everybody reads it, or many, by the words of its server and tool.
+    pub(crate) fn for_everybody(&self, call: &Call<'_>) -> bool {
+        let (tool, server) = (words(call.subject), words(call.entry.server()));
+        tool.iter().chain(&server).any(|word| self.open.contains(word))
+            || server.iter().any(|word| self.shared.contains(word))
+    }
+
     /// Whether a call goes to files, notes or databases of this machine by its server's name, and names no address on the network.
     pub(crate) fn is_here(&self, call: &Call<'_>) -> bool {
         let server = words(call.entry.server());

@@ -108,9 +108,9 @@ impl Inspector {
             }
             if let Some(sight) = sight {
                 let place = pointers.of(leaves);
-                if sight.certain_enough() {
-                    ordered = true;
-                    memory.orders.note(&origin, Arc::clone(&place), sight.excerpt(), sight.said(&leaf.text));
+                ordered |= sight.certain_enough();
+                if let Some(given) = sight.given(&leaf.text) {
+                    memory.orders.note(&origin, Arc::clone(&place), sight.excerpt(), &given);
                 }
                 told.push(sight.finding(Place::Results, at(&place)));
             }
@@ -167,7 +167,9 @@ impl Inspector {
         {
             let (sight, _) = self.injections.look(&row, Place::Results, true, &mut allowance);
             if let Some(sight) = sight.filter(Sight::certain_enough) {
-                memory.orders.note(&origin, CONTENT.into(), sight.excerpt(), sight.said(&row));
+                if let Some(given) = sight.given(&row) {
+                    memory.orders.note(&origin, CONTENT.into(), sight.excerpt(), &given);
+                }
                 let mut finding = sight.finding(Place::Results, at(CONTENT));
                 // It stands in no string as a whole.
                 finding.evidence.iter_mut().for_each(|at| at.span = None);

@@ -33,10 +33,10 @@ impl SensitivePaths {
         Ok(Self { matcher, suffixes })
     }
 
-    /// The same of a pattern: a dot that is escaped behind a word (`process\.env`) begins no name there, and what has several alternatives
-    /// is looked for in texts.
+    /// The same of a pattern: a dot that is escaped behind a word (`process\.env`) begins no name there. A path has no
+    /// alternatives: what has is looked for in texts, unless it is a glob.
     pub(crate) fn names_in_pattern(&self, text: &str) -> bool {
-        if text.contains('|') {
+        if text.contains('|') && !text.contains(['/', '@', '*']) {
             return false;
         }
         let mut plain = String::with_capacity(text.len());
@@ -173,8 +173,9 @@ mod tests {
     fn paths() {
         let inspector = Inspector::new();
         let server = entry("files");
-        let named =
-            |tool: &str, arguments: &str| inspector.names_private(&call(&inspector, &server, tool, arguments), &[]);
+        let named = |tool: &str, arguments: &str| {
+            inspector.names_private(&call(&inspector, &server, tool, arguments), &[], |_| true)
+        };
         for (arguments, want) in [
             (r#"{"path":"/home/u/.ssh/id_rsa"}"#, true),
             (r#"{"path":"~/.aws/credentials"}"#, true),

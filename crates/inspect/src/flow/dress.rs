@@ -28,7 +28,7 @@ impl Dress {
 impl SourceWords {
     /// Whether an argument of this name takes a file in base64 and holds one, if the call is one that hands over files
     /// ([`Self::hands_over`]); whether it does so without a name for it.
-    pub(super) fn holds_file(&self, member: &str, text: &str) -> Option<bool> {
+    pub(crate) fn holds_file(&self, member: &str, text: &str) -> Option<bool> {
         let member = member.to_ascii_lowercase();
         let enclosed = self.enclosed.contains(&member);
         let encoded = |b: u8| b.is_ascii_alphanumeric() || b"+/-_\r\n".contains(&b);

@@ -268,6 +268,11 @@ impl Phrases {
         has(&self.security, text, SECURITY_WORDS)
     }
 
+    /// Whether a normalised text may tell of attacks anywhere.
+    pub(crate) fn tells(&self, text: &str) -> bool {
+        self.mentions.anywhere(text)
+    }
+
     /// Whether what stands at `span` of a normalised text is an attack that is told of, and not made.
     pub(crate) fn told(&self, text: &str, span: (usize, usize)) -> bool {
         self.mentions.labelled(text, span) || self.mentions.denied(text, span)

@@ -3,7 +3,7 @@
 use firedoor_model::{Confidence, Evidence, Finding, Severity};
 
 use super::{layers::Concealment, phrases::Place};
-use crate::orders::Said;
+use crate::orders::Given;
 
 /// Characters of the text that are shown.
 const SHOWN: usize = 160;
@@ -20,6 +20,8 @@ pub(crate) struct Sight {
     /// Where in the text, its JSON escapes undone.
     pub(super) span: (usize, usize),
     pub(super) score: f32,
+    /// It is an attack that the text tells of.
+    pub(super) told: bool,
 }
 
 impl Sight {
@@ -32,12 +34,13 @@ impl Sight {
         &self.excerpt
     }
 
-    /// What the text says around it.
-    pub(crate) fn said<'t>(&self, text: &'t str) -> Said<'t> {
-        if self.how > Concealment::Customary || self.transform.is_some() {
-            return Said::Anything;
+    /// How a text gave it, if it may be followed.
+    pub(crate) fn given<'t>(&self, text: &'t str) -> Option<Given<'t>> {
+        match self.certain_enough() {
+            true if self.how > Concealment::Customary || self.transform.is_some() => Some(Given::Hidden),
+            true => Some(Given::Plain(text, self.span)),
+            false => self.told.then_some(Given::Told(text, self.span)),
         }
-        Said::Here(text, self.span)
     }
 
     /// The finding about it, with one piece of evidence.

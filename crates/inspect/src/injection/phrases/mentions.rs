@@ -39,6 +39,11 @@ impl Mentions {
         Ok(Self { label: regex(&row.label)?, denial: regex(&row.denial)? })
     }
 
+    /// Whether anything of the kind stands in a text.
+    pub(super) fn anywhere(&self, text: &str) -> bool {
+        self.label.is_match(Input::new(text)) || self.denial.is_match(Input::new(text))
+    }
+
     /// Whether a record around `span` of a normalised text says that it is an attack.
     pub(super) fn labelled(&self, text: &str, (start, end): (usize, usize)) -> bool {
         self.label.is_match(Input::new(part(text, start.saturating_sub(RECORD), end + RECORD)))

@@ -145,7 +145,7 @@ impl Pattern {
         let mut excuses = |hit: &Match| {
             let from = text.floor_char_boundary(hit.start().saturating_sub(UNLESS));
             text.as_bytes().get(from..hit.start()).is_some_and(|before| unless.find(Input::new(before)).is_some())
-                || except.is_some_and(|except| except.is_match(Input::new(text).range(hit.range())))
+                || except.is_some_and(|except| text.get(hit.range()).is_some_and(|found| except.is_match(found)))
         };
         let mut out = Vec::new();
         for (from, to) in stretches {
