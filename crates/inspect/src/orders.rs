@@ -279,8 +279,19 @@ fn apart(text: &str) -> String {
     out
 }
 
-/// Whether a text writes addresses so that no program would use them as they stand, or says that something has to be decoded.
+/// Whether a text writes addresses so that no program would use them as they stand, says that something has to be decoded, or that an address
+/// stands elsewhere, and has none.
 fn spelt(said: &str) -> bool {
+    const ELSEWHERE: [&str; 8] = [
+        "footer",
+        "address in ",
+        "address below",
+        "address above",
+        "following address",
+        "next page",
+        "account below",
+        "number below",
+    ];
     const OTHERWISE: [&str; 14] = [
         "(at)",
         "[at]",
@@ -297,7 +308,8 @@ fn spelt(said: &str) -> bool {
         "backwards",
         "reversed",
     ];
-    OTHERWISE.iter().any(|sign| said.contains(sign))
+    let has = |signs: &[&str]| signs.iter().any(|sign| said.contains(sign));
+    has(&OTHERWISE) || has(&ELSEWHERE) && !has(&["@", "://"])
 }
 
 #[cfg(test)]
