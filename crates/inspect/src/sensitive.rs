@@ -36,7 +36,7 @@ impl SensitivePaths {
     /// The same of a pattern: a dot that is escaped behind a word (`process\.env`) begins no name there. A path has no
     /// alternatives: what has is looked for in texts, unless it is a glob.
     pub(crate) fn names_in_pattern(&self, text: &str) -> bool {
-        if text.contains('|') && !text.contains(['/', '@', '*']) {
+        if text.contains('|') && !["@(", "!("].iter().any(|glob| text.contains(glob)) {
             return false;
         }
         let mut plain = String::with_capacity(text.len());
@@ -189,7 +189,8 @@ mod tests {
             (r#"{"cmd":"type C:\\app\\.env"}"#, true),
             (r#"{"pattern":"child_process|process\\.env|eval\\("}"#, false),
             (r#"{"pattern":"config/\\.env"}"#, true),
-            (r#"{"pattern":"(curl|\\.env|always)"}"#, false),
+            (r#"{"pattern":"(curl|\\.env|always|https?://)"}"#, false),
+            (r#"{"pattern":"**/@(.env|id_rsa)"}"#, true),
             (r#"{"path":"app\\.env"}"#, true),
             (r#"{"path":"config/.env.example"}"#, false),
             (r#"{"path":"src/environment.rs"}"#, false),
