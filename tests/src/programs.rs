@@ -4,6 +4,7 @@ use std::{
     env, fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
 /// The programs, which must lie in one directory.
@@ -35,7 +36,12 @@ pub fn built() -> PathBuf {
 
 /// The folder of this crate.
 pub fn sources() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    // A build directory may have been filled by another clone, which is gone. Cargo says to each test where it is, too.
+    static SOURCES: LazyLock<PathBuf> = LazyLock::new(|| {
+        let built = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        if built.is_dir() { built } else { env::var_os("CARGO_MANIFEST_DIR").map_or(built, PathBuf::from) }
+    });
+    &SOURCES
 }
 
 /// Whether every user may enter a directory. Toolchains installed for root alone are of no use to other users.
