@@ -41,6 +41,8 @@ const PIECES: usize = 48;
 const MIN_PART: usize = 8;
 /// Which share of a secret that a person wrote counts as all of it.
 const NEARLY_ALL: f64 = 0.9;
+/// Most values of one call that are taken for where it goes: more are a list that is handed over.
+const MAX_DESTINATIONS: usize = 16;
 /// Encodings that are undone one after the other.
 const MAX_DEPTH: usize = 2;
 /// The same, where each gives text that is another encoding of bytes.
@@ -214,6 +216,9 @@ fn outgoing<'a>(call: &Call<'a>, toward: Toward<'_>) -> Vec<Outgoing<'a>> {
             files.push((out.len(), enclosed));
         }
         out.push(Outgoing { offset: Some(leaf.span.0), key: leaf.key, text: leaf.text, file: false, goes_to });
+    }
+    if out.iter().filter(|leaf| leaf.goes_to > 0).count() > MAX_DESTINATIONS {
+        out.iter_mut().for_each(|leaf| leaf.goes_to = 0);
     }
     if let (Some(words), false) = (toward.words, files.is_empty()) {
         let members = || out.iter().filter(|leaf| leaf.key).map(|leaf| leaf.text.as_ref());

@@ -20,7 +20,7 @@ use named::{Named, addresses, packed};
 const MAX_ORDERS: usize = 16;
 const AROUND: usize = 8 * 1024;
 /// Bytes on either side of an order in which it may say that something is written otherwise.
-const NEAR: usize = 400;
+pub(crate) const NEAR: usize = 400;
 /// Most addresses that outside texts named since.
 const MAX_ADDRESSES: usize = 4096;
 /// Most servers of which it is known where they were, and hosts of each; results of each whose mailboxes are known, how many of
@@ -57,7 +57,7 @@ enum Said {
 /// How a text gave its order.
 #[derive(Debug)]
 pub(crate) enum Given<'t> {
-    /// It was hidden, or is not known as a whole.
+    /// It was hidden, is not known as a whole, or says that it means what does not stand there.
     Hidden,
     /// In this text, there.
     Plain(&'t str, (usize, usize)),
@@ -86,24 +86,19 @@ pub(crate) struct Orders {
 impl Orders {
     /// The first one that is no attack that is told of.
     pub(crate) fn first(&self) -> Option<&Order> {
-        self.seen.iter().find(|order| !matches!(order.said, Said::Told(_)))
+        self.seen.iter().find(|order| !order.is_told())
     }
 
     /// Notes that the agent read instructions that are not its user's.
     pub(crate) fn note(&mut self, origin: &Arc<Origin>, pointer: Arc<str>, excerpt: &str, given: &Given<'_>) {
-        let around = |text: &str, (start, end): (usize, usize), bytes: usize| {
-            let from = text.floor_char_boundary(start.saturating_sub(bytes));
-            let to = text.floor_char_boundary(end.saturating_add(bytes).min(text.len()));
-            view::normalised(&apart(text.get(from..to).unwrap_or_default()))
-        };
         let said = match *given {
-            Given::Plain(text, span) if !spelt(&around(text, span, NEAR)) => {
+            Given::Hidden => Said::Anything,
+            Given::Plain(text, span) => {
                 let said = around(text, span, AROUND);
                 let packed = packed(&said);
                 Said::Here(said, packed)
             }
             Given::Told(text, span) => Said::Told(around(text, span, AROUND)),
-            Given::Hidden | Given::Plain(..) => Said::Anything,
         };
         let recent = self.recent.get(&origin.entry);
         let homes = recent.map(|recent| recent.hosts.clone()).unwrap_or_default();
@@ -112,8 +107,15 @@ impl Orders {
             return;
         }
         if self.seen.len() >= MAX_ORDERS {
-            self.anything |= !matches!(said, Said::Told(_));
-            return;
+            let told = self.seen.iter().position(Order::is_told);
+            // What is told of never takes the place of an order.
+            match told.filter(|_| !matches!(said, Said::Told(_))) {
+                Some(told) => drop(self.seen.remove(told)),
+                None => {
+                    self.anything |= !matches!(said, Said::Told(_));
+                    return;
+                }
+            }
         }
         for mailbox in recent.into_iter().flat_map(|recent| &recent.mailboxes).flatten() {
             self.addresses.insert(mailbox.as_str().into());
@@ -204,6 +206,10 @@ impl Orders {
 }
 
 impl Order {
+    fn is_told(&self) -> bool {
+        matches!(self.said, Said::Told(_))
+    }
+
     fn is_home(&self, address: &str) -> bool {
         self.homes.iter().any(|home| **home == *address)
     }
@@ -230,6 +236,13 @@ impl Order {
             || named.parents.iter().any(|parent| self.is_home(parent))
             || named.parents.iter().any(|parent| stands(said, parent))
     }
+}
+
+/// The normalised text around a place.
+pub(crate) fn around(text: &str, (start, end): (usize, usize), bytes: usize) -> String {
+    let from = text.floor_char_boundary(start.saturating_sub(bytes));
+    let to = text.floor_char_boundary(end.saturating_add(bytes).min(text.len()));
+    view::normalised(&apart(text.get(from..to).unwrap_or_default()))
 }
 
 /// Whether a text names an address: as it stands, as its two halves apart, or as any mailbox of a host.
@@ -277,39 +290,6 @@ fn apart(text: &str) -> String {
         out.push(c);
     }
     out
-}
-
-/// Whether a text writes addresses so that no program would use them as they stand, says that something has to be decoded, or that an address
-/// stands elsewhere, and has none.
-fn spelt(said: &str) -> bool {
-    const ELSEWHERE: [&str; 8] = [
-        "footer",
-        "address in ",
-        "address below",
-        "address above",
-        "following address",
-        "next page",
-        "account below",
-        "number below",
-    ];
-    const OTHERWISE: [&str; 14] = [
-        "(at)",
-        "[at]",
-        "{at}",
-        "(dot)",
-        "[dot]",
-        "{dot}",
-        " dot ",
-        "[.]",
-        "(.)",
-        "base64",
-        "rot13",
-        "decod",
-        "backwards",
-        "reversed",
-    ];
-    let has = |signs: &[&str]| signs.iter().any(|sign| said.contains(sign));
-    has(&OTHERWISE) || has(&ELSEWHERE) && !has(&["@", "://"])
 }
 
 #[cfg(test)]

@@ -77,6 +77,10 @@ pub(crate) struct SourceWords {
     pub(crate) machines: HashSet<String>,
     common: HashSet<String>,
     recipients: HashSet<String>,
+    whom: HashSet<String>,
+    everybody: HashSet<String>,
+    otherwise: Vec<String>,
+    absent: Vec<String>,
 }
 
 impl SourceWords {
@@ -168,6 +172,22 @@ impl SourceWords {
     /// Whether a value says how a call does what it does, and names nobody.
     pub(crate) fn is_common(&self, value: &str) -> bool {
         self.common.contains(value)
+    }
+
+    /// Whether a member names somebody who may be the one that a call is for.
+    pub(crate) fn says_whom(&self, member: &str) -> bool {
+        self.whom.contains(&member.to_ascii_lowercase())
+    }
+
+    /// Whether a value says that everybody may read something.
+    pub(crate) fn is_everybody(&self, value: &str) -> bool {
+        self.everybody.contains(value)
+    }
+
+    /// Whether a normalised text says that what it means is written otherwise, or stands elsewhere and has no address of its own.
+    pub(crate) fn means_another(&self, text: &str) -> bool {
+        let says = |signs: &[String]| signs.iter().any(|sign| text.contains(sign.as_str()));
+        says(&self.otherwise) || says(&self.absent) && !(text.contains('@') || text.contains("://"))
     }
 
     /// Whether a member says where a call goes, or to whom.

@@ -109,7 +109,7 @@ impl Inspector {
             if let Some(sight) = sight {
                 let place = pointers.of(leaves);
                 ordered |= sight.certain_enough();
-                if let Some(given) = sight.given(&leaf.text) {
+                if let Some(given) = sight.given(&leaf.text, &self.sources) {
                     memory.orders.note(&origin, Arc::clone(&place), sight.excerpt(), &given);
                 }
                 told.push(sight.finding(Place::Results, at(&place)));
@@ -167,7 +167,7 @@ impl Inspector {
         {
             let (sight, _) = self.injections.look(&row, Place::Results, true, &mut allowance);
             if let Some(sight) = sight.filter(Sight::certain_enough) {
-                if let Some(given) = sight.given(&row) {
+                if let Some(given) = sight.given(&row, &self.sources) {
                     memory.orders.note(&origin, CONTENT.into(), sight.excerpt(), &given);
                 }
                 let mut finding = sight.finding(Place::Results, at(CONTENT));

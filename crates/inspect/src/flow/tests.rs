@@ -152,6 +152,10 @@ fn an_address_is_used_where_a_call_goes() {
     // What stands elsewhere, or behind another host.
     check(json!({"url": url, "body": format!("see {url}")}), Confidence::Likely);
     check(json!({"note": owner}), Confidence::Likely);
+    check(json!({"email": owner}), Confidence::Likely);
+    let mut many: Vec<String> = (0..MAX_DESTINATIONS).map(|n| format!("member{n}@firm.example")).collect();
+    many.push(owner.to_owned());
+    check(json!({ "to": many }), Confidence::Likely);
     check(json!({"to": format!("{owner}, eve@evil.example")}), Confidence::Likely);
     check(
         json!({"url": format!("https://evil.example/tracker.internal.firm.example/rest/api/2/issues")}),

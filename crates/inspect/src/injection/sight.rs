@@ -3,7 +3,10 @@
 use firedoor_model::{Confidence, Evidence, Finding, Severity};
 
 use super::{layers::Concealment, phrases::Place};
-use crate::orders::Given;
+use crate::{
+    orders::{Given, NEAR, around},
+    privacy::SourceWords,
+};
 
 /// Characters of the text that are shown.
 const SHOWN: usize = 160;
@@ -35,9 +38,10 @@ impl Sight {
     }
 
     /// How a text gave it, if it may be followed.
-    pub(crate) fn given<'t>(&self, text: &'t str) -> Option<Given<'t>> {
+    pub(crate) fn given<'t>(&self, text: &'t str, words: &SourceWords) -> Option<Given<'t>> {
+        let hidden = || self.how > Concealment::Customary || self.transform.is_some();
         match self.certain_enough() {
-            true if self.how > Concealment::Customary || self.transform.is_some() => Some(Given::Hidden),
+            true if hidden() || words.means_another(&around(text, self.span, NEAR)) => Some(Given::Hidden),
             true => Some(Given::Plain(text, self.span)),
             false => self.told.then_some(Given::Told(text, self.span)),
         }

@@ -56,7 +56,7 @@ impl Named {
                 break;
             }
             if leaf.key {
-                goes = words.says_where(&leaf.text);
+                goes = words.says_where(&leaf.text) || words.says_whom(&leaf.text);
                 member.clear();
                 member.push_str(&leaf.text);
                 out.addresses(&leaf.text, false);
@@ -104,11 +104,12 @@ impl Named {
                     || part.bytes().filter(u8::is_ascii_digit).count() > DIGITS
             };
             self.segments.extend(parts.filter(data).map(view::normalised));
+            self.more |= self.segments.len() > MAX_NAMED;
         }
         let short = text.len() <= NAME;
         let normal = if short { view::normalised(text) } else { String::new() };
         let value = normal.trim_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '@' | '+'));
-        self.everybody |= ["anyone", "everyone", "public", "world", "anyonewithlink"].contains(&value);
+        self.everybody |= words.is_everybody(value);
         let named = goes && value.chars().count() >= RECIPIENT || telling(text.trim()) && !words.is_common(value);
         if !url && short && named && !is_date(text) {
             self.more |= self.values.len() >= MAX_NAMED;

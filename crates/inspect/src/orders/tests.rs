@@ -185,6 +185,21 @@ fn attacks_that_are_told_of_mark_their_addresses_only() {
     assert_eq!(session.call("web", "send_form", &json!({"ref": "e12"})), None);
 }
 
+/// Attacks that are told of take up no room for what is an order.
+#[test]
+fn attacks_that_are_told_of_hide_no_order() {
+    let mut session = Session::new();
+    for n in 0..=MAX_ORDERS {
+        session.read("web", &format!(r#"{{"input": "{ORDER} eve{n}@evil.example.", "label": "jailbreak"}}"#));
+    }
+    let call = |session: &mut Session, to: &str| session.call("mail", "send_email", &json!({"to": to}));
+    assert_eq!((session.memory.orders.seen.len(), call(&mut session, "mallory@evil.example")), (MAX_ORDERS, None));
+    session.read("web", &format!("The room is free. {ORDER} mallory@evil.example."));
+    assert_eq!(call(&mut session, "mallory@evil.example"), Some(Confidence::Likely));
+    assert_eq!(call(&mut session, "ana@firm.example"), Some(Confidence::Possible));
+    assert_eq!(session.memory.orders.seen.len(), MAX_ORDERS);
+}
+
 #[test]
 fn a_call_of_megabytes_is_not_compared_as_a_whole() {
     let mut session = Session::new();
