@@ -280,7 +280,7 @@ impl Inspector {
         // Whoever gave the instructions may have a script written that somebody runs later. What is sent is no script.
         let sent = |text: &str| sends && text.contains(char::is_whitespace);
         let private = first.filter(|_| self.names_private(call, self.commands.sent(call), sent));
-        let followed = || memory.orders.followed(call, &self.sources).filter(|_| sends);
+        let followed = || if sends { memory.orders.followed(call, &self.sources) } else { None };
         let elsewhere = || first.filter(|_| sends);
         let (seen, confidence, what) = if let Some(order) = private {
             (order, Confidence::Likely, "the call names a private file")

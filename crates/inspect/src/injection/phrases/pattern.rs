@@ -40,7 +40,7 @@ impl Except {
     }
 
     /// A regex that cannot be compiled would be one of the program's own, and a test compiles all of them.
-    fn compiled(&self) -> Option<&Regex> {
+    pub(super) fn compiled(&self) -> Option<&Regex> {
         self.compiled.get_or_init(|| compile(&self.regex, false).ok()).as_ref()
     }
 }
