@@ -91,12 +91,16 @@ fn after_instructions_in_a_result_what_sends_data_away_is_a_question() {
     assert!(!error && read.contains(ORDER), "{read}");
     // What goes to nobody whom that text names is on record only.
     let elsewhere = json!({"url": "https://tracker.firm.example/", "body": "hello"});
-    assert_eq!(agent.call("outbox", "http_post", elsewhere).0, "202 Accepted");
+    assert_eq!(agent.call("outbox", "http_post", elsewhere.clone()).0, "202 Accepted");
     let recorded = |row: &Value| row["what"]["verdict"] == "allow" && row["what"]["findings"][0] != Value::Null;
     let row = until("the call is on record", || posts(&home).into_iter().find(recorded));
     let finding = &row["what"]["findings"][0];
-    assert_eq!((&finding["detector"], &finding["confidence"]), (&json!("flow/after-injection"), &json!("possible")));
+    let wanted = (&json!("flow/after-injection-elsewhere"), &json!("possible"));
+    assert_eq!((&finding["detector"], &finding["confidence"]), wanted);
     asked(&home, &mut agent, ("outbox", "http_post", post("hello")), "flow/after-injection", "block");
+    // Which refuses the same again, and nothing that would not have been a question.
+    assert!(agent.call("outbox", "http_post", post("again")).1);
+    assert_eq!(agent.call("outbox", "http_post", elsewhere), ("202 Accepted".to_owned(), false));
 }
 
 #[test]

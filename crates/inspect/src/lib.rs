@@ -282,12 +282,15 @@ impl Inspector {
         let private = first.filter(|_| self.names_private(call, self.commands.sent(call), sent));
         let followed = || if sends { memory.orders.followed(call, &self.sources) } else { None };
         let elsewhere = || first.filter(|_| sends);
-        let (seen, confidence, what) = if let Some(order) = private {
-            (order, Confidence::Likely, "the call names a private file")
+        const AFTER: &str = "flow/after-injection";
+        let (seen, detector, confidence, what) = if let Some(order) = private {
+            (order, AFTER, Confidence::Likely, "the call names a private file")
         } else if let Some(order) = followed() {
-            (order, Confidence::Likely, "the call sends data away")
+            (order, AFTER, Confidence::Likely, "the call sends data away")
         } else {
-            (elsewhere()?, Confidence::Possible, "the call sends data away, but to nobody whom that text names")
+            // A name of its own: whoever refuses the first two does not refuse all that the tool sends from then on.
+            let what = "the call sends data away, but to nobody whom that text names";
+            (elsewhere()?, "flow/after-injection-elsewhere", Confidence::Possible, what)
         };
         let source = Evidence {
             role: Role::Source,
@@ -300,7 +303,7 @@ impl Inspector {
             age_ms: Some(call.now.since(seen.origin.at)),
         };
         Some(Finding {
-            detector: "flow/after-injection".into(),
+            detector: detector.into(),
             severity: Severity::High,
             confidence,
             summary: format!("The agent has read a text that gives it instructions, and {what}."),

@@ -81,13 +81,16 @@ fn after_instructions_sensitive_calls_are_questions() {
     };
     let after = |memory: &mut Memory, arguments, sink| {
         let findings = inspector.call(memory, &call(arguments, sink));
-        findings.into_iter().find(|f| f.detector == "flow/after-injection")
+        findings.into_iter().find(|f| f.detector.starts_with("flow/after-injection"))
     };
     let mut memory = Memory::default();
     assert!(after(&mut memory, r#"{"to":"a@example.net"}"#, Sink::External).is_none());
     result(&mut memory, &format!("The room is free. {ORDER}"));
     let finding = after(&mut memory, r#"{"to":"ana@example.net"}"#, Sink::External).unwrap();
-    assert_eq!((finding.severity, finding.confidence), (Severity::High, Confidence::Possible));
+    assert_eq!(
+        (finding.detector.as_ref(), finding.confidence),
+        ("flow/after-injection-elsewhere", Confidence::Possible)
+    );
     let finding = after(&mut memory, r#"{"to":"Eve@example.net"}"#, Sink::External).unwrap();
     assert_eq!((finding.severity, finding.confidence), (Severity::High, Confidence::Likely));
     let ends: Vec<_> = finding.evidence.iter().map(|e| (e.tool.clone().unwrap().raw().to_owned(), e.age_ms)).collect();
@@ -105,7 +108,7 @@ fn after_instructions_sensitive_calls_are_questions() {
         let entry = EntryId::new("c", "user", server).unwrap();
         let call = Call { entry: &entry, subject: tool, ..call(arguments, Sink::External) };
         let found = inspector.call(&mut memory, &call);
-        assert_eq!(found.iter().any(|f| f.detector == "flow/after-injection"), want, "{server} {tool}");
+        assert_eq!(found.iter().any(|f| f.detector.starts_with("flow/after-injection")), want, "{server} {tool}");
     }
     // Whoever gave the instructions may have a script written that somebody runs later.
     let script =

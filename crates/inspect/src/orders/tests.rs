@@ -30,7 +30,7 @@ impl Session {
             now: Millis(2),
         };
         let found = self.inspector.call(&mut self.memory, &call);
-        found.into_iter().find(|f| f.detector == "flow/after-injection").map(|f| f.confidence)
+        found.into_iter().find(|f| f.detector.starts_with("flow/after-injection")).map(|f| f.confidence)
     }
 
     fn read(&mut self, server: &str, text: &str) {
