@@ -65,6 +65,9 @@ const MIN_KEY: usize = 24;
 const AROUND: usize = 300;
 /// Most phrases of one text that are judged.
 const MAX_PHRASES: usize = 32;
+/// Bytes on either side of a word to an agent in which it may say where to send something, and most of one text.
+const HINTED: usize = 400;
+const MAX_HINTED: usize = 8 * 1024;
 /// How far below the threshold a text is still recorded.
 const NEAR: f32 = 1.5;
 /// Log-odds from which a text is taken for an instruction.
@@ -88,6 +91,17 @@ impl Bounds {
     }
 }
 
+/// What was found in a text.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    /// The gravest instruction.
+    pub(crate) sight: Option<Sight>,
+    /// A word stands in it by which a text may say that it is private.
+    pub(crate) private: bool,
+    /// What stands around the places where it may speak to an agent, normalised.
+    pub(crate) hints: String,
+}
+
 /// What the detector is made of.
 #[derive(Debug)]
 pub(crate) struct Injections {
@@ -106,16 +120,9 @@ impl Injections {
         self.phrases.words()
     }
 
-    /// The gravest instruction in a text, and whether a word stands in it by which a text may say that it is private. `words` says whether one of
-    /// [`Injections::words`] may stand in it as it is. `allowance` is what is left for the
+    /// What a text says. `words` says whether one of [`Injections::words`] may stand in it as it is. `allowance` is what is left for the
     /// whole message.
-    pub(crate) fn look(
-        &self,
-        text: &str,
-        place: Place,
-        words: bool,
-        allowance: &mut Allowance,
-    ) -> (Option<Sight>, bool) {
+    pub(crate) fn look(&self, text: &str, place: Place, words: bool, allowance: &mut Allowance) -> Look {
         let thresholds = self.phrases.thresholds;
         let visible = match place {
             Place::Results => Bounds {
@@ -136,10 +143,14 @@ impl Injections {
         };
         let seen = if words { self.phrases.find(&normal, place, &mut allowance.searched) } else { Seen::default() };
         let (signs, private) = (seen.signs.of_plain(plain), seen.private);
+        let mut hints = seen.hints;
         let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), (Concealment::None, true));
         if let Some(sight) = &mut gravest {
+            // Of an order that is known for one, also what sends nothing by its name is compared.
+            hints.extend(sight.certain_enough().then_some(sight.span));
             sight.span = view::place(text, sight.span);
         }
+        let hints = if place == Place::Results { together(&normal, hints) } else { String::new() };
         layers::each(text, signs, &mut allowance.hidden, &mut |layer| {
             let how = match layer.how {
                 // Nobody describes a tool in lines of base64 or escapes.
@@ -196,7 +207,7 @@ impl Injections {
                 }
             }
         });
-        (gravest, private)
+        Look { sight: gravest, private, hints }
     }
 
     /// With the bounds for what is hidden so, and for what is in plain sight; how it is hidden, and whether only a sentence counts.
@@ -317,6 +328,28 @@ impl Injections {
             told: false,
         })
     }
+}
+
+/// What a text says around the places where it may speak to an agent, nearest each other first come.
+fn together(normal: &str, mut places: Vec<(usize, usize)>) -> String {
+    places.sort_unstable();
+    let (mut out, mut upto) = (String::new(), 0);
+    for (start, end) in places {
+        let from = normal.floor_char_boundary(start.saturating_sub(HINTED).max(upto));
+        // Whole addresses.
+        let end = normal.floor_char_boundary(end.saturating_add(HINTED).min(normal.len()));
+        let to = normal.get(end..).and_then(|rest| rest.find(' ')).map_or(normal.len(), |more| end + more.min(HINTED));
+        let to = normal.floor_char_boundary(to);
+        if let Some(part) = normal.get(from..to) {
+            out.push_str(part);
+            out.push(' ');
+            upto = to;
+        }
+        if out.len() > MAX_HINTED {
+            break;
+        }
+    }
+    out
 }
 
 fn said_by(phrase: &Phrase<'_>) -> String {

@@ -272,41 +272,49 @@ impl Inspector {
     }
 
     /// A sensitive call of an agent that has read instructions from somebody else.
-    fn after_injection(&self, memory: &Memory, call: &Call<'_>) -> Option<Finding> {
+    fn after_injection<'m>(&self, memory: &'m Memory, call: &Call<'_>) -> Option<Finding> {
         if call.method != "tools/call" {
             return None;
         }
         let (first, sends) = (memory.orders.first(), self.sends(call));
+        let acts = sends || call.sink == Sink::Unknown && !self.sources.is_here(call);
         // Whoever gave the instructions may have a script written that somebody runs later. What is sent is no script.
         let sent = |text: &str| sends && text.contains(char::is_whitespace);
         let private = first.filter(|_| self.names_private(call, self.commands.sent(call), sent));
         let followed = || if sends { memory.orders.followed(call, &self.sources) } else { None };
+        let hinted = || if acts { memory.orders.hinted(call, &self.sources) } else { None };
         let elsewhere = || first.filter(|_| sends);
         const AFTER: &str = "flow/after-injection";
-        let (seen, detector, confidence, what) = if let Some(order) = private {
-            (order, AFTER, Confidence::Likely, "the call names a private file")
+        let told = |order: &'m orders::Order| (&order.origin, &order.pointer, order.excerpt.clone());
+        let read = "The agent has read a text that gives it instructions, and";
+        let (seen, detector, confidence, summary) = if let Some(order) = private {
+            (told(order), AFTER, Confidence::Likely, format!("{read} the call names a private file."))
         } else if let Some(order) = followed() {
-            (order, AFTER, Confidence::Likely, "the call sends data away")
+            (told(order), AFTER, Confidence::Likely, format!("{read} the call sends data away."))
+        } else if let Some((origin, pointer)) = hinted() {
+            let summary = "The call goes to somebody whom a text names that speaks to an agent.".to_owned();
+            ((origin, pointer, Untrusted::new("")), AFTER, Confidence::Likely, summary)
         } else {
-            // A name of its own: whoever refuses the first two does not refuse all that the tool sends from then on.
-            let what = "the call sends data away, but to nobody whom that text names";
-            (elsewhere()?, "flow/after-injection-elsewhere", Confidence::Possible, what)
+            // A name of its own: whoever refuses the first ones does not refuse all that the tool sends from then on.
+            let summary = format!("{read} the call sends data away, but to nobody whom that text names.");
+            (told(elsewhere()?), "flow/after-injection-elsewhere", Confidence::Possible, summary)
         };
+        let (origin, pointer, excerpt) = seen;
         let source = Evidence {
             role: Role::Source,
-            entry: Some(seen.origin.entry.clone()),
-            tool: Some(seen.origin.tool.clone()),
-            pointer: Untrusted::new(seen.pointer.as_ref()),
+            entry: Some(origin.entry.clone()),
+            tool: Some(origin.tool.clone()),
+            pointer: Untrusted::new(pointer.as_ref()),
             span: None,
-            excerpt: seen.excerpt.clone(),
+            excerpt,
             transform: None,
-            age_ms: Some(call.now.since(seen.origin.at)),
+            age_ms: Some(call.now.since(origin.at)),
         };
         Some(Finding {
             detector: detector.into(),
             severity: Severity::High,
             confidence,
-            summary: format!("The agent has read a text that gives it instructions, and {what}."),
+            summary,
             evidence: vec![source, evidence(Role::Sink, Some(call.entry), call.subject, "/arguments".to_owned(), b"")],
         })
     }

@@ -3,7 +3,9 @@
 //! Whoever has data sent somewhere has to say where: the address, the account, the name of whoever is to get it stands in the text,
 //! in another of theirs, or it is the place that the text came from. What a text only hints at is not seen here.
 
+mod hints;
 mod named;
+mod own;
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -14,7 +16,9 @@ use firedoor_model::{EntryId, Untrusted, wire::Leaves};
 use memchr::memmem;
 
 use crate::{Call, Sink, hosts::schemes, memory::Origin, privacy::SourceWords, view};
+use hints::Hints;
 use named::{Named, addresses, packed};
+use own::Own;
 
 /// Most texts that are kept, and bytes of each on either side of its order.
 const MAX_ORDERS: usize = 16;
@@ -81,12 +85,19 @@ pub(crate) struct Orders {
     /// There were too many texts, or addresses.
     anything: bool,
     recent: BTreeMap<EntryId, Recent>,
+    hints: Hints,
+    own: Own,
 }
 
 impl Orders {
     /// The first one that is no attack that is told of.
     pub(crate) fn first(&self) -> Option<&Order> {
         self.seen.iter().find(|order| !order.is_told())
+    }
+
+    /// Whether a server says again what the agent wrote to it: nothing that somebody else ordered.
+    pub(crate) fn echoes(&self, origin: &Origin, said: &str) -> bool {
+        self.own.wrote(&origin.entry, said)
     }
 
     /// Notes that the agent read instructions that are not its user's.
@@ -124,6 +135,23 @@ impl Orders {
         self.seen.push(Order { origin, pointer, excerpt, said, homes });
     }
 
+    /// Notes what a text says around words to an agent: no order that is known for one, unless a call goes where it says. `hints` is
+    /// normalised.
+    pub(crate) fn hint(&mut self, origin: &Arc<Origin>, hints: &str, pointer: impl FnOnce() -> Arc<str>) {
+        let home = |address: &str| {
+            self.recent.get(&origin.entry).is_some_and(|recent| recent.hosts.iter().any(|home| **home == *address))
+        };
+        self.hints.note(origin, hints, home, pointer);
+    }
+
+    /// The text that speaks to an agent whose word a call follows that carries something.
+    pub(crate) fn hinted(&self, call: &Call<'_>, words: &SourceWords) -> Option<(&Arc<Origin>, &Arc<str>)> {
+        if self.hints.is_empty() {
+            return None;
+        }
+        self.hints.followed(&Named::of(call, words))
+    }
+
     fn recent(&mut self, entry: &EntryId) -> Option<&mut Recent> {
         let room = self.recent.len() < MAX_SERVERS || self.recent.contains_key(entry);
         room.then(|| self.recent.entry(entry.clone()).or_default())
@@ -131,6 +159,7 @@ impl Orders {
 
     /// Notes where a call goes: what comes back is from there.
     pub(crate) fn called(&mut self, call: &Call<'_>) {
+        self.own.note(call);
         let arguments = call.arguments.unwrap_or_default();
         let resource = call.method != "tools/call";
         if !resource && schemes(arguments).next().is_none() {

@@ -12,7 +12,7 @@ use firedoor_model::{Evidence, Finding, Severity, finding::Role, wire::Leaves};
 use crate::{
     DefinitionKind, Inspector, Privacy, Source, evidence, fold,
     gravest::Gravest,
-    injection::{self, Allowance, Sight, phrases::Place},
+    injection::{self, Allowance, Look, Sight, phrases::Place},
     memory::{Label, Memory, Origin},
     placeholder, sensitive,
     strings::in_leaf,
@@ -98,15 +98,20 @@ impl Inspector {
         let mut ordered = false;
         self.each_string(result, &mut |leaf, text, hits, words, leaves| {
             // Definitions are judged one by one, where they can be taken out: `Inspector::definition`.
-            let (sight, private) = if !defines && injection::readable(leaf) {
+            let Look { sight, private, hints } = if !defines && injection::readable(leaf) {
                 self.injections.look(&leaf.text, Place::Results, words.phrases, &mut allowance)
             } else {
-                (None, false)
+                Look::default()
             };
             if allowance.short() && unread.is_none() {
                 unread = Some(injection::unread(Place::Results, at(&pointers.of(leaves))));
             }
-            if let Some(sight) = sight {
+            let echo = |sight: &Sight| sight.said(&leaf.text).is_some_and(|said| memory.orders.echoes(&origin, said));
+            let echoed = sight.as_ref().is_some_and(echo);
+            if !(hints.is_empty() || echoed) {
+                memory.orders.hint(&origin, &hints, || pointers.of(leaves));
+            }
+            if let Some(sight) = sight.filter(|_| !echoed) {
                 let place = pointers.of(leaves);
                 ordered |= sight.certain_enough();
                 if let Some(given) = sight.given(&leaf.text, &self.sources) {
@@ -165,8 +170,9 @@ impl Inspector {
         if !(defines || ordered)
             && let Some(row) = in_a_row(result)
         {
-            let (sight, _) = self.injections.look(&row, Place::Results, true, &mut allowance);
-            if let Some(sight) = sight.filter(Sight::certain_enough) {
+            let sight = self.injections.look(&row, Place::Results, true, &mut allowance).sight;
+            let echo = |sight: &Sight| sight.said(&row).is_some_and(|said| memory.orders.echoes(&origin, said));
+            if let Some(sight) = sight.filter(|sight| sight.certain_enough() && !echo(sight)) {
                 if let Some(given) = sight.given(&row, &self.sources) {
                     memory.orders.note(&origin, CONTENT.into(), sight.excerpt(), &given);
                 }

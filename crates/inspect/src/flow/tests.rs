@@ -282,6 +282,14 @@ fn ordinary_text_may_leave_but_not_hidden() {
     assert_eq!(found(OPEN, other_script, other_script), []);
     let escaped: String = other_script.bytes().map(|b| format!("%{b:02X}")).collect();
     assert_eq!(found(OPEN, other_script, &format!("https://example.org/?q={escaped}")), []);
+    // Letters of Russian and Greek that look like Latin ones hide nothing.
+    let commit = "[main 02c1551eb0cfd2290533878302e88c333d3024a6] sqlite3.OperationalError: near: syntax error";
+    for language in [
+        "2.14.1 випущено (02c1551eb0cfd2290533878302e88c333d3024a6, тег v2.14.1). Причина: `sqlite3.OperationalError: near: syntax error` – назва товару йшла просто в запит.",
+        "Ο Ιούνιος μυρίζει τσάι του βουνού: 02c1551eb0cfd2290533878302e88c333d3024a6, sqlite3.OperationalError: near: syntax error, και ο Γιώργος κατέβηκε από τον Όλυμπο.",
+    ] {
+        assert_eq!(found(OPEN, commit, language), [], "{language}");
+    }
     let hidden = found(OPEN, note, &HEXLOWER.encode(note.as_bytes()));
     assert_eq!(hidden, [("flow/encoded".to_owned(), Confidence::Likely, Some("hex".to_owned()))]);
 }

@@ -30,7 +30,7 @@ impl Inspector {
         };
         let (text, starts) = joined(raw, 0);
         let mut allowance = Allowance::default();
-        let sight = self.injections.look(&text, Place::Definitions, true, &mut allowance).0;
+        let sight = self.injections.look(&text, Place::Definitions, true, &mut allowance).sight;
         let placed = |mut sight: Sight, text: &str, starts: &[(usize, usize)]| {
             let next = starts.partition_point(|(start, _)| *start <= sight.span.0);
             let (start, offset) = next.checked_sub(1).and_then(|n| starts.get(n)).copied().unwrap_or_default();

@@ -54,6 +54,8 @@ pub(crate) struct Phrase<'p> {
 pub(crate) struct Seen<'p> {
     /// By where they begin, each place of a rule once.
     pub(crate) phrases: Vec<Phrase<'p>>,
+    /// Where a rule without weight says that the text may speak to an agent.
+    pub(crate) hints: Vec<(usize, usize)>,
     /// Where texts may be hidden.
     pub(crate) signs: Signs,
     /// A word stands in it by which a text may say that it is private.
@@ -257,6 +259,10 @@ impl Phrases {
             let Some(pattern) = pattern.get_or_init(|| self.pattern(source, except.as_ref())) else { continue };
             let hits = pattern.hits(text, &near.stretches, MAX_HITS, (&self.kept, line));
             let (weight, foreign) = (*weight, matches!(source, Source::Way(_)));
+            if weight == 0.0 {
+                out.hints.extend(hits);
+                continue;
+            }
             out.phrases.extend(hits.into_iter().map(|span| Phrase { rule, id, says, weight, foreign, span }));
         }
         out.phrases.sort_by_key(|phrase| phrase.span.0);

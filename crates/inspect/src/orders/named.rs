@@ -94,7 +94,8 @@ impl Named {
 
     fn value(&mut self, text: &str, goes: bool, words: &SourceWords) {
         let url = schemes(text).next().is_some();
-        self.carries |= if url { text.len() > PLAIN_URL || text.contains(['?', '#']) } else { text.len() > NOTHING };
+        self.carries |=
+            if url { text.len() > PLAIN_URL || text.contains([' ', '?', '#']) } else { text.len() > NOTHING };
         self.addresses(text, goes);
         if url && text.len() <= PLAIN_URL {
             let parts = schemes(text).filter_map(|at| text.get(at..)).flat_map(|rest| rest.split('/').skip(1));

@@ -1,0 +1,91 @@
+//! Whom texts name beside words to an agent. Most such texts are honest, and so is nearly every call to somebody whom they name elsewhere:
+//! only where both meet, a call is worth a question.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+};
+
+use super::named::{Named, addresses, packed};
+use crate::memory::Origin;
+
+/// Most texts that are kept, and addresses of each.
+const MAX_TEXTS: usize = 32;
+const MAX_ADDRESSES: usize = 128;
+/// Fewest digits of an account or a telephone, and most bytes that are compared with such.
+const DIGITS: usize = 8;
+const PACKED: usize = 4096;
+
+#[derive(Debug)]
+struct Hint {
+    origin: Arc<Origin>,
+    pointer: Arc<str>,
+    /// Hosts, mailboxes, and nicknames that begin with `@`.
+    addresses: HashSet<Box<str>>,
+    /// Its letters and digits, where it has many of the latter.
+    packed: String,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Hints(VecDeque<Hint>);
+
+impl Hints {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keeps whom a text names, but for where it comes from.
+    pub(super) fn note(
+        &mut self,
+        origin: &Arc<Origin>,
+        text: &str,
+        home: impl Fn(&str) -> bool,
+        pointer: impl FnOnce() -> Arc<str>,
+    ) {
+        let others = addresses(text).chain(bare_hosts(text).map(str::to_owned)).filter(|address| !home(address));
+        let nicknames = text.split(' ').filter_map(nickname).map(str::to_owned);
+        let addresses: HashSet<Box<str>> = nicknames.chain(others).take(MAX_ADDRESSES).map(Into::into).collect();
+        let digits = text.bytes().filter(u8::is_ascii_digit).count();
+        let mut packed = if digits >= DIGITS { packed(text) } else { String::new() };
+        packed.truncate(packed.floor_char_boundary(PACKED));
+        if addresses.is_empty() && packed.is_empty() {
+            return;
+        }
+        if self.0.len() >= MAX_TEXTS {
+            self.0.pop_front();
+        }
+        self.0.push_back(Hint { origin: Arc::clone(origin), pointer: pointer(), addresses, packed });
+    }
+
+    /// The text that names whom a call names.
+    pub(super) fn followed(&self, named: &Named) -> Option<(&Arc<Origin>, &Arc<str>)> {
+        let follows = |hint: &&Hint| {
+            let known = |address: &str| hint.addresses.contains(address);
+            let number = |number: &String| number.bytes().filter(u8::is_ascii_digit).count() >= DIGITS;
+            let hosts = named.all().chain(&named.parents);
+            let brings = |address: &&String| address.contains('@') || named.carries || !named.segments.is_empty();
+            hosts.filter(brings).any(|address| known(address))
+                || named.values.iter().any(|value| known(&format!("@{value}")))
+                || !hint.packed.is_empty()
+                    && named.numbers.iter().filter(|n| number(n)).any(|n| hint.packed.contains(n.as_str()))
+        };
+        self.0.iter().find(follows).map(|hint| (&hint.origin, &hint.pointer))
+    }
+}
+
+/// What may be hosts, without a scheme.
+fn bare_hosts(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '@')));
+    let host = |word: &&str| {
+        let last = word.rsplit_once('.').map(|(_, last)| last);
+        !word.contains('@') && last.is_some_and(|last| last.len() > 1 && last.chars().all(char::is_alphabetic))
+    };
+    words.map(|word| word.trim_matches(['.', '-'])).filter(host)
+}
+
+/// A word that names somebody by an `@` before it.
+fn nickname(word: &str) -> Option<&str> {
+    let word = word.trim_matches(|c: char| !(c.is_alphanumeric() || matches!(c, '@' | '_')));
+    let name = word.strip_prefix('@')?;
+    (name.len() > 2 && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))).then_some(word)
+}
