@@ -116,11 +116,11 @@ impl Named {
             self.more |= self.values.len() >= MAX_NAMED;
             self.values.push(value.to_owned());
         }
-        let number = |token: &String| token.len() >= NUMBER && token.bytes().filter(u8::is_ascii_digit).count() > 2;
+        let number = |token: &&str| token.len() >= NUMBER && token.bytes().filter(u8::is_ascii_digit).count() > 2;
         let room = MAX_NAMED.saturating_sub(self.numbers.len());
-        let whole = short.then(|| packed(&normal)).filter(|_| !is_date(text));
-        let tokens = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
-        self.numbers.extend(whole.into_iter().chain(tokens).filter(number).take(room));
+        let whole = short.then(|| packed(&normal)).filter(|whole| number(&whole.as_str()) && !is_date(text));
+        let tokens = text.split(|c: char| !c.is_alphanumeric()).filter(number).map(str::to_lowercase);
+        self.numbers.extend(whole.into_iter().chain(tokens).take(room));
     }
 }
 

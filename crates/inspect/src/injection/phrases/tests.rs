@@ -273,9 +273,7 @@ fn a_broken_table_is_named() {
     let text = include_str!("../../../../../profiles/detect/injection.toml");
     let languages = include_str!("../../../../../profiles/detect/languages.toml");
     let unknown = text.replace("keywords = \"reader\"", "keywords = \"readers\"");
-    for (text, why) in
-        [("rule = 5", "invalid type"), (unknown.as_str(), ": there are no words readers")]
-    {
+    for (text, why) in [("rule = 5", "invalid type"), (unknown.as_str(), ": there are no words readers")] {
         let error = Phrases::load(text, languages, &[]).unwrap_err().to_string();
         assert!(error.starts_with("profiles/detect/injection.toml: ") && error.contains(why), "{error}");
     }
