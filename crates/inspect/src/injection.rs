@@ -330,7 +330,7 @@ impl Injections {
     }
 }
 
-/// What a text says around the places where it may speak to an agent, nearest each other first come.
+/// What a text says around the places where it may speak to an agent, the first ones if it is much.
 fn together(normal: &str, mut places: Vec<(usize, usize)>) -> String {
     places.sort_unstable();
     let (mut out, mut upto) = (String::new(), 0);

@@ -291,9 +291,9 @@ impl Inspector {
             (told(order), AFTER, Confidence::Likely, format!("{read} the call names a private file."))
         } else if let Some(order) = followed() {
             (told(order), AFTER, Confidence::Likely, format!("{read} the call sends data away."))
-        } else if let Some((origin, pointer)) = hinted() {
+        } else if let Some((origin, pointer, excerpt)) = hinted() {
             let summary = "The call goes to somebody whom a text names that speaks to an agent.".to_owned();
-            ((origin, pointer, Untrusted::new("")), AFTER, Confidence::Likely, summary)
+            ((origin, pointer, excerpt.clone()), "flow/after-injection-hint", Confidence::Likely, summary)
         } else {
             // A name of its own: whoever refuses the first ones does not refuse all that the tool sends from then on.
             let summary = format!("{read} the call sends data away, but to nobody whom that text names.");

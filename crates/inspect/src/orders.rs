@@ -5,7 +5,6 @@
 
 mod hints;
 mod named;
-mod own;
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -18,7 +17,6 @@ use memchr::memmem;
 use crate::{Call, Sink, hosts::schemes, memory::Origin, privacy::SourceWords, view};
 use hints::Hints;
 use named::{Named, addresses, packed};
-use own::Own;
 
 /// Most texts that are kept, and bytes of each on either side of its order.
 const MAX_ORDERS: usize = 16;
@@ -86,18 +84,12 @@ pub(crate) struct Orders {
     anything: bool,
     recent: BTreeMap<EntryId, Recent>,
     hints: Hints,
-    own: Own,
 }
 
 impl Orders {
     /// The first one that is no attack that is told of.
     pub(crate) fn first(&self) -> Option<&Order> {
         self.seen.iter().find(|order| !order.is_told())
-    }
-
-    /// Whether a server says again what the agent wrote to it: nothing that somebody else ordered.
-    pub(crate) fn echoes(&self, origin: &Origin, said: &str) -> bool {
-        self.own.wrote(&origin.entry, said)
     }
 
     /// Notes that the agent read instructions that are not its user's.
@@ -145,7 +137,7 @@ impl Orders {
     }
 
     /// The text that speaks to an agent whose word a call follows that carries something.
-    pub(crate) fn hinted(&self, call: &Call<'_>, words: &SourceWords) -> Option<(&Arc<Origin>, &Arc<str>)> {
+    pub(crate) fn hinted(&self, call: &Call<'_>, words: &SourceWords) -> Option<(&Arc<Origin>, &Arc<str>, &Untrusted)> {
         if self.hints.is_empty() {
             return None;
         }
@@ -159,7 +151,6 @@ impl Orders {
 
     /// Notes where a call goes: what comes back is from there.
     pub(crate) fn called(&mut self, call: &Call<'_>) {
-        self.own.note(call);
         let arguments = call.arguments.unwrap_or_default();
         let resource = call.method != "tools/call";
         if !resource && schemes(arguments).next().is_none() {

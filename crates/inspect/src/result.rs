@@ -106,12 +106,10 @@ impl Inspector {
             if allowance.short() && unread.is_none() {
                 unread = Some(injection::unread(Place::Results, at(&pointers.of(leaves))));
             }
-            let echo = |sight: &Sight| sight.said(&leaf.text).is_some_and(|said| memory.orders.echoes(&origin, said));
-            let echoed = sight.as_ref().is_some_and(echo);
-            if !(hints.is_empty() || echoed) {
+            if !hints.is_empty() {
                 memory.orders.hint(&origin, &hints, || pointers.of(leaves));
             }
-            if let Some(sight) = sight.filter(|_| !echoed) {
+            if let Some(sight) = sight {
                 let place = pointers.of(leaves);
                 ordered |= sight.certain_enough();
                 if let Some(given) = sight.given(&leaf.text, &self.sources) {
@@ -171,8 +169,7 @@ impl Inspector {
             && let Some(row) = in_a_row(result)
         {
             let sight = self.injections.look(&row, Place::Results, true, &mut allowance).sight;
-            let echo = |sight: &Sight| sight.said(&row).is_some_and(|said| memory.orders.echoes(&origin, said));
-            if let Some(sight) = sight.filter(|sight| sight.certain_enough() && !echo(sight)) {
+            if let Some(sight) = sight.filter(Sight::certain_enough) {
                 if let Some(given) = sight.given(&row, &self.sources) {
                     memory.orders.note(&origin, CONTENT.into(), sight.excerpt(), &given);
                 }

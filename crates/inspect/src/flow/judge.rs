@@ -78,6 +78,9 @@ fn path_in(item: &Item, leaves: &[Outgoing<'_>], matched: &Match) -> usize {
     there.min(paths::count(&paths::bits(text, length(0, text.len())), from, to))
 }
 
+/// Most passages of one call that are looked for in it as they stand.
+const MAX_COMPARED: usize = 32;
+
 /// Whether a folded passage stands in what leaves, as it is. `folded` keeps what was folded for that.
 fn stands_in(folded: &mut HashMap<usize, Vec<u8>>, leaves: &[Outgoing<'_>], leaf: usize, passage: &[u8]) -> bool {
     let Some(text) = leaves.get(leaf).map(|leaf| leaf.text.as_bytes()) else { return false };
@@ -102,7 +105,7 @@ pub(super) fn judge(
     let mut best: Gravest<Best> = Gravest::default();
     // Looked for once each: a string may hold one of them thousands of times.
     let mut verbatim: HashMap<(u32, usize), bool> = HashMap::new();
-    let (mut named, mut folded) = (0, HashMap::new());
+    let (mut named, mut compared, mut folded) = (0, 0, HashMap::new());
     for matched in matches {
         let Some(item) = memory.item(matched.item) else { continue };
         let Some(limit) = sureness(memory, item, call) else { continue };
@@ -174,12 +177,16 @@ pub(super) fn judge(
                 let near = matches!(reach, Reach::Here | Reach::Nowhere | Reach::Shared) && named < MAX_NAMED;
                 let path = if near { path_in(item, leaves, &matched) } else { 0 };
                 named += path;
-                // What leaves as it stands, too, was not hidden.
-                if label == Label::Ordinary && stands_in(&mut folded, leaves, matched.leaf, passage) {
-                    continue;
-                }
                 let told = run - path;
                 if told < MIN_PIECE || fold::distinct(passage) < 8 {
+                    continue;
+                }
+                // What leaves as it stands, too, was not hidden.
+                compared += 1;
+                if label == Label::Ordinary
+                    && compared < MAX_COMPARED
+                    && stands_in(&mut folded, leaves, matched.leaf, passage)
+                {
                     continue;
                 }
                 if told < MIN_PASSAGE && memory.part_left(matched.item, matched.start, matched.end).bytes < PIECES {

@@ -152,7 +152,8 @@ impl Phrases {
                 for word in form.begins {
                     met.entry(view::letters(&word)).or_default().begin.push(lines.len());
                 }
-                let source = Source::Own { regex: filled(&form.regex, &file.fragments), unless: form.unless };
+                let unless = form.unless.map(|unless| filled(&unless, &file.fragments));
+                let source = Source::Own { regex: filled(&form.regex, &file.fragments), unless };
                 lines.push(Line { rule: rules.len(), source, pattern: OnceLock::new() });
             }
             let except = row.except.as_deref().map(Except::new);

@@ -37,12 +37,6 @@ impl Sight {
         &self.excerpt
     }
 
-    /// What it says in the text, if it is there as it stands.
-    pub(crate) fn said<'t>(&self, text: &'t str) -> Option<&'t str> {
-        let plain = self.how <= Concealment::Customary && self.transform.is_none();
-        text.get(self.span.0..self.span.1).filter(|_| plain)
-    }
-
     /// How a text gave it, if it may be followed.
     pub(crate) fn given<'t>(&self, text: &'t str, words: &SourceWords) -> Option<Given<'t>> {
         let hidden = || self.how > Concealment::Customary || self.transform.is_some();

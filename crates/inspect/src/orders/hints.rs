@@ -6,8 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use firedoor_model::Untrusted;
+
 use super::named::{Named, addresses, packed};
-use crate::memory::Origin;
+use crate::{injection, memory::Origin};
 
 /// Most texts that are kept, and addresses of each.
 const MAX_TEXTS: usize = 32;
@@ -20,6 +22,8 @@ const PACKED: usize = 4096;
 struct Hint {
     origin: Arc<Origin>,
     pointer: Arc<str>,
+    /// What is shown of it.
+    excerpt: Untrusted,
     /// Hosts, mailboxes, and nicknames that begin with `@`.
     addresses: HashSet<Box<str>>,
     /// Its letters and digits, where it has many of the latter.
@@ -43,7 +47,7 @@ impl Hints {
         pointer: impl FnOnce() -> Arc<str>,
     ) {
         let others = addresses(text).chain(bare_hosts(text).map(str::to_owned)).filter(|address| !home(address));
-        let nicknames = text.split(' ').filter_map(nickname).map(str::to_owned);
+        let nicknames = text.split_whitespace().filter_map(nickname).map(str::to_owned);
         let addresses: HashSet<Box<str>> = nicknames.chain(others).take(MAX_ADDRESSES).map(Into::into).collect();
         let digits = text.bytes().filter(u8::is_ascii_digit).count();
         let mut packed = if digits >= DIGITS { packed(text) } else { String::new() };
@@ -54,22 +58,21 @@ impl Hints {
         if self.0.len() >= MAX_TEXTS {
             self.0.pop_front();
         }
-        self.0.push_back(Hint { origin: Arc::clone(origin), pointer: pointer(), addresses, packed });
+        let excerpt = injection::excerpt(text, (0, 0)).as_str().into();
+        self.0.push_back(Hint { origin: Arc::clone(origin), pointer: pointer(), excerpt, addresses, packed });
     }
 
     /// The text that names whom a call names.
-    pub(super) fn followed(&self, named: &Named) -> Option<(&Arc<Origin>, &Arc<str>)> {
+    pub(super) fn followed(&self, named: &Named) -> Option<(&Arc<Origin>, &Arc<str>, &Untrusted)> {
         let follows = |hint: &&Hint| {
             let known = |address: &str| hint.addresses.contains(address);
-            let number = |number: &String| number.bytes().filter(u8::is_ascii_digit).count() >= DIGITS;
             let hosts = named.all().chain(&named.parents);
             let brings = |address: &&String| address.contains('@') || named.carries || !named.segments.is_empty();
             hosts.filter(brings).any(|address| known(address))
                 || named.values.iter().any(|value| known(&format!("@{value}")))
-                || !hint.packed.is_empty()
-                    && named.numbers.iter().filter(|n| number(n)).any(|n| hint.packed.contains(n.as_str()))
+                || !hint.packed.is_empty() && named.accounts.iter().any(|number| hint.packed.contains(number.as_str()))
         };
-        self.0.iter().find(follows).map(|hint| (&hint.origin, &hint.pointer))
+        self.0.iter().find(follows).map(|hint| (&hint.origin, &hint.pointer, &hint.excerpt))
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Named {
     pub(super) values: Vec<String>,
     /// Accounts, telephones and the like: letters and digits alone.
     pub(super) numbers: Vec<String>,
+    /// Those of them that are a value as a whole, and of somebody by their member or form.
+    pub(super) accounts: Vec<String>,
     /// Parts of paths that may be data.
     pub(super) segments: Vec<String>,
     /// It says more than where it goes.
@@ -94,8 +96,11 @@ impl Named {
 
     fn value(&mut self, text: &str, goes: bool, words: &SourceWords) {
         let url = schemes(text).next().is_some();
-        self.carries |=
-            if url { text.len() > PLAIN_URL || text.contains([' ', '?', '#']) } else { text.len() > NOTHING };
+        self.carries |= if url {
+            text.len() > PLAIN_URL || text.contains(|c: char| c.is_whitespace() || matches!(c, '?' | '#'))
+        } else {
+            text.len() > NOTHING
+        };
         self.addresses(text, goes);
         if url && text.len() <= PLAIN_URL {
             let parts = schemes(text).filter_map(|at| text.get(at..)).flat_map(|rest| rest.split('/').skip(1));
@@ -119,6 +124,9 @@ impl Named {
         let number = |token: &&str| token.len() >= NUMBER && token.bytes().filter(u8::is_ascii_digit).count() > 2;
         let room = MAX_NAMED.saturating_sub(self.numbers.len());
         let whole = short.then(|| packed(&normal)).filter(|whole| number(&whole.as_str()) && !is_date(text));
+        let account = goes || is_account(&normal);
+        self.accounts.extend(whole.clone().filter(|_| account));
+        self.more |= self.accounts.len() > MAX_NAMED;
         let tokens = text.split(|c: char| !c.is_alphanumeric()).filter(number).map(str::to_lowercase);
         self.numbers.extend(whole.into_iter().chain(tokens).take(room));
     }
@@ -130,6 +138,16 @@ fn is_date(value: &str) -> bool {
     year.bytes().all(|b| b.is_ascii_digit())
         && (year.starts_with("19") || year.starts_with("20"))
         && rest.starts_with(['-', '/'])
+}
+
+/// Whether a normalised value has the form of an IBAN (ISO 13616: a country, two check digits, an account), or of a telephone's number.
+fn is_account(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let iban = bytes.iter().take(2).all(u8::is_ascii_lowercase)
+        && bytes.get(2..4).is_some_and(|two| two.iter().all(u8::is_ascii_digit));
+    let phone = value.starts_with(['+', '0']) && value.contains([' ', '-', '(']) || value.starts_with('+');
+    let sorts = |c: char| c.is_ascii_digit() || matches!(c, '+' | ' ' | '-' | '(' | ')' | '/');
+    iban && bytes.len() > 14 || phone && value.chars().all(sorts)
 }
 
 /// Whether a value may name somebody or something.
