@@ -15,6 +15,7 @@ use crate::{inflate, language::rare};
 
 pub(super) use codes::braced;
 pub(crate) use letters::ROT47;
+pub(crate) use unicode::LOOKALIKES;
 
 /// Shortest text that is looked at.
 const MIN_TEXT: usize = 16;

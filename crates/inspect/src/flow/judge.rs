@@ -7,7 +7,7 @@ use firedoor_model::{Confidence, Severity};
 use super::{Dress, MIN_PASSAGE, MIN_PIECE, Match, NEARLY_ALL, Outgoing, PIECES, Seen, contains};
 use crate::{
     Call, Privacy, Sink,
-    decode::Encoding,
+    decode::{Encoding, LOOKALIKES},
     fold,
     gravest::{Graded, Gravest},
     memory::{Grasp, Item, Label, Memory, paths},
@@ -181,12 +181,11 @@ pub(super) fn judge(
                 if told < MIN_PIECE || fold::distinct(passage) < 8 {
                     continue;
                 }
-                // What leaves as it stands, too, was not hidden.
-                compared += 1;
-                if label == Label::Ordinary
-                    && compared < MAX_COMPARED
-                    && stands_in(&mut folded, leaves, matched.leaf, passage)
-                {
+                // Latin letters among Russian or Greek ones that leave as they stand were not hidden.
+                let disguised = label == Label::Ordinary
+                    && matched.transform.as_deref().is_some_and(|how| how.starts_with(LOOKALIKES));
+                compared += usize::from(disguised);
+                if disguised && compared <= MAX_COMPARED && stands_in(&mut folded, leaves, matched.leaf, passage) {
                     continue;
                 }
                 if told < MIN_PASSAGE && memory.part_left(matched.item, matched.start, matched.end).bytes < PIECES {

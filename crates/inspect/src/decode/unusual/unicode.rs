@@ -12,7 +12,7 @@ use super::{
 use crate::{lanes, view};
 
 /// What letters in another form are called.
-const LOOKALIKES: &str = "look-alikes";
+pub(crate) const LOOKALIKES: &str = "look-alikes";
 /// Fewest characters that stand for bytes.
 const MIN_CODES: usize = 8;
 
