@@ -53,6 +53,7 @@ use firedoor_model::{
     wire::Leaves,
 };
 use gravest::Gravest;
+use orders::Followed;
 use strings::in_leaf;
 
 pub use canonical::same_in_any_order;
@@ -272,7 +273,7 @@ impl Inspector {
     }
 
     /// A sensitive call of an agent that has read instructions from somebody else.
-    fn after_injection<'m>(&self, memory: &'m Memory, call: &Call<'_>) -> Option<Finding> {
+    fn after_injection(&self, memory: &Memory, call: &Call<'_>) -> Option<Finding> {
         if call.method != "tools/call" {
             return None;
         }
@@ -281,34 +282,34 @@ impl Inspector {
         // Whoever gave the instructions may have a script written that somebody runs later. What is sent is no script.
         let sent = |text: &str| sends && text.contains(char::is_whitespace);
         let private = first.filter(|_| self.names_private(call, self.commands.sent(call), sent));
-        let followed = || if sends { memory.orders.followed(call, &self.sources) } else { None };
-        let hinted = || if acts { memory.orders.hinted(call, &self.sources) } else { None };
-        let elsewhere = || first.filter(|_| sends);
+        let followed = || if acts { memory.orders.followed(call, &self.sources, sends) } else { None };
         const AFTER: &str = "flow/after-injection";
-        let told = |order: &'m orders::Order| (&order.origin, &order.pointer, order.excerpt.clone());
-        let read = "The agent has read a text that gives it instructions, and";
-        let (seen, detector, confidence, summary) = if let Some(order) = private {
-            (told(order), AFTER, Confidence::Likely, format!("{read} the call names a private file."))
-        } else if let Some(order) = followed() {
-            (told(order), AFTER, Confidence::Likely, format!("{read} the call sends data away."))
-        } else if let Some((origin, pointer, excerpt)) = hinted() {
-            let summary = "The call goes to somebody whom a text names that speaks to an agent.".to_owned();
-            ((origin, pointer, excerpt.clone()), "flow/after-injection-hint", Confidence::Likely, summary)
+        let ordered = |what: &str| format!("The agent has read a text that gives it instructions, and {what}.");
+        let (read, detector, confidence, summary) = if let Some(read) = private {
+            (read, AFTER, Confidence::Likely, ordered("the call names a private file"))
         } else {
-            // A name of its own: whoever refuses the first ones does not refuse all that the tool sends from then on.
-            let summary = format!("{read} the call sends data away, but to nobody whom that text names.");
-            (told(elsewhere()?), "flow/after-injection-elsewhere", Confidence::Possible, summary)
+            match followed() {
+                Some(Followed::Order(read)) => (read, AFTER, Confidence::Likely, ordered("the call sends data away")),
+                Some(Followed::Hint(read)) => {
+                    let summary = "The call goes to somebody whom a text names that speaks to an agent.".to_owned();
+                    (read, "flow/after-injection-hint", Confidence::Likely, summary)
+                }
+                None => {
+                    // A name of its own: whoever refuses the first ones does not refuse all that the tool sends from then on.
+                    let what = ordered("the call sends data away, but to nobody whom that text names");
+                    (first.filter(|_| sends)?, "flow/after-injection-elsewhere", Confidence::Possible, what)
+                }
+            }
         };
-        let (origin, pointer, excerpt) = seen;
         let source = Evidence {
             role: Role::Source,
-            entry: Some(origin.entry.clone()),
-            tool: Some(origin.tool.clone()),
-            pointer: Untrusted::new(pointer.as_ref()),
+            entry: Some(read.origin.entry.clone()),
+            tool: Some(read.origin.tool.clone()),
+            pointer: Untrusted::new(read.pointer.as_ref()),
             span: None,
-            excerpt,
+            excerpt: read.excerpt.clone(),
             transform: None,
-            age_ms: Some(call.now.since(origin.at)),
+            age_ms: Some(call.now.since(read.origin.at)),
         };
         Some(Finding {
             detector: detector.into(),

@@ -33,13 +33,28 @@ const RESULTS: usize = 3;
 const MAILBOXES: usize = 64;
 const LISTED: usize = 64 * 1024;
 
-/// A text that gave the agent instructions.
+/// Where a text was read.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct Read {
     pub(crate) origin: Arc<Origin>,
     pub(crate) pointer: Arc<str>,
     /// What is shown of it.
     pub(crate) excerpt: Untrusted,
+}
+
+/// A text that a call may follow.
+#[derive(Debug)]
+pub(crate) enum Followed<'o> {
+    /// It gave the agent instructions.
+    Order(&'o Read),
+    /// It speaks to an agent, and names whom the call names.
+    Hint(&'o Read),
+}
+
+/// A text that gave the agent instructions.
+#[derive(Debug)]
+struct Order {
+    read: Read,
     said: Said,
     /// The hosts that it may have come from.
     homes: VecDeque<Box<str>>,
@@ -88,8 +103,8 @@ pub(crate) struct Orders {
 
 impl Orders {
     /// The first one that is no attack that is told of.
-    pub(crate) fn first(&self) -> Option<&Order> {
-        self.seen.iter().find(|order| !order.is_told())
+    pub(crate) fn first(&self) -> Option<&Read> {
+        self.seen.iter().find(|order| !order.is_told()).map(|order| &order.read)
     }
 
     /// Notes that the agent read instructions that are not its user's.
@@ -105,7 +120,8 @@ impl Orders {
         };
         let recent = self.recent.get(&origin.entry);
         let homes = recent.map(|recent| recent.hosts.clone()).unwrap_or_default();
-        let known = |order: &Order| order.said == said && order.origin.entry == origin.entry && order.homes == homes;
+        let known =
+            |order: &Order| order.said == said && order.read.origin.entry == origin.entry && order.homes == homes;
         if self.seen.iter().any(known) {
             return;
         }
@@ -124,7 +140,7 @@ impl Orders {
             self.addresses.insert(mailbox.as_str().into());
         }
         let (origin, excerpt) = (Arc::clone(origin), excerpt.into());
-        self.seen.push(Order { origin, pointer, excerpt, said, homes });
+        self.seen.push(Order { read: Read { origin, pointer, excerpt }, said, homes });
     }
 
     /// Notes what a text says around words to an agent: no order that is known for one, unless a call goes where it says. `hints` is
@@ -134,14 +150,6 @@ impl Orders {
             self.recent.get(&origin.entry).is_some_and(|recent| recent.hosts.iter().any(|home| **home == *address))
         };
         self.hints.note(origin, hints, home, pointer);
-    }
-
-    /// The text that speaks to an agent whose word a call follows that carries something.
-    pub(crate) fn hinted(&self, call: &Call<'_>, words: &SourceWords) -> Option<(&Arc<Origin>, &Arc<str>, &Untrusted)> {
-        if self.hints.is_empty() {
-            return None;
-        }
-        self.hints.followed(&Named::of(call, words))
     }
 
     fn recent(&mut self, entry: &EntryId) -> Option<&mut Recent> {
@@ -172,7 +180,7 @@ impl Orders {
 
     /// Notes the addresses of a text that may be of whoever gave the instructions, or will.
     pub(crate) fn read(&mut self, origin: &Origin, result: &str) {
-        let theirs = |order: &Order| order.origin.entry == origin.entry;
+        let theirs = |order: &Order| order.read.origin.entry == origin.entry;
         if self.seen.iter().any(theirs) || !self.seen.is_empty() && origin.sink != Sink::Local {
             for leaf in Leaves::of(result) {
                 for address in addresses(&apart(&leaf.text)) {
@@ -198,22 +206,27 @@ impl Orders {
         }
     }
 
-    /// One that a call which sends may follow.
-    pub(crate) fn followed(&self, call: &Call<'_>, words: &SourceWords) -> Option<&Order> {
-        if self.seen.is_empty() {
+    /// What a call may follow. One that does not send is compared with hints alone.
+    pub(crate) fn followed(&self, call: &Call<'_>, words: &SourceWords, sends: bool) -> Option<Followed<'_>> {
+        if (self.seen.is_empty() || !sends) && self.hints.is_empty() {
             return None;
         }
         let named = Named::of(call, words);
+        let order = if sends { self.order(call, &named, words) } else { None };
+        order.map(Followed::Order).or_else(|| self.hints.followed(&named).map(Followed::Hint))
+    }
+
+    fn order(&self, call: &Call<'_>, named: &Named, words: &SourceWords) -> Option<&Read> {
         if let Some(first) = self.first()
             && (self.anything
                 || named.more
                 || named.everybody
                 || words.for_everybody(call)
-                || self.names_outside(&named))
+                || self.names_outside(named))
         {
             return Some(first);
         }
-        self.seen.iter().find(|order| order.may_mean(call, &named))
+        self.seen.iter().find(|order| order.may_mean(call, named)).map(|order| &order.read)
     }
 
     /// Whether a call names an address of a text that was read since. Where all of these came from is no sign by itself.
@@ -240,7 +253,7 @@ impl Order {
             Said::Told(said) => named.all().any(|address| !self.is_home(address) && names(said, address)),
             Said::Here(said, packed) => {
                 // An answer, a form, another message in the same place.
-                let back = self.origin.entry == *call.entry && named.goes.is_empty();
+                let back = self.read.origin.entry == *call.entry && named.goes.is_empty();
                 back || self.comes_home(said, named)
                     || named.all().any(|address| !self.is_home(address) && names(said, address))
                     || named.values.iter().any(|value| stands(said, value))

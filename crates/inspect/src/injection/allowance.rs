@@ -15,6 +15,9 @@ const LANGUAGES: usize = 2 << 20;
 /// all over a text, the rules that look for them need six times its bytes: three forms of one, and three others.
 const OWN_TIMES: usize = 6;
 const LANGUAGES_TIMES: usize = 1;
+/// Words to an agent are looked for apart: what they take is no order's. Where too little is left, nothing is said: they are no finding.
+const HINTS: usize = 256 << 10;
+const HINTS_TIMES: usize = 2;
 /// And so many bytes besides: in an order that is short every regex of some twenty looks at all of it.
 const OWN_LEAST: usize = 4 << 10;
 const LANGUAGES_LEAST: usize = 512;
@@ -30,7 +33,7 @@ impl Default for Allowance {
     fn default() -> Self {
         Self {
             hidden: Hidden { decoded: Common::of(DECODED), inflated: Common::of(INFLATED), places: Places::default() },
-            searched: Searched { own: Common::of(OWN), languages: Common::of(LANGUAGES) },
+            searched: Searched { own: Common::of(OWN), languages: Common::of(LANGUAGES), hints: Common::of(HINTS) },
         }
     }
 }
@@ -59,14 +62,25 @@ pub(super) struct Hidden {
 pub(super) struct Searched {
     own: Common,
     languages: Common,
+    hints: Common,
+}
+
+/// Which regexes look at a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    Own,
+    Languages,
+    /// Those without weight.
+    Hints,
 }
 
 impl Searched {
     /// How many bytes of those `wanted` they may look at in a text of so many bytes.
-    pub(super) fn take(&mut self, text: usize, wanted: usize, languages: bool) -> usize {
-        let (common, times, least) = match languages {
-            true => (&mut self.languages, LANGUAGES_TIMES, LANGUAGES_LEAST),
-            false => (&mut self.own, OWN_TIMES, OWN_LEAST),
+    pub(super) fn take(&mut self, text: usize, wanted: usize, search: Search) -> usize {
+        let (common, times, least) = match search {
+            Search::Own => (&mut self.own, OWN_TIMES, OWN_LEAST),
+            Search::Languages => (&mut self.languages, LANGUAGES_TIMES, LANGUAGES_LEAST),
+            Search::Hints => (&mut self.hints, HINTS_TIMES, 0),
         };
         let mut share = common.share(text.saturating_mul(times).saturating_add(least));
         let given = share.take(wanted);

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    allowance::Searched,
+    allowance::{Search, Searched},
     languages::{Languages, Way},
     second::Bounds,
     signs::{SIGNS, Signs},
@@ -32,8 +32,6 @@ use table::{File, Words, filled};
 
 /// Most places of one rule in one text: what repeats says nothing new.
 const MAX_HITS: usize = 48;
-/// Bytes of one text that are looked through for words to an agent.
-const MAX_HINT_BYTES: usize = 64 * 1024;
 /// Different words that make a text one about security, or about agents.
 const SECURITY_WORDS: u32 = 3;
 const AGENTS_WORDS: u32 = 2;
@@ -246,19 +244,20 @@ impl Phrases {
             let rule = self.lines.get(*line).and_then(|line| self.rules.get(line.rule));
             rule.is_some_and(|rule| rule.places.contains(&place))
         });
-        // Words to an agent are looked for apart, so that they take nothing from orders.
-        let weightless = |line: usize| {
-            let rule = self.lines.get(line).and_then(|line| self.rules.get(line.rule));
-            rule.is_some_and(|rule| rule.weight == 0.0)
+        let search = |line: usize| {
+            let line = self.lines.get(line)?;
+            let weightless = self.rules.get(line.rule)?.weight == 0.0;
+            Some(match line.of_language() {
+                _ if weightless => Search::Hints,
+                true => Search::Languages,
+                false => Search::Own,
+            })
         };
-        for (languages, hints) in [(false, false), (true, false), (false, true)] {
-            let of_one = |line: usize| {
-                weightless(line) == hints && self.lines.get(line).is_some_and(|line| line.of_language() == languages)
-            };
+        for one in [Search::Own, Search::Languages, Search::Hints] {
             let lines: Vec<&mut Near> =
-                near.iter_mut().filter(|(line, _)| of_one(*line)).map(|(_, near)| near).collect();
+                near.iter_mut().filter(|(line, _)| search(*line) == Some(one)).map(|(_, near)| near).collect();
             let wanted = lines.iter().map(|near| near.bytes).sum();
-            let room = if hints { MAX_HINT_BYTES } else { searched.take(text.len(), wanted, languages) };
+            let room = searched.take(text.len(), wanted, one);
             if room < wanted {
                 share_out(lines, room);
             }

@@ -6,9 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use firedoor_model::Untrusted;
-
-use super::named::{Named, addresses, packed};
+use super::{
+    Read,
+    named::{Named, addresses, packed},
+};
 use crate::{injection, memory::Origin};
 
 /// Most texts that are kept, and addresses of each.
@@ -20,10 +21,7 @@ const PACKED: usize = 4096;
 
 #[derive(Debug)]
 struct Hint {
-    origin: Arc<Origin>,
-    pointer: Arc<str>,
-    /// What is shown of it.
-    excerpt: Untrusted,
+    read: Read,
     /// Hosts, mailboxes, and nicknames that begin with `@`.
     addresses: HashSet<Box<str>>,
     /// Its letters and digits, where it has many of the latter.
@@ -52,18 +50,23 @@ impl Hints {
         let digits = text.bytes().filter(u8::is_ascii_digit).count();
         let mut packed = if digits >= DIGITS { packed(text) } else { String::new() };
         packed.truncate(packed.floor_char_boundary(PACKED));
-        if addresses.is_empty() && packed.is_empty() {
+        // The same again must not push others out.
+        let known = |hint: &Hint| {
+            hint.read.origin.entry == origin.entry && hint.packed == packed && hint.addresses.is_superset(&addresses)
+        };
+        if addresses.is_empty() && packed.is_empty() || self.0.iter().any(known) {
             return;
         }
         if self.0.len() >= MAX_TEXTS {
             self.0.pop_front();
         }
         let excerpt = injection::excerpt(text, (0, 0)).as_str().into();
-        self.0.push_back(Hint { origin: Arc::clone(origin), pointer: pointer(), excerpt, addresses, packed });
+        let read = Read { origin: Arc::clone(origin), pointer: pointer(), excerpt };
+        self.0.push_back(Hint { read, addresses, packed });
     }
 
     /// The text that names whom a call names.
-    pub(super) fn followed(&self, named: &Named) -> Option<(&Arc<Origin>, &Arc<str>, &Untrusted)> {
+    pub(super) fn followed(&self, named: &Named) -> Option<&Read> {
         let follows = |hint: &&Hint| {
             let known = |address: &str| hint.addresses.contains(address);
             let hosts = named.all().chain(&named.parents);
@@ -72,7 +75,7 @@ impl Hints {
                 || named.values.iter().any(|value| known(&format!("@{value}")))
                 || !hint.packed.is_empty() && named.accounts.iter().any(|number| hint.packed.contains(number.as_str()))
         };
-        self.0.iter().find(follows).map(|hint| (&hint.origin, &hint.pointer, &hint.excerpt))
+        self.0.iter().find(follows).map(|hint| &hint.read)
     }
 }
 
