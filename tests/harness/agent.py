@@ -10,6 +10,11 @@ import threading
 CLIENT = pathlib.Path(__file__).resolve().parent / "client.py"
 
 
+def text_of(result):
+    """The text of a call's result."""
+    return "\n".join(part["text"] for part in result["content"] if part.get("type") == "text")
+
+
 class Agent:
     """One client session. A context manager: at its end the servers' stdin is closed. What goes wrong is a RuntimeError."""
 
@@ -20,7 +25,8 @@ class Agent:
         )
         self.lines, self.answers, self.next = queue.Queue(), {}, 0
         threading.Thread(target=self.listen, daemon=True).start()
-        self.tools = self.receive(240)["ready"]
+        ready = self.receive(240)
+        self.tools, self.definitions = ready["ready"], ready["definitions"]
 
     def listen(self):
         """Puts each line into the queue."""
@@ -51,17 +57,20 @@ class Agent:
         self.process.stdin.flush()
         return self.next
 
-    def answer(self, tag, seconds=60):
-        """A call's text, and whether it is an error."""
+    def result(self, tag, seconds=60):
+        """What a call led to."""
         while tag not in self.answers:
             line = self.receive(seconds)
             self.answers[line["tag"]] = line["answer"]
         message = self.answers.pop(tag)
         if "result" not in message:
             raise RuntimeError(f"a JSON-RPC error came back: {message.get('error')}")
-        result = message["result"]
-        text = "\n".join(part["text"] for part in result["content"] if part.get("type") == "text")
-        return text, bool(result.get("isError"))
+        return message["result"]
+
+    def answer(self, tag, seconds=60):
+        """A call's text, and whether it is an error."""
+        result = self.result(tag, seconds)
+        return text_of(result), bool(result.get("isError"))
 
     def call(self, server, tool, **arguments):
         """Makes a call and returns the answer."""

@@ -4,7 +4,7 @@
 Starts every server of a Claude Code configuration exactly as the file says, opens a session with each, and then does what
 it is told on stdin, one JSON object a line: {"tag": any, "server": name, "tool": name, "arguments": {...}}, and "beside": {...}
 for what else its params have. Answers come back on stdout as {"tag": any, "answer": the JSON-RPC message}, in the order in which they arrive; the first line is
-{"ready": {server: [tools]}} or {"failed": reason}. Ends when stdin does.
+{"ready": {server: [names of tools]}, "definitions": {server: [what tools/list says]}} or {"failed": reason}. Ends when stdin does.
 """
 
 import json
@@ -72,13 +72,13 @@ class Session:
         return box[0]["result"]
 
     def open(self):
-        """The handshake; returns the names of the tools."""
+        """The handshake; returns the definitions of the tools."""
         self.ask_and_wait(
             "initialize",
             {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "demo", "version": "1"}},
         )
         self.write({"method": "notifications/initialized"})
-        return [tool["name"] for tool in self.ask_and_wait("tools/list", {})["tools"]]
+        return self.ask_and_wait("tools/list", {})["tools"]
 
 
 def main():
@@ -93,10 +93,12 @@ def main():
 
     sessions = {name: Session(entry) for name, entry in entries.items()}
     try:
-        say({"ready": {name: session.open() for name, session in sessions.items()}})
+        definitions = {name: session.open() for name, session in sessions.items()}
     except (RuntimeError, OSError) as error:
         say({"failed": str(error)})
         return 1
+    names = {name: [tool["name"] for tool in tools] for name, tools in definitions.items()}
+    say({"ready": names, "definitions": definitions})
     for line in sys.stdin:
         told = json.loads(line)
         tag = told["tag"]

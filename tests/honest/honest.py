@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Honest work in many sessions with real servers, through the engine: how often is somebody asked, and what is blocked?
 
-honest.py [--direct] [--keep FILE] [NAME...]   every session, or those whose names begin so
-  --direct      without Firedoor: do the sessions work at all?
-  --keep FILE   writes each question, and each event of the log with findings or a refusal, as JSON Lines
+honest.py [--direct] [--keep FILE] [--record FILE] [NAME...]   every session, or those whose names begin so
+  --direct       without Firedoor: do the sessions work at all?
+  --keep FILE    writes each question, and each event of the log with findings or a refusal, as JSON Lines
+  --record FILE  writes each session that works, with what its servers answered, for `firedoor inspect`
 
 A home is made once, and all servers are protected in it as a user would. Then each session (sessions.py) is a client of its own
 that starts the servers it needs and makes its calls one after the other. The mode is Balanced, as after installing. A question is
@@ -28,7 +29,7 @@ import tomllib
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "harness"), str(TESTS / "e2e")]
 import sessions  # noqa: E402
-from agent import Agent  # noqa: E402
+from agent import Agent, text_of  # noqa: E402
 from real_servers import LIST, listens, pages, spare, uv  # noqa: E402
 from scratch import Missing, Scratch, as_ordinary_user, run, until  # noqa: E402
 
@@ -138,18 +139,22 @@ class Run:
 
     def __init__(self, laptop, session):
         self.laptop, self.session = laptop, session
-        self.calls, self.asked = 0, []
+        self.calls, self.asked, self.record = 0, [], {}
 
     def steps(self):
         """Makes its calls."""
         self.laptop.fresh(self.session)
         kept = {}
         with self.laptop.agent(self.session) as agent:
+            answered = []
+            self.record = {"tools": agent.definitions, "steps": answered}
             for step in self.session["step"]:
                 server, _, tool = step["call"].partition("/")
                 given = self.laptop.fill(step.get("with", {}), kept.items())
                 self.calls += 1
-                text, failed = self.answer(agent, agent.send(server, tool, **given), step)
+                result = self.result(agent, agent.send(server, tool, **given), step)
+                answered.append({"server": server, "tool": tool, "arguments": given, "result": result})
+                text, failed = text_of(result), bool(result.get("isError"))
                 refused = "refused" in step and not self.laptop.direct
                 if failed != (refused or step.get("fails", False)):
                     raise Broken(f"{step['call']} {json.dumps(given)[:300]}: {text[:600]}")
@@ -159,11 +164,11 @@ class Run:
                         raise Broken(f"{step['call']}: nothing like {pattern!r} in {text[:600]}")
                     kept[name] = found[1] if found.re.groups else found[0]
 
-    def answer(self, agent, tag, step):
-        """The answer to a call. Whoever is asked meanwhile allows it once."""
+    def result(self, agent, tag, step):
+        """What a call led to. Whoever is asked meanwhile allows it once."""
         for _look in range(int(CALL_LIMIT / PROMPT)):
             if until(lambda: agent.answered(tag), PROMPT):
-                return agent.answer(tag)
+                return agent.result(tag)
             for question in self.laptop.questions():
                 self.asked.append({"session": self.session["name"], "call": step["call"], "question": question})
                 # Meanwhile it may be gone.
@@ -197,13 +202,16 @@ def described(question):
     return f"{question['entry']} {question['tool']}: {' '.join(found)}"
 
 
-def replay(laptop, honest, keep):
+def replay(laptop, honest, keep, record):
     """Runs the sessions and prints how it went; the exit code."""
     runs, broken = [Run(laptop, session) for session in honest], 0
     for one in runs:
         wrong = one.whole()
         broken += wrong is not None
         print(f"{one.session['name']:<60} {'ok' if wrong is None else f'FAILED  {wrong}'}", flush=True)
+        if record and wrong is None:
+            with record.open("a") as file:
+                print(json.dumps({"id": one.session["name"], "kind": "session", "payload": one.record}), file=file)
         for asked in one.asked:
             print(f"    asked at {asked['call']}: {described(asked['question'])}", flush=True)
     rows = [] if laptop.direct else [json.loads(row) for row in laptop.scratch.firedoor("log", "--json").stdout.splitlines()]
@@ -259,6 +267,7 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("--direct", action="store_true")
     options.add_argument("--keep", type=pathlib.Path)
+    options.add_argument("--record", type=pathlib.Path)
     options.add_argument("names", nargs="*")
     chosen = options.parse_args()
     as_ordinary_user(__file__)
@@ -285,7 +294,7 @@ def main():
                 if name in known:
                     laptop.add(name, known[name])
             laptop.protect()
-            return replay(laptop, honest, chosen.keep)
+            return replay(laptop, honest, chosen.keep, chosen.record)
 
 
 if __name__ == "__main__":

@@ -314,19 +314,25 @@ fn records_are_judged_offline() {
     let records = home.write(
         "records.jsonl",
         format!(
-            "{}\n{}\n",
+            "{}\n{}\n{}\n",
             json!({"id": "1", "kind": "tool_result", "text": "The build is green."}),
             json!({"id": "2", "kind": "flow", "payload": {
                 "sources": [{"server": "files", "tool": "read_file", "result": {"content": [{"type": "text", "text": KEY}]}}],
                 "sink": {"server": "web", "tool": "http_post", "arguments": post(KEY)},
             }}),
+            json!({"id": "3", "kind": "session", "payload": {"steps": [
+                {"server": "files", "tool": "read_file", "result": KEY},
+                {"server": "web", "tool": "http_post", "arguments": post(KEY)},
+                {"server": "web", "tool": "http_post", "arguments": post("good morning")},
+            ]}}),
         ),
     );
     let mut command = home.command(home.program("firedoor"));
     command.arg("inspect").stdin(fs::File::open(records).unwrap());
     let output = firedoor_tests::finish(&mut command).expect_code(1);
     let judged: Vec<Value> = output.stdout.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    assert_eq!(judged.len(), 2, "{output:#?}");
+    assert_eq!(judged.len(), 3, "{output:#?}");
+    assert_eq!(judged.iter().map(|one| one.get("stopped")).collect::<Vec<_>>(), [None, None, Some(&json!([1]))]);
     assert_eq!((&judged[0]["id"], &judged[0]["verdict"]), (&json!("1"), &json!("allow")));
     assert_eq!(judged[0]["findings"], json!([]));
     assert!(judged[1]["findings"].as_array().is_some_and(|f| !f.is_empty()), "{output:#?}");

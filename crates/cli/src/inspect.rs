@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, BufRead, Read},
+    ops::Range,
     process::ExitCode,
 };
 
@@ -22,6 +23,9 @@ struct Judged {
     findings: Vec<Explained>,
     /// What Balanced would do.
     verdict: Verdict,
+    /// The calls of a session that Balanced would not just pass on, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<Vec<usize>>,
 }
 
 /// A finding for somebody who wants to know what to do about it.
@@ -69,10 +73,15 @@ pub fn run() -> Result<ExitCode, Failure> {
             inspect_record(&inspector, text).map_err(|e| Failure::environment(format!("line {number}: {e}")))?;
         let verdict = verdict_for_record(&report.findings);
         worst = worst.max(verdict);
+        let stops = |found: &Range<usize>| {
+            report.findings.get(found.clone()).map_or(Verdict::Allow, verdict_for_record) > Verdict::Allow
+        };
+        let stopped = report.calls.iter().enumerate().filter(|(_, found)| stops(found)).map(|(at, _)| at).collect();
         output::json(&Judged {
             id: report.id,
             findings: report.findings.into_iter().map(Into::into).collect(),
             verdict,
+            stopped: (!report.calls.is_empty()).then_some(stopped),
         })?;
     }
     Ok(if worst == Verdict::Allow { ExitCode::SUCCESS } else { ExitCode::from(1) })
