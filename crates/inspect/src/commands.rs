@@ -37,6 +37,7 @@ struct Documents {
     saying: Vec<String>,
     unless: Vec<String>,
     members: Vec<String>,
+    folders: Vec<String>,
     texts: Vec<String>,
     files: Vec<String>,
     names: Vec<String>,
@@ -54,7 +55,7 @@ impl Documents {
         let documents = Leaves::of(call.arguments.unwrap_or_default()).all(|leaf| {
             if leaf.key {
                 let name = leaf.text.to_ascii_lowercase();
-                path = sources.names_file(&leaf.text);
+                path = sources.names_file(&leaf.text) && !self.folders.contains(&name);
                 return self.members.contains(&name);
             }
             // All elements of a list of files.
@@ -270,6 +271,7 @@ mod tests {
                 serde_json::json!({"files": [{"path": "a.md", "content": "x"}, {"path": "x.yml", "content": text}]}),
                 Confidence::Likely,
             ),
+            ("git_commit", serde_json::json!({"repo_path": "/home/a/work", "message": text}), Confidence::Possible),
             ("send_command", serde_json::json!({"text": text}), Confidence::Likely),
             ("create", serde_json::json!({"command": text}), Confidence::Likely),
             ("run", serde_json::json!({"text": text}), Confidence::Likely),

@@ -46,7 +46,7 @@ pub(crate) use allowance::Allowance;
 use layers::Concealment;
 use leaders::Short;
 use model::Model;
-use phrases::{Phrase, Phrases, Place, Seen};
+use phrases::{People, Phrase, Phrases, Place, Seen};
 pub(crate) use sight::{Sight, excerpt, unread};
 
 /// Shortest string that can hold an instruction.
@@ -68,8 +68,12 @@ const MAX_PHRASES: usize = 32;
 /// Bytes on either side of a word to an agent in which it may say where to send something, and most of one text.
 const HINTED: usize = 400;
 const MAX_HINTED: usize = 8 * 1024;
+/// Longest text in which a request is what it is about, in bytes.
+const MAX_REQUEST: usize = 640;
 /// How far below the threshold a text is still recorded.
 const NEAR: f32 = 1.5;
+/// How far above it a text is hardly taken for more than what people say to each other.
+const BARELY: f32 = 1.5;
 /// Log-odds from which a text is taken for an instruction.
 #[derive(Clone, Copy)]
 struct Bounds {
@@ -98,8 +102,17 @@ pub(crate) struct Look {
     pub(crate) sight: Option<Sight>,
     /// A word stands in it by which a text may say that it is private.
     pub(crate) private: bool,
-    /// What stands around the places where it may speak to an agent, normalised.
-    pub(crate) hints: String,
+    /// Where it may speak to an agent.
+    pub(crate) hints: Option<Hinted>,
+}
+
+/// What a text says around the places where it may speak to an agent.
+#[derive(Debug)]
+pub(crate) struct Hinted {
+    /// Normalised.
+    pub(crate) around: String,
+    /// What is shown of it: the first of the words to an agent, and what follows.
+    pub(crate) excerpt: String,
 }
 
 /// What the detector is made of.
@@ -146,11 +159,13 @@ impl Injections {
         let mut hints = seen.hints;
         let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), (Concealment::None, true));
         if let Some(sight) = &mut gravest {
-            // Of an order that is known for one, also what sends nothing by its name is compared.
-            hints.extend(sight.certain_enough().then_some(sight.span));
+            // Of an order that is known for one, also what sends nothing by its name is compared. A request in a long text is one of many
+            // things that it says.
+            let hint = sight.certain_enough() && !(sight.request && normal.len() > MAX_REQUEST);
+            hints.extend(hint.then_some(sight.span));
             sight.span = view::place(text, sight.span);
         }
-        let hints = if place == Place::Results { together(&normal, hints) } else { String::new() };
+        let hints = if place == Place::Results { together(&normal, hints) } else { None };
         layers::each(text, signs, &mut allowance.hidden, &mut |layer| {
             let how = match layer.how {
                 // Nobody describes a tool in lines of base64 or escapes.
@@ -188,6 +203,7 @@ impl Injections {
                     span: (0, normal.len()),
                     score: bounds.alone,
                     told: false,
+                    request: false,
                 });
                 seen.confidence = if tags { Confidence::Certain } else { Confidence::Likely };
                 seen.severity = if tags { Severity::Critical } else { Severity::High };
@@ -245,7 +261,7 @@ impl Injections {
             true => model::Best { score: f32::NEG_INFINITY, span: (0, 0) },
             false => self.model.best_from(&short.text, bounds.phrase - NEAR, |window| !mute(window)),
         };
-        let (mut score, mut says) = (best.score, None);
+        let (mut score, mut says, mut people) = (best.score, None, People::Never);
         let mut span = (short.place(best.span.0), short.place(best.span.1));
         // The strongest first: weak ones before an order must not keep it from being judged.
         let mut sums: Vec<(f32, &Phrase<'_>)> =
@@ -255,15 +271,16 @@ impl Injections {
             let (from, to) = around(phrase.span);
             let from = normal.floor_char_boundary(from);
             let to = normal.floor_char_boundary(normal.len().min(to));
-            let beside = Short::of(normal.get(from..to).unwrap_or_default());
-            let local = self.model.best(&beside.text).score;
-            let said = html::spoken(&beside.text).filter(|_| plain);
+            let part = Short::of(normal.get(from..to).unwrap_or_default());
+            let local = self.model.best(&part.text).score;
+            let said = html::spoken(&part.text).filter(|_| plain);
             let local = said.map_or(local, |said| local.min(self.model.best(&said).score));
             // What the model has learnt of other languages is that texts in them are honest.
             let local = if phrase.foreign { local.max(self.phrases.thresholds.foreign) } else { local };
             if local + added > score || says.is_none() && local + added >= bounds.phrase {
                 (score, span) = (score.max(local + added), phrase.span);
                 says = Some(said_by(phrase));
+                people = beside(&phrases, phrase.span).map(|one| one.people).min().unwrap_or_default();
             }
         }
         let window =
@@ -286,6 +303,11 @@ impl Injections {
         let needed = threshold + more;
         // A text of one block is not asked about by the model.
         let likely = score >= needed && !(alone && (plain && normal.len() < MIN_ALONE || mute(window)));
+        let said_to_people = match people {
+            People::Never => false,
+            People::Sometimes => score - needed < BARELY,
+            People::Often => true,
+        };
         if !likely && score < threshold - NEAR {
             let phrase = told.first()?;
             (span, says) = (phrase.span, Some(said_by(phrase)));
@@ -300,6 +322,7 @@ impl Injections {
             span,
             score,
             told: !told.is_empty() && !likely,
+            request: plain && (alone || best.score < bounds.alone && said_to_people),
         })
     }
 
@@ -326,13 +349,15 @@ impl Injections {
             span: view::place(text, judged.span),
             score: judged.score,
             told: false,
+            request: false,
         })
     }
 }
 
 /// What a text says around the places where it may speak to an agent, the first ones if it is much.
-fn together(normal: &str, mut places: Vec<(usize, usize)>) -> String {
+fn together(normal: &str, mut places: Vec<(usize, usize)>) -> Option<Hinted> {
     places.sort_unstable();
+    let excerpt = excerpt(normal, *places.first()?);
     let (mut out, mut upto) = (String::new(), 0);
     for (start, end) in places {
         let from = normal.floor_char_boundary(start.saturating_sub(HINTED).max(upto));
@@ -349,7 +374,7 @@ fn together(normal: &str, mut places: Vec<(usize, usize)>) -> String {
             break;
         }
     }
-    out
+    Some(Hinted { around: out, excerpt })
 }
 
 fn said_by(phrase: &Phrase<'_>) -> String {
@@ -361,12 +386,16 @@ fn around(span: (usize, usize)) -> (usize, usize) {
     (span.0.saturating_sub(AROUND), span.1 + AROUND)
 }
 
+/// The phrases around a place. They are in order: what begins behind the end is not near, nor is what follows it.
+fn beside<'a, 'p>(phrases: &'a [Phrase<'p>], span: (usize, usize)) -> impl Iterator<Item = &'a Phrase<'p>> {
+    let (from, to) = around(span);
+    phrases.iter().take_while(move |phrase| phrase.span.0 < to).filter(move |phrase| from < phrase.span.1)
+}
+
 /// What the phrases around a place add to the log-odds, each rule once.
 fn near(phrases: &[Phrase<'_>], span: (usize, usize)) -> f32 {
-    let (from, to) = around(span);
     let (mut rules, mut sum) = (0u128, 0f32);
-    // They are in order: what begins behind the end is not near, nor is what follows it.
-    for phrase in phrases.iter().take_while(|phrase| phrase.span.0 < to).filter(|phrase| from < phrase.span.1) {
+    for phrase in beside(phrases, span) {
         let bit = 1u128 << (phrase.rule % 128);
         if rules & bit == 0 {
             rules |= bit;

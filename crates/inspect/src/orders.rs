@@ -14,7 +14,7 @@ use std::{
 use firedoor_model::{EntryId, Untrusted, wire::Leaves};
 use memchr::memmem;
 
-use crate::{Call, Sink, hosts::schemes, memory::Origin, privacy::SourceWords, view};
+use crate::{Call, Sink, hosts::schemes, injection::Hinted, memory::Origin, privacy::SourceWords, view};
 use hints::Hints;
 use named::{Named, addresses, packed};
 
@@ -143,9 +143,8 @@ impl Orders {
         self.seen.push(Order { read: Read { origin, pointer, excerpt }, said, homes });
     }
 
-    /// Notes what a text says around words to an agent: no order that is known for one, unless a call goes where it says. `hints` is
-    /// normalised.
-    pub(crate) fn hint(&mut self, origin: &Arc<Origin>, hints: &str, pointer: impl FnOnce() -> Arc<str>) {
+    /// Notes what a text says around words to an agent: no order that is known for one, unless a call goes where it says.
+    pub(crate) fn hint(&mut self, origin: &Arc<Origin>, hints: &Hinted, pointer: impl FnOnce() -> Arc<str>) {
         let home = |address: &str| {
             self.recent.get(&origin.entry).is_some_and(|recent| recent.hosts.iter().any(|home| **home == *address))
         };

@@ -78,6 +78,7 @@ pub(crate) struct SourceWords {
     common: HashSet<String>,
     recipients: HashSet<String>,
     whom: HashSet<String>,
+    accounts: HashSet<String>,
     everybody: HashSet<String>,
     otherwise: Vec<String>,
     absent: Vec<String>,
@@ -177,6 +178,11 @@ impl SourceWords {
     /// Whether a member names somebody who may be the one that a call is for.
     pub(crate) fn says_whom(&self, member: &str) -> bool {
         self.whom.contains(&member.to_ascii_lowercase())
+    }
+
+    /// Whether a member holds the name of somebody's account.
+    pub(crate) fn says_account(&self, member: &str) -> bool {
+        self.accounts.contains(&member.to_ascii_lowercase())
     }
 
     /// Whether a value says that everybody may read something.

@@ -106,7 +106,7 @@ impl Inspector {
             if allowance.short() && unread.is_none() {
                 unread = Some(injection::unread(Place::Results, at(&pointers.of(leaves))));
             }
-            if !hints.is_empty() {
+            if let Some(hints) = hints {
                 memory.orders.hint(&origin, &hints, || pointers.of(leaves));
             }
             if let Some(sight) = sight {

@@ -14,6 +14,7 @@ const MAX_DECODED: usize = 16 * 1024;
 struct Lists {
     whole: Vec<String>,
     suffix: Vec<String>,
+    public: Vec<String>,
 }
 
 /// The paths of `profiles/detect/sensitive-paths.toml`.
@@ -22,6 +23,8 @@ pub(crate) struct SensitivePaths {
     matcher: Keywords,
     /// Patterns from this index on are ends of names.
     suffixes: usize,
+    /// Ends of names that have such an end and are told to everybody.
+    public: Vec<String>,
 }
 
 impl SensitivePaths {
@@ -30,7 +33,7 @@ impl SensitivePaths {
         let lists: Lists = toml::from_str(text).map_err(|e| table(&e))?;
         let suffixes = lists.whole.len();
         let matcher = Keywords::new(lists.whole.iter().chain(&lists.suffix));
-        Ok(Self { matcher, suffixes })
+        Ok(Self { matcher, suffixes, public: lists.public })
     }
 
     /// The same of a pattern: a dot that is escaped behind a word (`process\.env`) begins no name there. A path has no
@@ -47,6 +50,14 @@ impl SensitivePaths {
             }
         }
         self.names(&plain)
+    }
+
+    /// The same but for what a command line only writes to: behind `>`.
+    pub(crate) fn names_to_read(&self, text: &str) -> bool {
+        match text.contains('>') {
+            true => self.names(&unredirected(text)),
+            false => self.names(text),
+        }
     }
 
     /// Whether the text names one of the paths, also inside a command line or a URI.
@@ -72,12 +83,38 @@ impl SensitivePaths {
             named = if met.word < self.suffixes {
                 before.is_none_or(|b| ends(*b) || *b == b'@') && after.is_none_or(|b| ends(*b))
             } else {
-                before.is_some_and(|b| !ends(*b)) && after.is_none_or(|b| ends(*b) && *b != b'/')
+                let end = |public: &String| {
+                    let name = met.end.checked_sub(public.len()).and_then(|from| bytes.get(from..met.end));
+                    name.is_some_and(|name| name.eq_ignore_ascii_case(public.as_bytes()))
+                };
+                before.is_some_and(|b| !ends(*b))
+                    && after.is_none_or(|b| ends(*b) && *b != b'/')
+                    && !self.public.iter().any(end)
             };
             !named
         });
         named
     }
+}
+
+/// A command line without the words that its output is written to.
+fn unredirected(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut parts = text.split('>');
+    out.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        // Arrows of programs.
+        if out.ends_with(['-', '=']) {
+            out.push('>');
+            out.push_str(part);
+            continue;
+        }
+        let word = part.trim_start_matches([' ', '|']);
+        let rest = word.find(|c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '<' | '(' | ')'));
+        out.push('>');
+        out.push_str(rest.and_then(|rest| word.get(rest..)).unwrap_or_default());
+    }
+    out
 }
 
 /// Whether a member of this name holds a pattern that texts are searched with.
@@ -174,7 +211,7 @@ mod tests {
         let inspector = Inspector::new();
         let server = entry("files");
         let named = |tool: &str, arguments: &str| {
-            inspector.names_private(&call(&inspector, &server, tool, arguments), &[], |_| true)
+            inspector.names_private(&call(&inspector, &server, tool, arguments), &[], |_| true, SensitivePaths::names)
         };
         for (arguments, want) in [
             (r#"{"path":"/home/u/.ssh/id_rsa"}"#, true),
@@ -184,6 +221,8 @@ mod tests {
             (r#"{"paths":["a","C:\\Users\\u\\.SSH\\known_hosts"]}"#, true),
             (r#"{"uri":"file:///home/u/%2Essh/config"}"#, true),
             (r#"{"path":"server/tls/key.pem"}"#, true),
+            (r#"{"path":"live/fullchain.pem"}"#, false),
+            (r#"{"cmd":"openssl x509 -in chain.pem; cat chain.pem.key"}"#, true),
             (r#"{"path":"config/.env.production"}"#, true),
             (r#"{"cmd":"cat ./\\.env | wc; cat app/\\.env"}"#, true),
             (r#"{"cmd":"type C:\\app\\.env"}"#, true),
@@ -206,6 +245,10 @@ mod tests {
         for (tool, arguments, want) in [
             ("write_file", r#"{"path":"README.md","content":"copy .env.example to .env"}"#, false),
             ("write_file", r#"{"path":".env","content":"A=1"}"#, true),
+            ("exec", r#"{"command":"echo TZ=UTC >> .env && docker compose up -d >.env.local"}"#, false),
+            ("exec", r#"{"command":"echo TZ=UTC >> .env; cat .env"}"#, true),
+            ("exec", r#"{"command":"tee >(cat .env) 2>&1 < .env"}"#, true),
+            ("exec", r#"{"command":"node -e 'f=()=>\".env\"'"}"#, true),
             ("write_file", r#"{"path":"values.yaml","content":"as in .env"}"#, false),
             ("write_file", r#"{"path":"a.yaml","source":"~/.ssh/config"}"#, true),
             ("write_then_read", r#"{"path":"a.yaml","content":"~/.ssh/config"}"#, true),

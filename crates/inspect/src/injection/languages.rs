@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::phrases::Place;
+use super::phrases::{People, Place};
 
 /// A name in a regex: `(?&name)`.
 const OPEN: &str = "(?&";
@@ -43,6 +43,8 @@ pub(super) struct Family {
     #[serde(default)]
     needs: Vec<Vec<String>>,
     pub(super) weight: f32,
+    #[serde(default)]
+    pub(super) people: People,
     #[serde(default = "super::phrases::everywhere", rename = "in")]
     pub(super) places: Vec<Place>,
 }

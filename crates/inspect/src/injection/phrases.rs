@@ -18,7 +18,7 @@ use super::{
     signs::{SIGNS, Signs},
 };
 pub(super) use table::everywhere;
-pub(crate) use table::{Place, Thresholds};
+pub(crate) use table::{People, Place, Thresholds};
 
 use crate::{
     TableError,
@@ -45,6 +45,7 @@ pub(crate) struct Phrase<'p> {
     pub(crate) weight: f32,
     /// Of a rule that has its words in each language.
     pub(crate) foreign: bool,
+    pub(crate) people: People,
     /// Bytes of the normalised text.
     pub(crate) span: (usize, usize),
 }
@@ -76,6 +77,7 @@ struct Rule {
     id: String,
     says: String,
     weight: f32,
+    people: People,
     places: Vec<Place>,
     /// What must not stand in a phrase.
     except: Option<Arc<Except>>,
@@ -157,7 +159,8 @@ impl Phrases {
                 lines.push(Line { rule: rules.len(), source, pattern: OnceLock::new() });
             }
             let except = row.except.as_deref().map(Except::new);
-            rules.push(Rule { id: row.id, says: row.says, weight: row.weight, places: row.places, except });
+            let table::Row { id, says, weight, people, places, .. } = row;
+            rules.push(Rule { id, says, weight, people, places, except });
         }
         for (family, way, words) in languages.ways() {
             words.into_iter().for_each(|word| met.entry(view::letters(word)).or_default().around.push(lines.len()));
@@ -167,6 +170,7 @@ impl Phrases {
             id: family.id.clone(),
             says: family.says.clone(),
             weight: family.weight,
+            people: family.people,
             places: family.places.clone(),
             except: family.except.as_deref().map(Except::new),
         }));
@@ -264,15 +268,17 @@ impl Phrases {
         }
         for (line, near) in near {
             let Some(Line { rule, source, pattern }) = self.lines.get(line) else { continue };
-            let (rule, Some(Rule { id, says, weight, except, .. })) = (*rule, self.rules.get(*rule)) else { continue };
+            let (rule, Some(Rule { id, says, weight, people, except, .. })) = (*rule, self.rules.get(*rule)) else {
+                continue;
+            };
             let Some(pattern) = pattern.get_or_init(|| self.pattern(source, except.as_ref())) else { continue };
             let hits = pattern.hits(text, &near.stretches, MAX_HITS, (&self.kept, line));
-            let (weight, foreign) = (*weight, matches!(source, Source::Way(_)));
+            let (weight, people, foreign) = (*weight, *people, matches!(source, Source::Way(_)));
             if weight == 0.0 {
                 out.hints.extend(hits);
                 continue;
             }
-            out.phrases.extend(hits.into_iter().map(|span| Phrase { rule, id, says, weight, foreign, span }));
+            out.phrases.extend(hits.into_iter().map(|span| Phrase { rule, id, says, weight, foreign, people, span }));
         }
         out.phrases.sort_by_key(|phrase| phrase.span.0);
         out

@@ -25,6 +25,8 @@ pub(crate) struct Sight {
     pub(super) score: f32,
     /// It is an attack that the text tells of.
     pub(super) told: bool,
+    /// It asks for what people ask each other for, in plain sight, and nothing else speaks for an order.
+    pub(super) request: bool,
 }
 
 impl Sight {
@@ -37,10 +39,12 @@ impl Sight {
         &self.excerpt
     }
 
-    /// How a text gave it, if it may be followed.
+    /// How a text gave it, if it may be followed. Mails and tickets are full of requests that the agent is to answer: whom they name is known
+    /// as a hint.
     pub(crate) fn given<'t>(&self, text: &'t str, words: &SourceWords) -> Option<Given<'t>> {
         let hidden = || self.how > Concealment::Customary || self.transform.is_some();
         match self.certain_enough() {
+            true if self.request => None,
             true if hidden() || words.means_another(&around(text, self.span, NEAR)) => Some(Given::Hidden),
             true => Some(Given::Plain(text, self.span)),
             false => self.told.then_some(Given::Told(text, self.span)),

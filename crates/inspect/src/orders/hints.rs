@@ -10,7 +10,7 @@ use super::{
     Read,
     named::{Named, addresses, packed},
 };
-use crate::{injection, memory::Origin};
+use crate::{injection::Hinted, memory::Origin};
 
 /// Most texts that are kept, and addresses of each.
 const MAX_TEXTS: usize = 32;
@@ -18,11 +18,14 @@ const MAX_ADDRESSES: usize = 128;
 /// Fewest digits of an account or a telephone, and most bytes that are compared with such.
 const DIGITS: usize = 8;
 const PACKED: usize = 4096;
+/// Shortest name of an account, and longest.
+const NAME: usize = 5;
+const LONGEST: usize = 40;
 
 #[derive(Debug)]
 struct Hint {
     read: Read,
-    /// Hosts, mailboxes, and nicknames that begin with `@`.
+    /// Hosts, mailboxes, names of accounts, and nicknames that begin with `@`.
     addresses: HashSet<Box<str>>,
     /// Its letters and digits, where it has many of the latter.
     packed: String,
@@ -40,13 +43,16 @@ impl Hints {
     pub(super) fn note(
         &mut self,
         origin: &Arc<Origin>,
-        text: &str,
+        hinted: &Hinted,
         home: impl Fn(&str) -> bool,
         pointer: impl FnOnce() -> Arc<str>,
     ) {
+        let text = hinted.around.as_str();
         let others = addresses(text).chain(bare_hosts(text).map(str::to_owned)).filter(|address| !home(address));
         let nicknames = text.split_whitespace().filter_map(nickname).map(str::to_owned);
-        let addresses: HashSet<Box<str>> = nicknames.chain(others).take(MAX_ADDRESSES).map(Into::into).collect();
+        let names = words(text).filter(|word| is_account_name(word)).map(str::to_owned);
+        let addresses: HashSet<Box<str>> =
+            nicknames.chain(others).chain(names).take(MAX_ADDRESSES).map(Into::into).collect();
         let digits = text.bytes().filter(u8::is_ascii_digit).count();
         let mut packed = if digits >= DIGITS { packed(text) } else { String::new() };
         packed.truncate(packed.floor_char_boundary(PACKED));
@@ -60,8 +66,7 @@ impl Hints {
         if self.0.len() >= MAX_TEXTS {
             self.0.pop_front();
         }
-        let excerpt = injection::excerpt(text, (0, 0)).as_str().into();
-        let read = Read { origin: Arc::clone(origin), pointer: pointer(), excerpt };
+        let read = Read { origin: Arc::clone(origin), pointer: pointer(), excerpt: hinted.excerpt.as_str().into() };
         self.0.push_back(Hint { read, addresses, packed });
     }
 
@@ -73,10 +78,25 @@ impl Hints {
             let brings = |address: &&String| address.contains('@') || named.carries || !named.segments.is_empty();
             hosts.filter(brings).any(|address| known(address))
                 || named.values.iter().any(|value| known(&format!("@{value}")))
+                || named.users.iter().any(|user| is_account_name(user) && known(user))
                 || !hint.packed.is_empty() && named.accounts.iter().any(|number| hint.packed.contains(number.as_str()))
         };
         self.0.iter().find(follows).map(|hint| &hint.read)
     }
+}
+
+/// What an address, or the name of an account, may be.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '@')))
+}
+
+/// A name with a digit or a sign in it, as people seldom have one and words never do.
+fn is_account_name(word: &str) -> bool {
+    let sign = |c: char| c.is_ascii_digit() || matches!(c, '-' | '_');
+    (NAME..=LONGEST).contains(&word.len())
+        && word.starts_with(char::is_alphabetic)
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        && word.contains(sign)
 }
 
 /// What may be hosts, without a scheme.

@@ -20,8 +20,9 @@ const SHORT: usize = 3;
 const RECIPIENT: usize = 2;
 const SMALL: usize = 5;
 const NUMBER: usize = 8;
-/// Longest value that carries nothing by itself, longest URL, longest part of its path, and most digits of one.
+/// Most that is said in values that carry nothing, longest URL, longest part of its path, and most digits of one.
 const NOTHING: usize = 24;
+const LITTLE: usize = 28;
 const PLAIN_URL: usize = 120;
 const PART: usize = 48;
 const DIGITS: usize = 6;
@@ -35,6 +36,8 @@ pub(super) struct Named {
     pub(super) parents: Vec<String>,
     /// Other short values.
     pub(super) values: Vec<String>,
+    /// Names of accounts, by those of their members.
+    pub(super) users: Vec<String>,
     /// Accounts, telephones and the like: letters and digits alone.
     pub(super) numbers: Vec<String>,
     /// Those of them that are a value as a whole, and of somebody by their member or form.
@@ -47,6 +50,8 @@ pub(super) struct Named {
     pub(super) everybody: bool,
     /// There is more, or what cannot be read here.
     pub(super) more: bool,
+    /// Bytes of values that are no address.
+    said: usize,
 }
 
 impl Named {
@@ -65,6 +70,9 @@ impl Named {
                 continue;
             }
             out.more |= words.holds_file(&member, &leaf.text).is_some();
+            if words.says_account(&member) && leaf.text.len() <= NAME && out.users.len() < MAX_NAMED {
+                out.users.push(view::normalised(&leaf.text));
+            }
             out.value(&leaf.text, goes, words);
         }
         out
@@ -99,7 +107,8 @@ impl Named {
         self.carries |= if url {
             text.len() > PLAIN_URL || text.contains(|c: char| c.is_whitespace() || matches!(c, '?' | '#'))
         } else {
-            text.len() > NOTHING
+            self.said += text.len();
+            text.len() > NOTHING || self.said > LITTLE
         };
         self.addresses(text, goes);
         if url && text.len() <= PLAIN_URL {

@@ -14,6 +14,16 @@ pub(crate) enum Place {
     Definitions,
 }
 
+/// How often people say such things to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum People {
+    #[default]
+    Never,
+    Sometimes,
+    Often,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
@@ -93,6 +103,8 @@ pub(super) struct Row {
     #[serde(default)]
     also: Vec<Form>,
     pub(super) weight: f32,
+    #[serde(default)]
+    pub(super) people: People,
     #[serde(default = "everywhere", rename = "in")]
     pub(super) places: Vec<Place>,
 }
