@@ -65,7 +65,7 @@ const MIN_KEY: usize = 24;
 const AROUND: usize = 300;
 /// Most phrases of one text that are judged.
 const MAX_PHRASES: usize = 32;
-/// Bytes on either side of a word to an agent in which it may say where to send something, and most of one text.
+/// Bytes on either side of a word to an agent, or a request, in which it may say where to send something, and most of one text.
 const HINTED: usize = 400;
 const MAX_HINTED: usize = 8 * 1024;
 /// Longest text in which a request is what it is about, in bytes.
@@ -261,7 +261,9 @@ impl Injections {
             true => model::Best { score: f32::NEG_INFINITY, span: (0, 0) },
             false => self.model.best_from(&short.text, bounds.phrase - NEAR, |window| !mute(window)),
         };
-        let (mut score, mut says, mut people) = (best.score, None, People::Never);
+        let (mut score, mut says) = (best.score, None);
+        // The strongest of which people say nothing to each other.
+        let mut order: Option<(f32, &Phrase<'_>)> = None;
         let mut span = (short.place(best.span.0), short.place(best.span.1));
         // The strongest first: weak ones before an order must not keep it from being judged.
         let mut sums: Vec<(f32, &Phrase<'_>)> =
@@ -280,7 +282,14 @@ impl Injections {
             if local + added > score || says.is_none() && local + added >= bounds.phrase {
                 (score, span) = (score.max(local + added), phrase.span);
                 says = Some(said_by(phrase));
-                people = beside(&phrases, phrase.span).map(|one| one.people).min().unwrap_or_default();
+            }
+            let least = match beside(&phrases, phrase.span).map(|one| one.people).min().unwrap_or_default() {
+                People::Never => bounds.phrase,
+                People::Sometimes => bounds.phrase + BARELY,
+                People::Often => f32::INFINITY,
+            };
+            if local + added >= least && order.is_none_or(|(best, _)| local + added > best) {
+                order = Some((local + added, phrase));
             }
         }
         let window =
@@ -303,11 +312,11 @@ impl Injections {
         let needed = threshold + more;
         // A text of one block is not asked about by the model.
         let likely = score >= needed && !(alone && (plain && normal.len() < MIN_ALONE || mute(window)));
-        let said_to_people = match people {
-            People::Never => false,
-            People::Sometimes => score - needed < BARELY,
-            People::Often => true,
-        };
+        // A request that is stronger must not stand in the place of an order.
+        let order = order.filter(|(said, _)| likely && *said >= needed);
+        if let Some((said, phrase)) = order {
+            (score, span, says) = (said, phrase.span, Some(said_by(phrase)));
+        }
         if !likely && score < threshold - NEAR {
             let phrase = told.first()?;
             (span, says) = (phrase.span, Some(said_by(phrase)));
@@ -322,7 +331,7 @@ impl Injections {
             span,
             score,
             told: !told.is_empty() && !likely,
-            request: plain && (alone || best.score < bounds.alone && said_to_people),
+            request: plain && order.is_none() && (alone || best.score < bounds.alone),
         })
     }
 

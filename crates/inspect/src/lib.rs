@@ -54,7 +54,6 @@ use firedoor_model::{
 };
 use gravest::Gravest;
 use orders::Followed;
-use sensitive::SensitivePaths;
 use strings::in_leaf;
 
 pub use canonical::same_in_any_order;
@@ -136,7 +135,7 @@ pub struct Source<'a> {
 #[derive(Debug)]
 pub struct Inspector {
     credentials: credentials::Credentials,
-    sensitive: SensitivePaths,
+    sensitive: sensitive::SensitivePaths,
     sinks: sink::SinkWords,
     sources: privacy::SourceWords,
     injections: injection::Injections,
@@ -189,7 +188,7 @@ impl Inspector {
             credentials,
             injections,
             confidential,
-            sensitive: SensitivePaths::load(include_str!("../../../profiles/detect/sensitive-paths.toml"))?,
+            sensitive: sensitive::SensitivePaths::load(include_str!("../../../profiles/detect/sensitive-paths.toml"))?,
             sinks: toml::from_str(include_str!("../../../profiles/detect/sinks.toml"))
                 .map_err(|e| TableError::new("sinks.toml", &e))?,
             sources: toml::from_str(include_str!("../../../profiles/detect/sources.toml"))
@@ -211,14 +210,8 @@ impl Inspector {
         sink::SinkWords::classify_uri(uri)
     }
 
-    /// Whether a call names a path whose content is private, but for what stands in members `except`. `names` says it of one text.
-    fn names_private(
-        &self,
-        call: &Call<'_>,
-        except: &[String],
-        excepted_if: impl Fn(&str) -> bool,
-        names: fn(&SensitivePaths, &str) -> bool,
-    ) -> bool {
+    /// Whether a call names a path whose content is private, but for what stands in members `except`.
+    fn names_private(&self, call: &Call<'_>, except: &[String], excepted_if: impl Fn(&str) -> bool) -> bool {
         let (mut of_pattern, mut excepted) = (false, false);
         call.method != "tools/call" && self.sensitive.names(call.subject)
             || Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| {
@@ -228,7 +221,7 @@ impl Inspector {
                 }
                 match of_pattern && !leaf.key {
                     true => self.sensitive.names_in_pattern(&leaf.text),
-                    false => !(excepted && excepted_if(&leaf.text)) && names(&self.sensitive, &leaf.text),
+                    false => !(excepted && excepted_if(&leaf.text)) && self.sensitive.names(&leaf.text),
                 }
             })
     }
@@ -236,7 +229,7 @@ impl Inspector {
     /// What must be known about the call when its result arrives.
     pub fn label(&self, call: &Call<'_>) -> CallLabel {
         // What a call writes down is not read.
-        let reads = self.names_private(call, self.commands.texts(call), |_| true, SensitivePaths::names_to_read)
+        let reads = self.names_private(call, self.commands.texts(call), |_| true)
             && !self.commands.writes_documents(call, &self.sources);
         let privacy = if reads { Privacy::Sensitive } else { self.sources.privacy(call) };
         CallLabel { privacy, sink: call.sink }
@@ -288,7 +281,7 @@ impl Inspector {
         let acts = sends || call.sink == Sink::Unknown && !self.sources.is_here(call);
         // Whoever gave the instructions may have a script written that somebody runs later. What is sent is no script.
         let sent = |text: &str| sends && text.contains(char::is_whitespace);
-        let private = first.filter(|_| self.names_private(call, self.commands.sent(call), sent, SensitivePaths::names));
+        let private = first.filter(|_| self.names_private(call, self.commands.sent(call), sent));
         let followed = || if acts { memory.orders.followed(call, &self.sources, sends) } else { None };
         const AFTER: &str = "flow/after-injection";
         let ordered = |what: &str| format!("The agent has read a text that gives it instructions, and {what}.");

@@ -47,7 +47,7 @@ pub(crate) struct Read {
 pub(crate) enum Followed<'o> {
     /// It gave the agent instructions.
     Order(&'o Read),
-    /// It speaks to an agent, and names whom the call names.
+    /// It speaks to an agent or asks for something, and names whom the call names.
     Hint(&'o Read),
 }
 

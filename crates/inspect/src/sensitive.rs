@@ -23,7 +23,7 @@ pub(crate) struct SensitivePaths {
     matcher: Keywords,
     /// Patterns from this index on are ends of names.
     suffixes: usize,
-    /// Ends of names that have such an end and are told to everybody.
+    /// Names with such an end of what is told to everybody.
     public: Vec<String>,
 }
 
@@ -52,14 +52,6 @@ impl SensitivePaths {
         self.names(&plain)
     }
 
-    /// The same but for what a command line only writes to: behind `>`.
-    pub(crate) fn names_to_read(&self, text: &str) -> bool {
-        match text.contains('>') {
-            true => self.names(&unredirected(text)),
-            false => self.names(text),
-        }
-    }
-
     /// Whether the text names one of the paths, also inside a command line or a URI.
     pub(crate) fn names(&self, text: &str) -> bool {
         if text.len() < 4 {
@@ -83,38 +75,22 @@ impl SensitivePaths {
             named = if met.word < self.suffixes {
                 before.is_none_or(|b| ends(*b) || *b == b'@') && after.is_none_or(|b| ends(*b))
             } else {
-                let end = |public: &String| {
-                    let name = met.end.checked_sub(public.len()).and_then(|from| bytes.get(from..met.end));
+                // All of the name, not its end: "america.pem".
+                let named = |public: &String| {
+                    let from = met.end.checked_sub(public.len());
+                    let name = from.and_then(|from| bytes.get(from..met.end));
+                    let beside = from.and_then(|from| from.checked_sub(1)).and_then(|at| bytes.get(at));
                     name.is_some_and(|name| name.eq_ignore_ascii_case(public.as_bytes()))
+                        && beside.is_none_or(|b| ends(*b))
                 };
                 before.is_some_and(|b| !ends(*b))
                     && after.is_none_or(|b| ends(*b) && *b != b'/')
-                    && !self.public.iter().any(end)
+                    && !self.public.iter().any(named)
             };
             !named
         });
         named
     }
-}
-
-/// A command line without the words that its output is written to.
-fn unredirected(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut parts = text.split('>');
-    out.push_str(parts.next().unwrap_or_default());
-    for part in parts {
-        // Arrows of programs.
-        if out.ends_with(['-', '=']) {
-            out.push('>');
-            out.push_str(part);
-            continue;
-        }
-        let word = part.trim_start_matches([' ', '|']);
-        let rest = word.find(|c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '<' | '(' | ')'));
-        out.push('>');
-        out.push_str(rest.and_then(|rest| word.get(rest..)).unwrap_or_default());
-    }
-    out
 }
 
 /// Whether a member of this name holds a pattern that texts are searched with.
@@ -211,7 +187,7 @@ mod tests {
         let inspector = Inspector::new();
         let server = entry("files");
         let named = |tool: &str, arguments: &str| {
-            inspector.names_private(&call(&inspector, &server, tool, arguments), &[], |_| true, SensitivePaths::names)
+            inspector.names_private(&call(&inspector, &server, tool, arguments), &[], |_| true)
         };
         for (arguments, want) in [
             (r#"{"path":"/home/u/.ssh/id_rsa"}"#, true),
@@ -222,6 +198,9 @@ mod tests {
             (r#"{"uri":"file:///home/u/%2Essh/config"}"#, true),
             (r#"{"path":"server/tls/key.pem"}"#, true),
             (r#"{"path":"live/fullchain.pem"}"#, false),
+            (r#"{"paths":["C:\\ca.pem","/etc/ssl/CA.pem"]}"#, false),
+            (r#"{"path":"keys/america.pem"}"#, true),
+            (r#"{"path":"keys/priv-ca.pem"}"#, true),
             (r#"{"cmd":"openssl x509 -in chain.pem; cat chain.pem.key"}"#, true),
             (r#"{"path":"config/.env.production"}"#, true),
             (r#"{"cmd":"cat ./\\.env | wc; cat app/\\.env"}"#, true),
@@ -245,10 +224,6 @@ mod tests {
         for (tool, arguments, want) in [
             ("write_file", r#"{"path":"README.md","content":"copy .env.example to .env"}"#, false),
             ("write_file", r#"{"path":".env","content":"A=1"}"#, true),
-            ("exec", r#"{"command":"echo TZ=UTC >> .env && docker compose up -d >.env.local"}"#, false),
-            ("exec", r#"{"command":"echo TZ=UTC >> .env; cat .env"}"#, true),
-            ("exec", r#"{"command":"tee >(cat .env) 2>&1 < .env"}"#, true),
-            ("exec", r#"{"command":"node -e 'f=()=>\".env\"'"}"#, true),
             ("write_file", r#"{"path":"values.yaml","content":"as in .env"}"#, false),
             ("write_file", r#"{"path":"a.yaml","source":"~/.ssh/config"}"#, true),
             ("write_then_read", r#"{"path":"a.yaml","content":"~/.ssh/config"}"#, true),

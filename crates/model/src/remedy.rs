@@ -39,7 +39,7 @@ const REMEDIES: &[(&str, &str)] = &[
     ("flow/", "Let the agent do it without this data; or, if it may go there, answer allow or add a rule for this tool (firedoor rules add allow)."),
     ("flow/after-injection", "Start a new session, in which the agent has not read that text; or look at where the call goes, and allow it if that is what you asked for."),
     ("flow/after-injection-elsewhere", "Start a new session, in which the agent has not read that text; else nothing needs to be done."),
-    ("flow/after-injection-hint", "Look at who is meant to get it, and allow it if that is what you asked for; a text that the agent has read names them, beside words to an agent."),
+    ("flow/after-injection-hint", "Look at who is meant to get it, and allow it if that is what you asked for; a text that the agent has read names them, beside words to an agent or a request."),
     ("flow/encoded", "Ask the agent to send the text as it is; or, if this tool is meant to get it encoded, allow it."),
     ("flow/forgotten", "Restart the client, so that Firedoor sees its session from the start; or look at the call, and allow it if you know what the agent has read."),
     ("flow/trifecta", "Use one session for private data and another for the web; or allow this tool (firedoor rules add allow)."),

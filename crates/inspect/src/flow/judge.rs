@@ -18,8 +18,6 @@ use crate::{
 const MIN_PERSONAL: usize = 120;
 /// Most bytes of paths in one call that are taken for such.
 const MAX_NAMED: usize = 2048;
-/// Most passages of one call that are known as its server's own.
-const MAX_KNOWN: usize = 64;
 /// Longest string whose paths are looked for.
 const MAX_NAMING: usize = 4096;
 
@@ -97,39 +95,6 @@ fn is_destination(leaves: &[Outgoing<'_>], matched: &Match) -> bool {
     matched.transform.is_none() && to >= fold::folded(address).len()
 }
 
-/// What leaves as the server itself has said it: a choice of its form, a line of the mail that is answered.
-struct Known(Vec<(usize, usize, usize)>);
-
-impl Known {
-    fn of(memory: &Memory, call: &Call<'_>, matches: &[Match]) -> Self {
-        let plain = |matched: &&Match| matched.transform.is_none();
-        let said = |matched: &Match| {
-            let own = memory.item(matched.item).is_some_and(|item| item.origin.entry == *call.entry);
-            place(matched).filter(|_| own)
-        };
-        Self(matches.iter().filter(plain).filter_map(said).take(MAX_KNOWN).collect())
-    }
-
-    /// Whether next to nothing else stands in a match.
-    fn has(&self, matched: &Match) -> bool {
-        place(matched).is_some_and(|(leaf, from, to)| {
-            let beside = |&(of, start, end): &(usize, usize, usize)| {
-                let both = end.min(to).saturating_sub(start.max(from));
-                of == leaf && to - from < both + MIN_PIECE
-            };
-            self.0.iter().any(beside)
-        })
-    }
-}
-
-/// The string that a match stands in, and its folded bytes there.
-fn place(matched: &Match) -> Option<(usize, usize, usize)> {
-    match matched.seen {
-        Seen::Folded(from, to) => Some((matched.leaf, from, to)),
-        Seen::Raw(..) | Seen::Whole => None,
-    }
-}
-
 pub(super) fn judge(
     memory: &mut Memory,
     call: &Call<'_>,
@@ -141,7 +106,6 @@ pub(super) fn judge(
     // Looked for once each: a string may hold one of them thousands of times.
     let mut verbatim: HashMap<(u32, usize), bool> = HashMap::new();
     let (mut named, mut compared, mut folded) = (0, 0, HashMap::new());
-    let known = Known::of(memory, call, &matches);
     for matched in matches {
         let Some(item) = memory.item(matched.item) else { continue };
         let Some(limit) = sureness(memory, item, call) else { continue };
@@ -160,7 +124,6 @@ pub(super) fn judge(
             (Label::Secret, ..) => false,
             (Label::Private, Dress::Plain, _) if is_destination(leaves, &matched) => true,
             (Label::Private, _, Privacy::Sensitive) => false,
-            (Label::Private, Dress::Plain, _) if known.has(&matched) => true,
             (Label::Ordinary, Dress::Plain, _) if !noted => false,
             (Label::Private, Dress::Plain, Privacy::Telling) => !given,
             (Label::Private, Dress::Plain, Privacy::Revealing) => !given && (reach != Reach::Shared || back()),

@@ -1,4 +1,4 @@
-//! Whom texts name beside words to an agent. Most such texts are honest, and so is nearly every call to somebody whom they name elsewhere:
+//! Whom texts name beside words to an agent, or beside a request. Most such texts are honest, and so is nearly every call to somebody whom they name elsewhere:
 //! only where both meet, a call is worth a question.
 
 use std::{
@@ -19,7 +19,7 @@ const MAX_ADDRESSES: usize = 128;
 const DIGITS: usize = 8;
 const PACKED: usize = 4096;
 /// Shortest name of an account, and longest.
-const NAME: usize = 5;
+const SHORTEST: usize = 5;
 const LONGEST: usize = 40;
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Hints {
         let nicknames = text.split_whitespace().filter_map(nickname).map(str::to_owned);
         let names = words(text).filter(|word| is_account_name(word)).map(str::to_owned);
         let addresses: HashSet<Box<str>> =
-            nicknames.chain(others).chain(names).take(MAX_ADDRESSES).map(Into::into).collect();
+            others.chain(names).chain(nicknames).take(MAX_ADDRESSES).map(Into::into).collect();
         let digits = text.bytes().filter(u8::is_ascii_digit).count();
         let mut packed = if digits >= DIGITS { packed(text) } else { String::new() };
         packed.truncate(packed.floor_char_boundary(PACKED));
@@ -87,13 +87,14 @@ impl Hints {
 
 /// What an address, or the name of an account, may be.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '@')))
+    let words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '@')));
+    words.map(|word| word.trim_matches(['.', '-', '_', '@']))
 }
 
-/// A name with a digit or a sign in it, as people seldom have one and words never do.
+/// Whether a word may be the name of an account: one with a digit or a sign in it. Names without are words like any other.
 fn is_account_name(word: &str) -> bool {
     let sign = |c: char| c.is_ascii_digit() || matches!(c, '-' | '_');
-    (NAME..=LONGEST).contains(&word.len())
+    (SHORTEST..=LONGEST).contains(&word.len())
         && word.starts_with(char::is_alphabetic)
         && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
         && word.contains(sign)

@@ -20,7 +20,7 @@ const SHORT: usize = 3;
 const RECIPIENT: usize = 2;
 const SMALL: usize = 5;
 const NUMBER: usize = 8;
-/// Most that is said in values that carry nothing, longest URL, longest part of its path, and most digits of one.
+/// Longest value that carries nothing by itself, most that such values carry together, longest URL, longest part of its path, and most digits of one.
 const NOTHING: usize = 24;
 const LITTLE: usize = 28;
 const PLAIN_URL: usize = 120;
