@@ -369,7 +369,7 @@ mod tests {
             );
             let report = inspect_record(&Inspector::new(), &line).unwrap();
             assert_eq!(report.calls, [0..0, 1..report.findings.len()], "{line}");
-            assert!(report.findings.iter().any(|finding| finding.detector.to_string() == want), "{report:#?}");
+            assert!(report.findings.iter().any(|finding| finding.detector.as_ref() == want), "{report:#?}");
         };
         let zap = |members: &str| {
             format!(r#""tools":{{"b":[{{"name":"zap","inputSchema":{{"properties":{{{members}}}}}}}]}},"#)
