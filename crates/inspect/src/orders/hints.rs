@@ -1,5 +1,5 @@
-//! Whom texts name beside words to an agent, or beside a request. Most such texts are honest, and so is nearly every call to somebody whom they name elsewhere:
-//! only where both meet, a call is worth a question.
+//! Whom texts name beside words to an agent, or beside a request. Most such texts are honest, and so is nearly every call to somebody whom
+//! they name elsewhere: only where both meet, a call is worth a question.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -91,9 +91,10 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     words.map(|word| word.trim_matches(['.', '-', '_', '@']))
 }
 
-/// Whether a word may be the name of an account: one with a digit or a sign in it. Names without are words like any other.
+/// Whether a word may be the name of an account: one with a digit or an underscore in it. Names without are words like any other, and
+/// texts that only have those must not take others' place.
 fn is_account_name(word: &str) -> bool {
-    let sign = |c: char| c.is_ascii_digit() || matches!(c, '-' | '_');
+    let sign = |c: char| c.is_ascii_digit() || c == '_';
     (SHORTEST..=LONGEST).contains(&word.len())
         && word.starts_with(char::is_alphabetic)
         && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
