@@ -74,7 +74,7 @@ pub fn run() -> Result<ExitCode, Failure> {
         let verdict = verdict_for_record(&report.findings);
         worst = worst.max(verdict);
         let stops = |found: &Range<usize>| {
-            report.findings.get(found.clone()).map_or(Verdict::Allow, verdict_for_record) > Verdict::Allow
+            report.findings.get(found.clone()).map_or(Verdict::Block, verdict_for_record) > Verdict::Allow
         };
         let stopped = report.calls.iter().enumerate().filter(|(_, found)| stops(found)).map(|(at, _)| at).collect();
         output::json(&Judged {

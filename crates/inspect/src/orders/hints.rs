@@ -88,7 +88,7 @@ impl Hints {
 /// What an address, or the name of an account, may be.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '@')));
-    words.map(|word| word.trim_matches(['.', '-', '_', '@']))
+    words.map(|word| word.trim_matches(['.', '-', '_']))
 }
 
 /// Whether a word may be the name of an account: one with a digit or an underscore in it. Names without are words like any other, and
@@ -103,12 +103,11 @@ fn is_account_name(word: &str) -> bool {
 
 /// What may be hosts, without a scheme.
 fn bare_hosts(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '@')));
     let host = |word: &&str| {
         let last = word.rsplit_once('.').map(|(_, last)| last);
         !word.contains('@') && last.is_some_and(|last| last.len() > 1 && last.chars().all(char::is_alphabetic))
     };
-    words.map(|word| word.trim_matches(['.', '-'])).filter(host)
+    words(text).filter(host)
 }
 
 /// A word that names somebody by an `@` before it.
