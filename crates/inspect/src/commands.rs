@@ -85,6 +85,8 @@ struct Row {
     confidence: Confidence,
     #[serde(default)]
     runs: bool,
+    #[serde(default)]
+    lasting: bool,
     keywords: Vec<String>,
     regex: String,
 }
@@ -116,6 +118,12 @@ impl Commands {
     /// Whether a call writes nothing but documents ([`Documents::written`]).
     pub(crate) fn writes_documents(&self, call: &Call<'_>, sources: &SourceWords) -> bool {
         self.documents.written(call, sources)
+    }
+
+    /// Whether what a finding of a call says cannot be undone.
+    pub(crate) fn is_lasting(&self, detector: &str) -> bool {
+        let id = detector.strip_prefix("call/").unwrap_or_default();
+        self.rows.iter().any(|(row, _)| row.lasting && row.id == id)
     }
 
     pub(crate) fn load(text: &str) -> Result<Self, TableError> {

@@ -70,6 +70,8 @@ const HINTED: usize = 400;
 const MAX_HINTED: usize = 8 * 1024;
 /// Longest text in which a request is what it is about, in bytes.
 const MAX_REQUEST: usize = 640;
+/// Most texts, in one string, of which it is kept what they say around words to an agent.
+const MAX_LAYERS: usize = 4;
 /// How far below the threshold a text is still recorded.
 const NEAR: f32 = 1.5;
 /// How far above it a text is hardly taken for more than what people say to each other.
@@ -102,8 +104,8 @@ pub(crate) struct Look {
     pub(crate) sight: Option<Sight>,
     /// A word stands in it by which a text may say that it is private.
     pub(crate) private: bool,
-    /// Where it may speak to an agent.
-    pub(crate) hints: Option<Hinted>,
+    /// Where it may speak to an agent, in plain sight and hidden.
+    pub(crate) hints: Vec<Hinted>,
 }
 
 /// What a text says around the places where it may speak to an agent.
@@ -160,12 +162,19 @@ impl Injections {
         let mut gravest = self.weigh(&normal, &seen.phrases, (visible, visible), (Concealment::None, true));
         if let Some(sight) = &mut gravest {
             // Of an order that is known for one, also what sends nothing by its name is compared. A request in a long text is one of many
-            // things that it says.
-            let hint = sight.certain_enough() && !(sight.request && normal.len() > MAX_REQUEST);
+            // things that it says, and what the model has learnt of attacks is English.
+            let model = || sight.says.is_none() && signs::foreign(sight.excerpt());
+            let hint = sight.certain_enough() && !(sight.request && (normal.len() > MAX_REQUEST || model()));
             hints.extend(hint.then_some(sight.span));
             sight.span = view::place(text, sight.span);
         }
-        let hints = if place == Place::Results { together(&normal, hints) } else { None };
+        let mut hinted: Vec<Hinted> = Vec::new();
+        let mut note = |normal: &str, hints: Vec<(usize, usize)>| {
+            if place == Place::Results && hinted.len() < MAX_LAYERS {
+                hinted.extend(together(normal, hints));
+            }
+        };
+        note(&normal, hints);
         layers::each(text, signs, &mut allowance.hidden, &mut |layer| {
             let how = match layer.how {
                 // Nobody describes a tool in lines of base64 or escapes.
@@ -186,7 +195,11 @@ impl Injections {
                 }
             };
             let normal = view::normalised(&layer.text);
-            let found = self.phrases.find(&normal, place, &mut allowance.searched).phrases;
+            let seen = self.phrases.find(&normal, place, &mut allowance.searched);
+            let found = seen.phrases;
+            if how > Concealment::Customary {
+                note(&normal, seen.hints);
+            }
             // Letters for digits leave the words as they are; of rows of numbers they make none.
             let sentence = how <= Concealment::Customary || layer.transform.ends_with(leet::NAME);
             let mut sight = self.weigh(&normal, &found, (bounds, visible), (how, sentence));
@@ -223,7 +236,7 @@ impl Injections {
                 }
             }
         });
-        Look { sight: gravest, private, hints }
+        Look { sight: gravest, private, hints: hinted }
     }
 
     /// With the bounds for what is hidden so, and for what is in plain sight; how it is hidden, and whether only a sentence counts.

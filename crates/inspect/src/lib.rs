@@ -12,6 +12,7 @@ mod commands;
 mod confidential;
 mod credentials;
 mod decode;
+mod deeds;
 mod definitions;
 mod denied;
 mod exposure;
@@ -241,7 +242,7 @@ impl Inspector {
         out.extend(self.secrets_in_call(memory, call));
         out.extend(self.commands(call));
         out.extend(schema::inspect(call));
-        out.extend(self.after_injection(memory, call));
+        out.extend(self.after_injection(memory, call, &out));
         out.extend(self.trifecta(memory, call));
         out.extend(self.usage(memory, call));
         memory.orders.called(call);
@@ -255,7 +256,7 @@ impl Inspector {
         let mut out = flow::inspect(memory, call, Toward::NOWHERE);
         out.extend(self.secrets_in_call(memory, call));
         out.extend(self.commands(call));
-        out.extend(self.after_injection(memory, call));
+        out.extend(self.after_injection(memory, call, &out));
         out.extend(self.trifecta(memory, call));
         for evidence in out.iter_mut().flat_map(|finding| &mut finding.evidence).filter(|e| e.role != Role::Source) {
             // What is about the whole call stands where it stands for the arguments, too.
@@ -272,21 +273,43 @@ impl Inspector {
         self.sinks.sends(call) && (self.sinks.says_so(call.subject) || !self.sources.is_here(call))
     }
 
-    /// A sensitive call of an agent that has read instructions from somebody else.
-    fn after_injection(&self, memory: &Memory, call: &Call<'_>) -> Option<Finding> {
+    /// A sensitive call of an agent that has read instructions from somebody else; `found` is what else is said of it.
+    fn after_injection(&self, memory: &Memory, call: &Call<'_>, found: &[Finding]) -> Option<Finding> {
         if call.method != "tools/call" {
             return None;
         }
         let (first, sends) = (memory.orders.first(), self.sends(call));
-        let acts = sends || call.sink == Sink::Unknown && !self.sources.is_here(call);
+        let may_send = match call.sink {
+            Sink::External => sends,
+            Sink::Unknown => !self.sources.is_here(call),
+            // What a service that many share calls a file is no file of this machine.
+            Sink::Local => self.sources.for_everybody(call),
+        };
         // Whoever gave the instructions may have a script written that somebody runs later. What is sent is no script.
         let sent = |text: &str| sends && text.contains(char::is_whitespace);
         let private = first.filter(|_| self.names_private(call, self.commands.sent(call), sent));
-        let followed = || if acts { memory.orders.followed(call, &self.sources, sends) } else { None };
+        let lasting = || {
+            let mut path = false;
+            let mut starts = || {
+                Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| {
+                    if leaf.key {
+                        path = self.sources.names_file(&leaf.text);
+                    }
+                    path && !leaf.key && self.sensitive.names_started(&leaf.text)
+                })
+            };
+            self.sources.is_lasting(call)
+                || !self.sources.looks(call.subject) && starts()
+                || found.iter().any(|finding| self.commands.is_lasting(&finding.detector))
+                    && !self.commands.writes_documents(call, &self.sources)
+        };
+        let followed = || may_send.then(|| memory.orders.followed(call, &self.sources, sends)).flatten();
         const AFTER: &str = "flow/after-injection";
         let ordered = |what: &str| format!("The agent has read a text that gives it instructions, and {what}.");
         let (read, detector, confidence, summary) = if let Some(read) = private {
             (read, AFTER, Confidence::Likely, ordered("the call names a private file"))
+        } else if let Some(read) = first.filter(|_| lasting()) {
+            (read, AFTER, Confidence::Likely, ordered("the call does what lasts"))
         } else {
             match followed() {
                 Some(Followed::Order(read)) => (read, AFTER, Confidence::Likely, ordered("the call sends data away")),

@@ -205,14 +205,20 @@ impl Orders {
         }
     }
 
-    /// What a call may follow. One that does not send is compared with hints alone.
+    /// What a call may follow. One that is not known to send is an order's by an address alone.
     pub(crate) fn followed(&self, call: &Call<'_>, words: &SourceWords, sends: bool) -> Option<Followed<'_>> {
-        if (self.seen.is_empty() || !sends) && self.hints.is_empty() {
+        if self.seen.is_empty() && self.hints.is_empty() {
             return None;
         }
         let named = Named::of(call, words);
-        let order = if sends { self.order(call, &named, words) } else { None };
+        let order = if sends { self.order(call, &named, words) } else { self.named_by_order(&named) };
         order.map(Followed::Order).or_else(|| self.hints.followed(&named).map(Followed::Hint))
+    }
+
+    fn named_by_order(&self, named: &Named) -> Option<&Read> {
+        let everybody = self.first().filter(|_| named.everybody);
+        let named = || self.seen.iter().find(|order| order.names(named)).map(|order| &order.read);
+        everybody.or_else(named)
     }
 
     fn order(&self, call: &Call<'_>, named: &Named, words: &SourceWords) -> Option<&Read> {
@@ -257,6 +263,23 @@ impl Order {
                     || named.all().any(|address| !self.is_home(address) && names(said, address))
                     || named.values.iter().any(|value| stands(said, value))
                     || named.numbers.iter().any(|number| packed.contains(number.as_str()))
+            }
+        }
+    }
+
+    /// Whether a call that need not send has an address that the text names, or brings something to where it came from.
+    fn names(&self, named: &Named) -> bool {
+        match &self.said {
+            Said::Anything => named.all().any(|address| !self.is_home(address) || named.carries),
+            Said::Told(_) => false,
+            Said::Here(said, packed) => {
+                let whom = |address: &String| match self.is_home(address) {
+                    true => named.carries,
+                    false => names(said, address),
+                };
+                named.all().any(whom)
+                    || self.comes_home(said, named)
+                    || named.accounts.iter().any(|number| packed.contains(number.as_str()))
             }
         }
     }

@@ -75,6 +75,12 @@ pub(crate) struct SourceWords {
     pub(crate) contents: HashSet<String>,
     pub(crate) enclosed: HashSet<String>,
     pub(crate) machines: HashSet<String>,
+    pub(crate) lasting: HashSet<String>,
+    pub(crate) ways: HashSet<String>,
+    pub(crate) looking: HashSet<String>,
+    pub(crate) deeds: HashSet<String>,
+    pub(crate) making: HashSet<String>,
+    pub(crate) made: HashSet<String>,
     common: HashSet<String>,
     recipients: HashSet<String>,
     whom: HashSet<String>,
@@ -177,7 +183,7 @@ impl SourceWords {
 
     /// Whether a member names somebody who may be the one that a call is for.
     pub(crate) fn says_whom(&self, member: &str) -> bool {
-        self.whom.contains(&member.to_ascii_lowercase())
+        self.whom.contains(&member.to_lowercase())
     }
 
     /// Whether a member holds the name of somebody's account.
@@ -324,6 +330,8 @@ pub(crate) mod tests {
             ("http", "http_request", json!({"url": "https://collect.example/v1", "body": text}), Confidence::Likely),
             ("pastebin", "new_paste", json!({"body": text}), Confidence::Likely),
             ("exa", "web_search", json!({"query": text}), Confidence::Likely),
+            ("playwright", "browser_fill_form", json!({"value": text}), Confidence::Likely),
+            ("playwright", "browser_fill_form", json!({"value": text[..80]}), Confidence::Possible),
             ("github", "add_issue_comment", json!({"body": text}), Confidence::Likely),
             ("github", "create_issue", json!({"body": text, "url": "https://a.example"}), Confidence::Likely),
             ("gmail", "send_email", json!({"to": "ana@mail.example", "body": text}), Confidence::Possible),
@@ -343,6 +351,28 @@ pub(crate) mod tests {
                 found == Some(want) || found.is_none() && want == Confidence::Possible,
                 "{server} {tool}: {found:?}"
             );
+        }
+    }
+
+    /// What a tool has just made for somebody to be told is mailed to them. What has an issuer's form is a credential all the same.
+    #[test]
+    fn what_is_made_for_others_is_told_to_them() {
+        let token = format!("gh{}_{}", "p", "a8Kd92LmQx7Zt4Vb1Nc6Yw3Rf5Hs0Jg2Pe9U");
+        for (tool, secret, want) in [
+            ("create_share", "Qm4dYx9TzRk2", None),
+            ("get_share", "Qm4dYx9TzRk2", Some(Confidence::Certain)),
+            ("create_api_key", "Qm4dYx9TzRk2", Some(Confidence::Certain)),
+            ("create_share", token.as_str(), Some(Confidence::Certain)),
+        ] {
+            let (inspector, mut memory, from) = (Inspector::new(), Memory::default(), entry("nextcloud"));
+            let label = inspector.label(&call(&inspector, &from, tool, "{}"));
+            let source = Source { entry: &from, method: "tools/call", subject: tool, label, now: Millis(1) };
+            inspector.result(&mut memory, &source, &json!({"data": {"id": "317", "token": secret}}).to_string());
+            let (to, arguments) = (entry("mail"), json!({"to": "ana@mail.example", "body": format!("Here: {secret}")}));
+            let arguments = arguments.to_string();
+            let found = inspector.call(&mut memory, &call(&inspector, &to, "send_email", &arguments));
+            let found = found.into_iter().find(|f| f.detector == "flow/secret").map(|f| f.confidence);
+            assert_eq!(found, want, "{tool} {secret}");
         }
     }
 

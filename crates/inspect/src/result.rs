@@ -106,8 +106,8 @@ impl Inspector {
             if allowance.short() && unread.is_none() {
                 unread = Some(injection::unread(Place::Results, at(&pointers.of(leaves))));
             }
-            if let Some(hints) = hints {
-                memory.orders.hint(&origin, &hints, || pointers.of(leaves));
+            for hint in &hints {
+                memory.orders.hint(&origin, hint, || pointers.of(leaves));
             }
             if let Some(sight) = sight {
                 let place = pointers.of(leaves);
@@ -120,8 +120,9 @@ impl Inspector {
             for hit in hits {
                 let value = hit.value(text);
                 let place = pointers.of(leaves);
-                // A server may answer with the key that it was given.
-                if !memory.gave(source.entry, &fold::folded(value)) {
+                // A server may answer with the key that it was given, or with a word that it has just made for somebody to be told.
+                let told = hit.generic && self.sources.makes_for_others(source.subject);
+                if !told && !memory.gave(source.entry, &fold::folded(value)) {
                     memory.remember_secret(&origin, value, Arc::clone(&place), hit.generic);
                     memory.trifecta.read(&origin, true);
                 }

@@ -15,6 +15,7 @@ struct Lists {
     whole: Vec<String>,
     suffix: Vec<String>,
     public: Vec<String>,
+    started: Vec<String>,
 }
 
 /// The paths of `profiles/detect/sensitive-paths.toml`.
@@ -25,6 +26,8 @@ pub(crate) struct SensitivePaths {
     suffixes: usize,
     /// Names with such an end of what is told to everybody.
     public: Vec<String>,
+    /// Files that are run later, or that say what is.
+    started: Keywords,
 }
 
 impl SensitivePaths {
@@ -33,7 +36,7 @@ impl SensitivePaths {
         let lists: Lists = toml::from_str(text).map_err(|e| table(&e))?;
         let suffixes = lists.whole.len();
         let matcher = Keywords::new(lists.whole.iter().chain(&lists.suffix));
-        Ok(Self { matcher, suffixes, public: lists.public })
+        Ok(Self { matcher, suffixes, public: lists.public, started: Keywords::new(lists.started.iter()) })
     }
 
     /// The same of a pattern: a dot that is escaped behind a word (`process\.env`) begins no name there. A path has no
@@ -50,6 +53,18 @@ impl SensitivePaths {
             }
         }
         self.names(&plain)
+    }
+
+    /// Whether the text names a file that is run later, or that says what is.
+    pub(crate) fn names_started(&self, text: &str) -> bool {
+        let bytes = text.as_bytes();
+        let mut named = false;
+        self.started.each(bytes, |met| {
+            let beside = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_none_or(|b| ends(*b) || *b == b'\\');
+            named = beside(met.start.checked_sub(1)) && beside(Some(met.end));
+            !named
+        });
+        named
     }
 
     /// Whether the text names one of the paths, also inside a command line or a URI.

@@ -87,12 +87,27 @@ fn stands_in(folded: &mut HashMap<usize, Vec<u8>>, leaves: &[Outgoing<'_>], leaf
     contains(folded.entry(leaf).or_insert_with(|| fold::folded(text)), passage)
 }
 
-/// Whether the address of a value stands in the remembered text: it is used, and not sent.
+/// Most bytes of the value before that a match may begin with.
+const BEFORE: usize = 8;
+
+/// Whether the address of a value stands in the remembered text: it is used, and not sent. The end of the value before it may stand there
+/// by chance, as in "at https://".
 fn is_destination(leaves: &[Outgoing<'_>], matched: &Match) -> bool {
-    let Some(leaf) = leaves.get(matched.leaf).filter(|leaf| leaf.goes_to > 0) else { return false };
-    let Seen::Folded(0, to) = matched.seen else { return false };
+    let Some(first) = leaves.get(matched.leaf) else { return false };
+    let Seen::Folded(from, to) = matched.seen else { return false };
+    let (leaf, upto) = if from == 0 && first.goes_to > 0 {
+        (first, to)
+    } else {
+        let next = leaves.iter().skip(matched.leaf + 1).find(|leaf| leaf.key == first.key);
+        let Some(next) = next.filter(|next| next.goes_to > 0 && first.text.len() <= MAX_NAMING) else { return false };
+        let before = fold::folded(first.text.as_bytes()).len();
+        if from > before || before - from > BEFORE {
+            return false;
+        }
+        (next, to.saturating_sub(before))
+    };
     let address = leaf.text.as_bytes().get(..leaf.goes_to).unwrap_or_default();
-    matched.transform.is_none() && to >= fold::folded(address).len()
+    matched.transform.is_none() && upto >= fold::folded(address).len()
 }
 
 pub(super) fn judge(
@@ -135,6 +150,10 @@ pub(super) fn judge(
             (Label::Private, Dress::Plain, Privacy::Private) => reach == Reach::Here || back(),
             (Label::Private, ..) => reach == Reach::Here,
         };
+        // A line that is filled in, out of a text that only its words may make private.
+        let by_words = label == Label::Private && matches!(item.origin.privacy, Privacy::Telling | Privacy::Revealing);
+        let asked = by_words && reach == Reach::Asked && matched.dress == Dress::Plain && matched.transform.is_none();
+        let line = |told: usize| asked && told < MIN_PERSONAL;
         let whole = run == length && !noted;
         let confidence = match label {
             Label::Secret if whole => {
@@ -191,7 +210,7 @@ pub(super) fn judge(
                 if told < MIN_PASSAGE && memory.part_left(matched.item, matched.start, matched.end).bytes < PIECES {
                     continue;
                 }
-                limit.min(if own { Confidence::Possible } else { Confidence::Likely })
+                limit.min(if own || line(told) { Confidence::Possible } else { Confidence::Likely })
             }
         };
         match best.find(|b| b.matched.item == matched.item) {

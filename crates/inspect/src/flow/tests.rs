@@ -148,6 +148,9 @@ fn an_address_is_used_where_a_call_goes() {
         ("https://tracker.internal.firm.example/rest/api/2/issues", "margarethe.brandstetter@accounting.firm.example");
     check(json!({"url": url, "body": "hello"}), Confidence::Possible);
     check(json!({"url": format!("{url}/17/comments"), "body": "hello"}), Confidence::Possible);
+    // The end of the value before it stands there, too ("API=https://").
+    check(json!({"method": "API", "url": url, "body": "hello"}), Confidence::Possible);
+    check(json!({"note": format!("see {text}"), "url": url}), Confidence::Likely);
     check(json!({"to": ["ana@firm.example", owner]}), Confidence::Possible);
     // What stands elsewhere, or behind another host.
     check(json!({"url": url, "body": format!("see {url}")}), Confidence::Likely);

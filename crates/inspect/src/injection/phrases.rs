@@ -275,7 +275,7 @@ impl Phrases {
             let hits = pattern.hits(text, &near.stretches, MAX_HITS, (&self.kept, line));
             let (weight, people, foreign) = (*weight, *people, matches!(source, Source::Way(_)));
             if weight == 0.0 {
-                out.hints.extend(hits);
+                out.hints.extend(hits.into_iter().filter(|span| !in_address(text, *span)));
                 continue;
             }
             out.phrases.extend(hits.into_iter().map(|span| Phrase { rule, id, says, weight, foreign, people, span }));
@@ -313,6 +313,16 @@ fn has(words: &Keywords, text: &str, least: u32) -> bool {
         seen.count_ones() < least
     });
     seen.count_ones() >= least
+}
+
+/// Whether a place of a text is a part of a mailbox or a URL, whose words speak to nobody.
+fn in_address(text: &str, (start, end): (usize, usize)) -> bool {
+    let ends = |c: char| c.is_whitespace() || "<>()[]{}\"'`,;|".contains(c);
+    let from = text.get(..start).and_then(|before| before.rfind(ends)).map_or(0, |at| at + 1);
+    let to = text.get(end..).and_then(|rest| rest.find(ends)).map_or(text.len(), |more| end + more);
+    let word = text.get(from..to).unwrap_or_default();
+    let mailbox = || word.split_once('@').is_some_and(|(name, host)| !name.contains(':') && host.contains('.'));
+    !word.contains(ends) && (mailbox() || word.find("://").is_some_and(|at| from + at < start))
 }
 
 #[cfg(test)]

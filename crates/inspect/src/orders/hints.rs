@@ -18,14 +18,15 @@ const MAX_ADDRESSES: usize = 128;
 /// Fewest digits of an account or a telephone, and most bytes that are compared with such.
 const DIGITS: usize = 8;
 const PACKED: usize = 4096;
-/// Shortest name of an account, and longest.
+/// Shortest name of an account, longest, and shortest half of one that has an `@` in it.
 const SHORTEST: usize = 5;
+const HANDLE: usize = 3;
 const LONGEST: usize = 40;
 
 #[derive(Debug)]
 struct Hint {
     read: Read,
-    /// Hosts, mailboxes, names of accounts, and nicknames that begin with `@`.
+    /// Hosts, mailboxes, names of accounts and nicknames that begin with `@`.
     addresses: HashSet<Box<str>>,
     /// Its letters and digits, where it has many of the latter.
     packed: String,
@@ -50,7 +51,7 @@ impl Hints {
         let text = hinted.around.as_str();
         let others = addresses(text).chain(bare_hosts(text).map(str::to_owned)).filter(|address| !home(address));
         let nicknames = text.split_whitespace().filter_map(nickname).map(str::to_owned);
-        let names = words(text).filter(|word| is_account_name(word)).map(str::to_owned);
+        let names = words(text).filter(|word| is_account_name(word) || is_handle(word)).map(str::to_owned);
         let addresses: HashSet<Box<str>> =
             others.chain(names).chain(nicknames).take(MAX_ADDRESSES).map(Into::into).collect();
         let digits = text.bytes().filter(u8::is_ascii_digit).count();
@@ -77,7 +78,7 @@ impl Hints {
             let hosts = named.all().chain(&named.parents);
             let brings = |address: &&String| address.contains('@') || named.carries || !named.segments.is_empty();
             hosts.filter(brings).any(|address| known(address))
-                || named.values.iter().any(|value| known(&format!("@{value}")))
+                || named.values.iter().any(|value| known(&format!("@{value}")) || is_handle(value) && known(value))
                 || named.users.iter().any(|user| is_account_name(user) && known(user))
                 || !hint.packed.is_empty() && named.accounts.iter().any(|number| hint.packed.contains(number.as_str()))
         };
@@ -99,6 +100,14 @@ fn is_account_name(word: &str) -> bool {
         && word.starts_with(char::is_alphabetic)
         && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
         && word.contains(sign)
+}
+
+/// Whether a word names an account at a service that is no host, as banks do (`name@bank`).
+fn is_handle(word: &str) -> bool {
+    let part = |part: &str| {
+        part.len() >= HANDLE && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
+    };
+    word.split_once('@').is_some_and(|(name, at)| part(name) && part(at) && !at.contains('.'))
 }
 
 /// What may be hosts, without a scheme.

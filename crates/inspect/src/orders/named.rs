@@ -56,7 +56,8 @@ pub(super) struct Named {
 
 impl Named {
     pub(super) fn of(call: &Call<'_>, words: &SourceWords) -> Self {
-        let mut out = Self::default();
+        // A way that is opened carries what comes after.
+        let mut out = Self { carries: words.opens_a_way(call.subject), ..Self::default() };
         let (mut member, mut goes) = (String::new(), false);
         for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
             if out.more {
@@ -135,6 +136,9 @@ impl Named {
         let whole = short.then(|| packed(&normal)).filter(|whole| number(&whole.as_str()) && !is_date(text));
         let account = goes || is_account(&normal);
         self.accounts.extend(whole.clone().filter(|_| account));
+        let within =
+            text.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_lowercase).filter(|token| is_iban(token));
+        self.accounts.extend(within.take(MAX_NAMED));
         self.more |= self.accounts.len() > MAX_NAMED;
         let tokens = text.split(|c: char| !c.is_alphanumeric()).filter(number).map(str::to_lowercase);
         self.numbers.extend(whole.into_iter().chain(tokens).take(room));
@@ -149,14 +153,19 @@ fn is_date(value: &str) -> bool {
         && rest.starts_with(['-', '/'])
 }
 
-/// Whether a normalised value has the form of an IBAN (ISO 13616: a country, two check digits, an account), or of a telephone's number.
-fn is_account(value: &str) -> bool {
+/// Whether a normalised value has the form of an IBAN (ISO 13616: a country, two check digits, an account).
+fn is_iban(value: &str) -> bool {
     let bytes = value.as_bytes();
-    let iban = bytes.iter().take(2).all(u8::is_ascii_lowercase)
-        && bytes.get(2..4).is_some_and(|two| two.iter().all(u8::is_ascii_digit));
+    (15..=34).contains(&bytes.len())
+        && bytes.iter().take(2).all(u8::is_ascii_lowercase)
+        && bytes.get(2..4).is_some_and(|two| two.iter().all(u8::is_ascii_digit))
+}
+
+/// The same, or of a telephone's number.
+fn is_account(value: &str) -> bool {
     let phone = value.starts_with(['+', '0']) && value.contains([' ', '-', '(']) || value.starts_with('+');
     let sorts = |c: char| c.is_ascii_digit() || matches!(c, '+' | ' ' | '-' | '(' | ')' | '/');
-    iban && bytes.len() > 14 || phone && value.chars().all(sorts)
+    is_iban(value) || phone && value.chars().all(sorts)
 }
 
 /// Whether a value may name somebody or something.
