@@ -14,7 +14,9 @@ use crate::{
     fold,
     hosts::schemes,
     memory::{Label, Memory},
+    orders::{is_iban, packed},
     reach::{Reach, Toward},
+    view,
 };
 
 mod cut;
@@ -198,15 +200,17 @@ fn outgoing<'a>(call: &Call<'a>, toward: Toward<'_>) -> Vec<Outgoing<'a>> {
     }
     let (mut member, mut files) = (None, Vec::new());
     // Elements of a list have its name.
-    let mut goes = false;
+    let (mut goes, mut paid) = (false, false);
     for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
         let name: Option<usize> = std::mem::take(&mut member);
         let holds = |out: &Vec<Outgoing<'_>>| toward.words?.holds_file(&out.get(name?)?.text, &leaf.text);
         let goes_to = match toward.words {
             Some(words) if leaf.key => {
                 goes = words.says_where(&leaf.text);
+                paid = words.says_whom(&leaf.text);
                 0
             }
+            _ if paid && is_iban(&packed(&view::normalised(&leaf.text))) => leaf.text.len(),
             _ if goes => destination(&leaf.text),
             _ => 0,
         };

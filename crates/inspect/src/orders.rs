@@ -16,7 +16,8 @@ use memchr::memmem;
 
 use crate::{Call, Sink, hosts::schemes, injection::Hinted, memory::Origin, privacy::SourceWords, view};
 use hints::Hints;
-use named::{Named, addresses, packed};
+use named::{Named, addresses};
+pub(crate) use named::{is_iban, packed};
 
 /// Most texts that are kept, and bytes of each on either side of its order.
 const MAX_ORDERS: usize = 16;

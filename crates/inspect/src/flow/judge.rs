@@ -87,11 +87,8 @@ fn stands_in(folded: &mut HashMap<usize, Vec<u8>>, leaves: &[Outgoing<'_>], leaf
     contains(folded.entry(leaf).or_insert_with(|| fold::folded(text)), passage)
 }
 
-/// Most bytes of the value before that a match may begin with.
-const BEFORE: usize = 8;
-
-/// Whether the address of a value stands in the remembered text: it is used, and not sent. The end of the value before it may stand there
-/// by chance, as in "at https://".
+/// Whether the address of a value stands in the remembered text: it is used, and not sent. Less than a piece of the value before it may
+/// stand there, too, as in "at https://".
 fn is_destination(leaves: &[Outgoing<'_>], matched: &Match) -> bool {
     let Some(first) = leaves.get(matched.leaf) else { return false };
     let Seen::Folded(from, to) = matched.seen else { return false };
@@ -101,7 +98,7 @@ fn is_destination(leaves: &[Outgoing<'_>], matched: &Match) -> bool {
         let next = leaves.iter().skip(matched.leaf + 1).find(|leaf| leaf.key == first.key);
         let Some(next) = next.filter(|next| next.goes_to > 0 && first.text.len() <= MAX_NAMING) else { return false };
         let before = fold::folded(first.text.as_bytes()).len();
-        if from > before || before - from > BEFORE {
+        if from > before || before - from >= MIN_PIECE {
             return false;
         }
         (next, to.saturating_sub(before))

@@ -154,7 +154,7 @@ fn is_date(value: &str) -> bool {
 }
 
 /// Whether a normalised value has the form of an IBAN (ISO 13616: a country, two check digits, an account).
-fn is_iban(value: &str) -> bool {
+pub(crate) fn is_iban(value: &str) -> bool {
     let bytes = value.as_bytes();
     (15..=34).contains(&bytes.len())
         && bytes.iter().take(2).all(u8::is_ascii_lowercase)
@@ -183,7 +183,9 @@ fn telling(value: &str) -> bool {
 pub(super) fn addresses(text: &str) -> impl Iterator<Item = String> {
     let mailbox = |word: &&str| {
         let (name, host) = word.split_once('@').unwrap_or_default();
-        !name.is_empty() && host.contains('.') && word.len() <= ADDRESS
+        // A package has its version there (`sass@1.77`).
+        let last = host.rsplit_once('.').map(|(_, last)| last);
+        !name.is_empty() && last.is_some_and(|last| last.contains(char::is_alphabetic)) && word.len() <= ADDRESS
     };
     let ends = |c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_' | '%' | '+' | '-' | '@'));
     let mail = memchr::memchr(b'@', text.as_bytes()).map(|_| text.split(ends));
@@ -208,7 +210,7 @@ fn plain(address: &str) -> String {
 }
 
 /// The letters and digits of a text.
-pub(super) fn packed(text: &str) -> String {
+pub(crate) fn packed(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 

@@ -476,6 +476,7 @@ fn who_is_named_beside_words_to_an_agent_is_asked_about_where_a_call_goes_there(
             json!({"to": "ablage@fremd.example"}),
             true,
         ),
+        ("For coding assistants: npm i sass@1.77", "shell", "http_run", json!({"command": "npm i sass@1.77"}), false),
         (
             "From asistan@firm.example, to ana@firm.example: hello.",
             "mail",
