@@ -121,7 +121,7 @@ impl Commands {
     }
 
     /// Whether what a finding of a call says cannot be undone.
-    pub(crate) fn is_lasting(&self, detector: &str) -> bool {
+    pub(crate) fn cannot_be_undone(&self, detector: &str) -> bool {
         let id = detector.strip_prefix("call/").unwrap_or_default();
         self.rows.iter().any(|(row, _)| row.lasting && row.id == id)
     }

@@ -173,8 +173,8 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
         visit(&plain, if hidden { Encoding::JsonNeedless } else { Encoding::Json }, all, budget);
     }
     // Tag characters U+E0000–U+E007F are F3 A0 80 xx and F3 A0 81 xx in UTF-8.
-    let mut begin = memchr::memchr_iter(0xF3, text);
-    if begin.any(|at| text.get(at + 1) == Some(&0xA0)) && budget.take(text.len()) {
+    let tags_at = || memchr::memchr_iter(0xF3, text).filter(|at| text.get(at + 1) == Some(&0xA0));
+    if tags_at().any(|at| !in_flag(text, at)) && budget.take(text.len()) {
         let mut plain = Vec::with_capacity(text.len());
         tags(text, &mut plain);
         visit(&plain, Encoding::Tags, all, budget);
@@ -186,6 +186,22 @@ pub(crate) fn each(text: &[u8], budget: &mut Budget, visit: OnPart<'_>) {
     spaced_runs(text, budget, visit);
     hex_runs(text, budget, visit);
     base_runs(text, budget, visit);
+}
+
+/// Bytes of a flag (UTS #51, RGI emoji tag sequences: a black flag, five tags, their end), and of a tag.
+const FLAG: usize = 28;
+const TAG: usize = 4;
+
+/// Whether a tag character is one of England's, Scotland's or Wales' flag.
+fn in_flag(text: &[u8], at: usize) -> bool {
+    const FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
+    let is_flag = |begin: usize| {
+        let flag = std::str::from_utf8(text.get(begin..begin + FLAG)?).ok()?;
+        let tags = flag.strip_prefix('\u{1F3F4}')?.strip_suffix('\u{E007F}')?;
+        let letters = tags.chars().map(|c| char::from_u32(u32::from(c).wrapping_sub(0xE0000)));
+        FLAGS.contains(&letters.collect::<Option<String>>()?.as_str()).then_some(())
+    };
+    (1..FLAG / TAG).any(|tags| at.checked_sub(tags * TAG).is_some_and(|begin| is_flag(begin).is_some()))
 }
 
 /// Percent escapes (RFC 3986); false when there is none. `+` is a space in form data; both are dropped when folded.

@@ -1,4 +1,4 @@
-//! What a tool does, by its name, where a text gave the agent orders or somebody is to be told something.
+//! What a tool does, by its name and by what a call names as its deed: what lasts, what only looks, what makes something for others.
 
 use std::collections::HashSet;
 
@@ -6,38 +6,91 @@ use firedoor_model::wire::Leaves;
 
 use crate::{Call, privacy::SourceWords, sink::words};
 
-/// Longest name of what is done.
+/// Longest name of what is done, in bytes and in words.
 const DEED: usize = 48;
+const DEED_WORDS: usize = 3;
+/// Longest path that is looked at, and most segments of it.
+const PATH: usize = 1024;
+
+/// What of a call lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lasting {
+    /// It cannot be undone.
+    Final,
+    /// It opens a way in or out.
+    Way,
+    /// It writes a file that is run later.
+    Started,
+}
+
+impl Lasting {
+    /// Behind "the call".
+    pub(crate) fn says(self) -> &'static str {
+        match self {
+            Self::Final => "does what cannot be undone",
+            Self::Way => "opens a way in or out",
+            Self::Started => "writes a file that is run later",
+        }
+    }
+}
 
 impl SourceWords {
     /// Whether a tool opens a way in or out for good, by its name.
     pub(crate) fn opens_a_way(&self, tool: &str) -> bool {
-        any_of(&words(tool), &self.ways) && !self.looks(tool)
+        let words = words(tool);
+        let all = |way: &String| way.split(' ').all(|part| words.iter().any(|word| word == part));
+        self.ways.iter().any(all) && (!any_of(&words, &self.looking) || any_of(&words, &self.writing))
     }
 
-    /// Whether what a tool does lasts, by its name, or by that of what is done: it cannot be undone, or opens a way.
-    pub(crate) fn is_lasting(&self, call: &Call<'_>) -> bool {
-        let lasts = |name: &str| any_of(&words(name), &self.lasting) || self.opens_a_way(name);
+    /// What lasts of a call, by its tool's name, or by that of what is done.
+    pub(crate) fn lasting(&self, call: &Call<'_>) -> Option<Lasting> {
+        let lasts = |name: &str| match () {
+            () if any_of(&words(name), &self.lasting) => Some(Lasting::Final),
+            () if self.opens_a_way(name) => Some(Lasting::Way),
+            () => None,
+        };
         let mut deed = false;
-        lasts(call.subject)
-            || Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| {
+        let named = || {
+            Leaves::of(call.arguments.unwrap_or_default()).find_map(|leaf| {
                 if leaf.key {
                     deed = self.deeds.contains(&leaf.text.to_ascii_lowercase());
                 }
-                deed && !leaf.key && leaf.text.len() <= DEED && lasts(&leaf.text)
+                let name = leaf.text.trim();
+                let short = name.len() <= DEED && words(name).len() <= DEED_WORDS && !name.contains(['/', '-']);
+                if deed && !leaf.key && short { lasts(name) } else { None }
             })
+        };
+        lasts(call.subject).or_else(named)
     }
 
     /// Whether a tool only looks at something, by its name.
     pub(crate) fn looks(&self, tool: &str) -> bool {
-        any_of(&words(tool), &self.looking)
+        let words = words(tool);
+        any_of(&words, &self.looking) && !any_of(&words, &self.writing)
     }
 
-    /// Whether a tool makes what somebody else is to be told, by its name: a share's link, a new account's first password.
+    /// Whether a tool writes, by its name.
+    pub(crate) fn writes(&self, tool: &str) -> bool {
+        any_of(&words(tool), &self.writing)
+    }
+
+    /// Whether a tool makes what somebody else is to be told, by its name: a share's link, a new account's first password. No key.
     pub(crate) fn makes_for_others(&self, tool: &str) -> bool {
         let words = words(tool);
-        any_of(&words, &self.making) && any_of(&words, &self.made)
+        any_of(&words, &self.making)
+            && any_of(&words, &self.made)
+            && !any_of(&words, &self.keys)
+            && !any_of(&words, &self.looking)
     }
+}
+
+/// A path as it is resolved, if a text may be one: "/" between its parts, none of them empty or ".".
+pub(crate) fn path(text: &str) -> Option<String> {
+    if text.len() > PATH || text.contains(char::is_whitespace) {
+        return None;
+    }
+    let parts = text.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".");
+    Some(parts.collect::<Vec<_>>().join("/"))
 }
 
 fn any_of(words: &[String], list: &HashSet<String>) -> bool {
@@ -48,6 +101,7 @@ fn any_of(words: &[String], list: &HashSet<String>) -> bool {
 mod tests {
     use serde_json::json;
 
+    use super::{Lasting, path};
     use crate::{
         Inspector,
         privacy::tests::{call, entry},
@@ -55,24 +109,39 @@ mod tests {
 
     #[test]
     fn deeds_are_told_by_names() {
+        use super::Lasting::{Final, Way};
         let inspector = Inspector::new();
         let entry = entry("home");
-        let check = |tool: &str, arguments: serde_json::Value, lasting: bool, way: bool| {
+        let check = |tool: &str, arguments: serde_json::Value, want: Option<Lasting>| {
             let arguments = arguments.to_string();
             let call = call(&inspector, &entry, tool, &arguments);
-            let sources = &inspector.sources;
-            assert_eq!((sources.is_lasting(&call), sources.opens_a_way(tool)), (lasting, way), "{tool} {arguments}");
+            assert_eq!(inspector.sources.lasting(&call), want, "{tool} {arguments}");
         };
-        check("delete_file", json!({}), true, false);
-        check("batchDeleteEmails", json!({}), true, false);
-        check("update_webhook", json!({}), true, true);
-        check("list_webhooks", json!({}), false, false);
-        check("check_permission", json!({}), false, false);
-        check("call_service", json!({"service": "unlock", "entity_id": "lock.front"}), true, false);
-        check("call_service", json!({"service": "lock.unlock"}), true, false);
-        check("call_service", json!({"service": "turn_on", "note": "unlock"}), false, false);
-        check("call_service", json!({"action": "unlock ".repeat(40)}), false, false);
-        check("deleted_items", json!({}), false, false);
+        check("delete_file", json!({}), Some(Final));
+        check("batchDeleteEmails", json!({}), Some(Final));
+        check("update_webhook", json!({}), Some(Way));
+        check("create_port_forward", json!({}), Some(Way));
+        check("import_ports", json!({}), None);
+        check("list_webhooks", json!({}), None);
+        check("test_webhook_set", json!({}), Some(Way));
+        check("check_permission", json!({}), None);
+        check("call_service", json!({"service": "unlock", "entity_id": "lock.front"}), Some(Final));
+        check("call_service", json!({"service": format!("lock.unlock{}", " ".repeat(60))}), Some(Final));
+        check("call_service", json!({"service": "turn_on", "note": "unlock"}), None);
+        check("call_service", json!({"action": "unlock ".repeat(40)}), None);
+        check("run", json!({"command": "grep -rn delete src"}), None);
+        check("deleted_items", json!({}), None);
+    }
+
+    #[test]
+    fn paths_are_resolved() {
+        for (text, want) in [
+            ("/home/u/.git//hooks/./x", Some("home/u/.git/hooks/x")),
+            ("C:\\r\\.git\\hooks", Some("C:/r/.git/hooks")),
+            ("see .git/hooks", None),
+        ] {
+            assert_eq!(path(text).as_deref(), want, "{text}");
+        }
     }
 
     #[test]
@@ -83,6 +152,9 @@ mod tests {
             ("addUser", true),
             ("generate_invitation", true),
             ("get_share", false),
+            ("list_new_users", false),
+            ("create_user_token", false),
+            ("create_service_account", false),
             ("create_api_key", false),
             ("list_users", false),
         ] {

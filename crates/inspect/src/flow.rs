@@ -14,9 +14,8 @@ use crate::{
     fold,
     hosts::schemes,
     memory::{Label, Memory},
-    orders::{is_iban, packed},
+    orders::is_checked_iban,
     reach::{Reach, Toward},
-    view,
 };
 
 mod cut;
@@ -44,6 +43,8 @@ const MIN_PART: usize = 8;
 /// Which share of a secret that a person wrote counts as all of it.
 const NEARLY_ALL: f64 = 0.9;
 /// Most values of one call that are taken for where it goes: more are a list that is handed over.
+/// Most accounts of one call that are paid to: more is a list of them.
+const MAX_ACCOUNTS: usize = 2;
 const MAX_DESTINATIONS: usize = 16;
 /// Encodings that are undone one after the other.
 const MAX_DEPTH: usize = 2;
@@ -200,17 +201,21 @@ fn outgoing<'a>(call: &Call<'a>, toward: Toward<'_>) -> Vec<Outgoing<'a>> {
     }
     let (mut member, mut files) = (None, Vec::new());
     // Elements of a list have its name.
-    let (mut goes, mut paid) = (false, false);
+    let (mut goes, mut paid, mut accounts) = (false, false, 0);
+    let pays = !matches!(toward.reach, Reach::There | Reach::Open);
     for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
         let name: Option<usize> = std::mem::take(&mut member);
         let holds = |out: &Vec<Outgoing<'_>>| toward.words?.holds_file(&out.get(name?)?.text, &leaf.text);
         let goes_to = match toward.words {
             Some(words) if leaf.key => {
                 goes = words.says_where(&leaf.text);
-                paid = words.says_whom(&leaf.text);
+                paid = pays && words.says_paid_to(&leaf.text);
                 0
             }
-            _ if paid && is_iban(&packed(&view::normalised(&leaf.text))) => leaf.text.len(),
+            _ if paid && accounts < MAX_ACCOUNTS && is_checked_iban(&leaf.text) => {
+                accounts += 1;
+                leaf.text.len()
+            }
             _ if goes => destination(&leaf.text),
             _ => 0,
         };

@@ -48,6 +48,7 @@ mod usage;
 mod view;
 mod weights;
 
+use deeds::Lasting;
 use firedoor_model::{
     Confidence, EntryId, Evidence, Finding, Habit, Millis, Severity, Untrusted,
     finding::{Role, mask},
@@ -273,54 +274,57 @@ impl Inspector {
         self.sinks.sends(call) && (self.sinks.says_so(call.subject) || !self.sources.is_here(call))
     }
 
+    /// What of a call lasts; `found` is what else is said of it.
+    fn lasting(&self, call: &Call<'_>, found: &[Finding]) -> Option<Lasting> {
+        let documents = || self.commands.writes_documents(call, &self.sources);
+        let undone = || found.iter().any(|finding| self.commands.cannot_be_undone(&finding.detector)) && !documents();
+        let is_started = |text: &str| deeds::path(text).is_some_and(|path| self.sensitive.is_started(&path));
+        let started = || {
+            self.sources.writes(call.subject)
+                && Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| !leaf.key && is_started(&leaf.text))
+        };
+        let named = self.sources.lasting(call);
+        named.or_else(|| undone().then_some(Lasting::Final)).or_else(|| started().then_some(Lasting::Started))
+    }
+
     /// A sensitive call of an agent that has read instructions from somebody else; `found` is what else is said of it.
     fn after_injection(&self, memory: &Memory, call: &Call<'_>, found: &[Finding]) -> Option<Finding> {
         if call.method != "tools/call" {
             return None;
         }
         let (first, sends) = (memory.orders.first(), self.sends(call));
-        let may_send = match call.sink {
-            Sink::External => sends,
-            Sink::Unknown => !self.sources.is_here(call),
-            // What a service that many share calls a file is no file of this machine.
-            Sink::Local => self.sources.for_everybody(call),
-        };
         // Whoever gave the instructions may have a script written that somebody runs later. What is sent is no script.
         let sent = |text: &str| sends && text.contains(char::is_whitespace);
         let private = first.filter(|_| self.names_private(call, self.commands.sent(call), sent));
-        let lasting = || {
-            let mut path = false;
-            let mut starts = || {
-                Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| {
-                    if leaf.key {
-                        path = self.sources.names_file(&leaf.text);
-                    }
-                    path && !leaf.key && self.sensitive.names_started(&leaf.text)
-                })
-            };
-            self.sources.is_lasting(call)
-                || !self.sources.looks(call.subject) && starts()
-                || found.iter().any(|finding| self.commands.is_lasting(&finding.detector))
-                    && !self.commands.writes_documents(call, &self.sources)
+        let followed = || match call.sink {
+            Sink::External if sends => memory.orders.followed(call, &self.sources, true),
+            Sink::Unknown if !self.sources.is_here(call) => memory.orders.followed(call, &self.sources, false),
+            // What a service that many share calls a file is no file of this machine.
+            Sink::Local if self.sources.for_everybody(call) => memory.orders.names(call, &self.sources),
+            _ => None,
         };
-        let followed = || may_send.then(|| memory.orders.followed(call, &self.sources, sends)).flatten();
+        let lasting = || first.and_then(|read| Some((read, self.lasting(call, found)?)));
         const AFTER: &str = "flow/after-injection";
-        let ordered = |what: &str| format!("The agent has read a text that gives it instructions, and {what}.");
+        let ordered =
+            |what: &str| format!("The agent has read a text that gives it instructions, and the call {what}.");
+        let hinted = "The call goes to somebody named in a text that may give the agent instructions.";
         let (read, detector, confidence, summary) = if let Some(read) = private {
-            (read, AFTER, Confidence::Likely, ordered("the call names a private file"))
-        } else if let Some(read) = first.filter(|_| lasting()) {
-            (read, AFTER, Confidence::Likely, ordered("the call does what lasts"))
+            (read, AFTER, Confidence::Likely, ordered("names a private file"))
         } else {
-            match followed() {
-                Some(Followed::Order(read)) => (read, AFTER, Confidence::Likely, ordered("the call sends data away")),
-                Some(Followed::Hint(read)) => {
-                    let summary =
-                        "The call goes to somebody named in a text that may give the agent instructions.".to_owned();
-                    (read, "flow/after-injection-hint", Confidence::Likely, summary)
+            match (followed(), lasting()) {
+                (Some(Followed::Order(read)), _) if sends => {
+                    (read, AFTER, Confidence::Likely, ordered("sends data away"))
                 }
-                None => {
+                (Some(Followed::Order(read)), _) => {
+                    (read, AFTER, Confidence::Likely, ordered("goes to somebody whom that text names"))
+                }
+                (_, Some((read, lasting))) => (read, AFTER, Confidence::Likely, ordered(lasting.says())),
+                (Some(Followed::Hint(read)), None) => {
+                    (read, "flow/after-injection-hint", Confidence::Likely, hinted.to_owned())
+                }
+                (None, None) => {
                     // A name of its own: whoever refuses the first ones does not refuse all that the tool sends from then on.
-                    let what = ordered("the call sends data away, but to nobody whom that text names");
+                    let what = ordered("sends data away, but to nobody whom that text names");
                     (first.filter(|_| sends)?, "flow/after-injection-elsewhere", Confidence::Possible, what)
                 }
             }

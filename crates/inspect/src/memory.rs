@@ -157,11 +157,20 @@ impl Memory {
     /// Remembers a secret. The first place where it was seen stays its source. Values that folded are shorter than eight
     /// bytes cannot be told from chance and are not kept.
     pub(crate) fn remember_secret(&mut self, origin: &Arc<Origin>, raw: &[u8], pointer: Arc<str>, generic: bool) {
+        self.remember_as(origin, raw, pointer, (generic, false));
+    }
+
+    /// The same of a value without an issuer's form that a tool made for somebody to be told.
+    pub(crate) fn remember_made(&mut self, origin: &Arc<Origin>, raw: &[u8], pointer: Arc<str>) {
+        self.remember_as(origin, raw, pointer, (true, true));
+    }
+
+    fn remember_as(&mut self, origin: &Arc<Origin>, raw: &[u8], pointer: Arc<str>, (generic, made): (bool, bool)) {
         let folded = fold::folded(raw);
         if is_telling(&folded) && self.known(&folded).is_none() {
             let exact = generic && folded.len() < 16 || folded.len() < SHORT;
             let grasp = if exact { Grasp::Exact } else { Grasp::Parts };
-            self.insert(Item::secret(origin, raw, folded, pointer, grasp, false));
+            self.insert(Item { made, ..Item::secret(origin, raw, folded, pointer, grasp, false) });
         }
     }
 
@@ -240,7 +249,20 @@ impl Memory {
             return self.place(id, item);
         }
         let (folded, raw, grasp, kept) = (folded.into(), Box::default(), Grasp::Parts, false);
-        self.insert(Item { origin, label, folded, raw, grasp, kept, pointer, words, paths, left: None, again: false });
+        self.insert(Item {
+            origin,
+            label,
+            folded,
+            raw,
+            grasp,
+            kept,
+            made: false,
+            pointer,
+            words,
+            paths,
+            left: None,
+            again: false,
+        });
     }
 
     /// Takes out what is remembered that is the `same`, if one of its ends still leads to it.

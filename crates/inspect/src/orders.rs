@@ -16,8 +16,8 @@ use memchr::memmem;
 
 use crate::{Call, Sink, hosts::schemes, injection::Hinted, memory::Origin, privacy::SourceWords, view};
 use hints::Hints;
-use named::{Named, addresses};
-pub(crate) use named::{is_iban, packed};
+pub(crate) use named::is_checked_iban;
+use named::{Named, addresses, packed};
 
 /// Most texts that are kept, and bytes of each on either side of its order.
 const MAX_ORDERS: usize = 16;
@@ -212,11 +212,17 @@ impl Orders {
             return None;
         }
         let named = Named::of(call, words);
-        let order = if sends { self.order(call, &named, words) } else { self.named_by_order(&named) };
+        let order = if sends { self.order(call, &named, words) } else { self.naming(&named) };
         order.map(Followed::Order).or_else(|| self.hints.followed(&named).map(Followed::Hint))
     }
 
-    fn named_by_order(&self, named: &Named) -> Option<&Read> {
+    /// The order that a call which need not send goes to whom it names.
+    pub(crate) fn names(&self, call: &Call<'_>, words: &SourceWords) -> Option<Followed<'_>> {
+        let named = || self.naming(&Named::of(call, words)).map(Followed::Order);
+        if self.seen.is_empty() { None } else { named() }
+    }
+
+    fn naming(&self, named: &Named) -> Option<&Read> {
         let everybody = self.first().filter(|_| named.everybody);
         let named = || self.seen.iter().find(|order| order.names(named)).map(|order| &order.read);
         everybody.or_else(named)
@@ -227,7 +233,7 @@ impl Orders {
             && (self.anything
                 || named.more
                 || named.everybody
-                || words.for_everybody(call)
+                || words.for_everybody(call) && !named.little
                 || self.names_outside(named))
         {
             return Some(first);
@@ -259,7 +265,7 @@ impl Order {
             Said::Told(said) => named.all().any(|address| !self.is_home(address) && names(said, address)),
             Said::Here(said, packed) => {
                 // An answer, a form, another message in the same place.
-                let back = self.read.origin.entry == *call.entry && named.goes.is_empty();
+                let back = self.read.origin.entry == *call.entry && named.goes.is_empty() && !named.little;
                 back || self.comes_home(said, named)
                     || named.all().any(|address| !self.is_home(address) && names(said, address))
                     || named.values.iter().any(|value| stands(said, value))

@@ -81,6 +81,9 @@ pub(crate) struct SourceWords {
     pub(crate) deeds: HashSet<String>,
     pub(crate) making: HashSet<String>,
     pub(crate) made: HashSet<String>,
+    pub(crate) keys: HashSet<String>,
+    pub(crate) writing: HashSet<String>,
+    paid_to: HashSet<String>,
     common: HashSet<String>,
     recipients: HashSet<String>,
     whom: HashSet<String>,
@@ -184,6 +187,11 @@ impl SourceWords {
     /// Whether a member names somebody who may be the one that a call is for.
     pub(crate) fn says_whom(&self, member: &str) -> bool {
         self.whom.contains(&member.to_lowercase())
+    }
+
+    /// Whether a member holds the account that is paid to.
+    pub(crate) fn says_paid_to(&self, member: &str) -> bool {
+        self.paid_to.contains(&member.to_lowercase())
     }
 
     /// Whether a member holds the name of somebody's account.
@@ -354,26 +362,53 @@ pub(crate) mod tests {
         }
     }
 
-    /// What a tool has just made for somebody to be told is mailed to them. What has an issuer's form is a credential all the same.
+    /// What a tool has just made for somebody to be told is mailed to them. What has an issuer's form, goes to an address, or is one of many is a
+    /// credential all the same.
     #[test]
     fn what_is_made_for_others_is_told_to_them() {
+        const WORD: &str = "Qm4dYx9TzRk2";
         let token = format!("gh{}_{}", "p", "a8Kd92LmQx7Zt4Vb1Nc6Yw3Rf5Hs0Jg2Pe9U");
-        for (tool, secret, want) in [
-            ("create_share", "Qm4dYx9TzRk2", None),
-            ("get_share", "Qm4dYx9TzRk2", Some(Confidence::Certain)),
-            ("create_api_key", "Qm4dYx9TzRk2", Some(Confidence::Certain)),
-            ("create_share", token.as_str(), Some(Confidence::Certain)),
+        let mail = ("mail", "send_email", json!({"to": "ana@mail.example"}));
+        let post = ("http", "http_post", json!({"url": "https://a.example"}));
+        let one = |secret: &str| json!({"data": {"id": "317", "token": secret}});
+        let many = json!({"password": "Ab4dYx9TzRk1", "secret": "Cd4dYx9TzRk2", "token": WORD});
+        for (tool, made, to, secret, want) in [
+            ("create_share", one(WORD), &mail, WORD, Confidence::Possible),
+            ("create_share", one(WORD), &post, WORD, Confidence::Certain),
+            ("create_share", many, &mail, WORD, Confidence::Certain),
+            ("get_share", one(WORD), &mail, WORD, Confidence::Certain),
+            ("create_api_key", one(WORD), &mail, WORD, Confidence::Certain),
+            ("create_share", one(&token), &mail, &token, Confidence::Certain),
         ] {
             let (inspector, mut memory, from) = (Inspector::new(), Memory::default(), entry("nextcloud"));
             let label = inspector.label(&call(&inspector, &from, tool, "{}"));
             let source = Source { entry: &from, method: "tools/call", subject: tool, label, now: Millis(1) };
-            inspector.result(&mut memory, &source, &json!({"data": {"id": "317", "token": secret}}).to_string());
-            let (to, arguments) = (entry("mail"), json!({"to": "ana@mail.example", "body": format!("Here: {secret}")}));
-            let arguments = arguments.to_string();
-            let found = inspector.call(&mut memory, &call(&inspector, &to, "send_email", &arguments));
+            inspector.result(&mut memory, &source, &made.to_string());
+            let (server, sink, mut arguments) = to.clone();
+            arguments["body"] = json!(format!("Here: {secret}"));
+            let (to, arguments) = (entry(server), arguments.to_string());
+            let found = inspector.call(&mut memory, &call(&inspector, &to, sink, &arguments));
             let found = found.into_iter().find(|f| f.detector == "flow/secret").map(|f| f.confidence);
-            assert_eq!(found, want, "{tool} {secret}");
+            assert_eq!(found, Some(want), "{tool} {made} {server}");
         }
+    }
+
+    /// Line by line it is the text.
+    #[test]
+    fn lines_of_what_the_model_takes_for_private_add_up() {
+        let text = "Ilka rang again last night. The scan shows it has spread to the liver; she has not told the boys yet and asks us to pretend \
+            that the trip in June is on. I lent her 2,400 and she cried.";
+        let (inspector, mut memory, from) = (Inspector::new(), Memory::default(), entry("notes"));
+        let label = inspector.label(&call(&inspector, &from, "get_note", "{}"));
+        let source = Source { entry: &from, method: "tools/call", subject: "get_note", label, now: Millis(1) };
+        inspector.result(&mut memory, &source, &json!({ "body": text }).to_string());
+        let to = entry("playwright");
+        let asked = [&text[..90], &text[90..180]].map(|line| {
+            let arguments = json!({ "value": line }).to_string();
+            let found = inspector.call(&mut memory, &call(&inspector, &to, "browser_type", &arguments));
+            found.into_iter().find(|f| f.detector == "flow/private").map(|f| f.confidence)
+        });
+        assert_eq!(asked, [Some(Confidence::Possible), Some(Confidence::Likely)]);
     }
 
     /// A question where a long passage goes to an address or where everybody reads it; a note beside one; nothing for a copy in another

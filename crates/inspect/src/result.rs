@@ -26,6 +26,9 @@ const MAX_ORDINARY: usize = 64 * 1024;
 /// Most ordinary text of one message that is remembered.
 const MAX_MESSAGE: usize = 256 * 1024;
 
+/// Most values of a result that were made for somebody to be told: more is something else.
+const MAX_MADE: usize = 2;
+
 /// Bytes of each part of a result beside the next that are read with it. Clients hand the parts to the model in a row.
 const BESIDE: usize = 400;
 /// Where all of them stand.
@@ -94,6 +97,7 @@ impl Inspector {
         // The same origin for all strings of one kind: what is remembered is bounded without it.
         let mut raised: BTreeMap<Privacy, Arc<Origin>> = BTreeMap::new();
         let at = |place: &str| evidence(Role::Place, Some(source.entry), source.subject, place.to_owned(), b"");
+        let (makes, mut made) = (self.sources.makes_for_others(source.subject), 0);
         // Whether one string alone gives orders.
         let mut ordered = false;
         self.each_string(result, &mut |leaf, text, hits, words, leaves| {
@@ -121,9 +125,13 @@ impl Inspector {
                 let value = hit.value(text);
                 let place = pointers.of(leaves);
                 // A server may answer with the key that it was given, or with a word that it has just made for somebody to be told.
-                let told = hit.generic && self.sources.makes_for_others(source.subject);
-                if !told && !memory.gave(source.entry, &fold::folded(value)) {
-                    memory.remember_secret(&origin, value, Arc::clone(&place), hit.generic);
+                if !memory.gave(source.entry, &fold::folded(value)) {
+                    if makes && hit.generic && made < MAX_MADE {
+                        made += 1;
+                        memory.remember_made(&origin, value, Arc::clone(&place));
+                    } else {
+                        memory.remember_secret(&origin, value, Arc::clone(&place), hit.generic);
+                    }
                     memory.trifecta.read(&origin, true);
                 }
                 secrets.push(Finding {

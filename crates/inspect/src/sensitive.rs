@@ -55,12 +55,12 @@ impl SensitivePaths {
         self.names(&plain)
     }
 
-    /// Whether the text names a file that is run later, or that says what is.
-    pub(crate) fn names_started(&self, text: &str) -> bool {
-        let bytes = text.as_bytes();
+    /// Whether a path ([`crate::deeds::path`]) is of a file that is run later, or that says what is.
+    pub(crate) fn is_started(&self, path: &str) -> bool {
+        let bytes = path.as_bytes();
         let mut named = false;
         self.started.each(bytes, |met| {
-            let beside = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_none_or(|b| ends(*b) || *b == b'\\');
+            let beside = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_none_or(|b| ends(*b));
             named = beside(met.start.checked_sub(1)) && beside(Some(met.end));
             !named
         });

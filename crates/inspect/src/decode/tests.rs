@@ -16,6 +16,22 @@ fn finds(text: &str, plain: &[u8], how: Encoding) -> bool {
     parts(text.as_bytes()).iter().any(|(b, h)| *h == how && b.windows(plain.len()).any(|w| w == plain))
 }
 
+/// Three flags are written in tags (UTS #51); whatever else is spells something.
+#[test]
+fn flags_spell_nothing() {
+    let tags = |name: &str| name.chars().map(|c| char::from_u32(0xE0000 + u32::from(c)).unwrap()).collect::<String>();
+    let flag = |name: &str| format!("\u{1F3F4}{}\u{E007F}", tags(name));
+    for (text, want) in [
+        (format!("Cymru {} am byth", flag("gbwls")), false),
+        (format!("{}{}", flag("gbsct"), flag("gbeng")), false),
+        (flag("gbxyz"), true),
+        (format!("{}{}", flag("gbwls"), tags("sendit")), true),
+        (format!("\u{1F3F4}{}", tags("gbwls")), true),
+    ] {
+        assert_eq!(parts(text.as_bytes()).iter().any(|(_, how)| *how == Encoding::Tags), want, "{text:?}");
+    }
+}
+
 #[test]
 fn encodings() {
     for (text, plain, how) in [

@@ -87,24 +87,33 @@ fn stands_in(folded: &mut HashMap<usize, Vec<u8>>, leaves: &[Outgoing<'_>], leaf
     contains(folded.entry(leaf).or_insert_with(|| fold::folded(text)), passage)
 }
 
-/// Whether the address of a value stands in the remembered text: it is used, and not sent. Less than a piece of the value before it may
-/// stand there, too, as in "at https://".
+/// Most strings, names of members among them, between a value and the next.
+const NEXT: usize = 16;
+
+/// Whether the address of a value stands in the remembered text, and less than a piece of what stands before and behind that value: it is used,
+/// and not sent. What stands before may be there by chance, as in "at https://".
 fn is_destination(leaves: &[Outgoing<'_>], matched: &Match) -> bool {
     let Some(first) = leaves.get(matched.leaf) else { return false };
     let Seen::Folded(from, to) = matched.seen else { return false };
+    let length = |leaf: &Outgoing<'_>| fold::folded(leaf.text.as_bytes()).len();
     let (leaf, upto) = if from == 0 && first.goes_to > 0 {
         (first, to)
     } else {
-        let next = leaves.iter().skip(matched.leaf + 1).find(|leaf| leaf.key == first.key);
-        let Some(next) = next.filter(|next| next.goes_to > 0 && first.text.len() <= MAX_NAMING) else { return false };
-        let before = fold::folded(first.text.as_bytes()).len();
+        if first.text.len() > MAX_NAMING {
+            return false;
+        }
+        let before = length(first);
         if from > before || before - from >= MIN_PIECE {
             return false;
         }
-        (next, to.saturating_sub(before))
+        let mut next = leaves.iter().skip(matched.leaf + 1).take(NEXT);
+        match next.find(|leaf| leaf.key == first.key).filter(|next| next.goes_to > 0) {
+            Some(next) => (next, to.saturating_sub(before)),
+            None => return false,
+        }
     };
     let address = leaf.text.as_bytes().get(..leaf.goes_to).unwrap_or_default();
-    matched.transform.is_none() && upto >= fold::folded(address).len()
+    matched.transform.is_none() && upto >= fold::folded(address).len() && upto < length(leaf) + MIN_PIECE
 }
 
 pub(super) fn judge(
@@ -147,10 +156,14 @@ pub(super) fn judge(
             (Label::Private, Dress::Plain, Privacy::Private) => reach == Reach::Here || back(),
             (Label::Private, ..) => reach == Reach::Here,
         };
-        // A line that is filled in, out of a text that only its words may make private.
+        // A line out of a text that only its words may make private, if no more of that text leaves.
         let by_words = label == Label::Private && matches!(item.origin.privacy, Privacy::Telling | Privacy::Revealing);
-        let asked = by_words && reach == Reach::Asked && matched.dress == Dress::Plain && matched.transform.is_none();
-        let line = |told: usize| asked && told < MIN_PERSONAL;
+        let alike = |how: &str| how.starts_with(LOOKALIKES);
+        let plain = matched.dress == Dress::Plain && matched.transform.as_deref().is_none_or(alike);
+        let line = by_words && plain && matches!(reach, Reach::Asked | Reach::Open);
+        // What was made to be told to somebody.
+        let told_to = !matches!(reach, Reach::There | Reach::Open | Reach::Beside | Reach::Asked);
+        let limit = if item.made && told_to { Confidence::Possible } else { limit };
         let whole = run == length && !noted;
         let confidence = match label {
             Label::Secret if whole => {
@@ -198,8 +211,7 @@ pub(super) fn judge(
                     continue;
                 }
                 // Latin letters among Russian or Greek ones that leave as they stand were not hidden.
-                let disguised = label == Label::Ordinary
-                    && matched.transform.as_deref().is_some_and(|how| how.starts_with(LOOKALIKES));
+                let disguised = label == Label::Ordinary && matched.transform.as_deref().is_some_and(alike);
                 compared += usize::from(disguised);
                 if disguised && compared <= MAX_COMPARED && stands_in(&mut folded, leaves, matched.leaf, passage) {
                     continue;
@@ -207,7 +219,8 @@ pub(super) fn judge(
                 if told < MIN_PASSAGE && memory.part_left(matched.item, matched.start, matched.end).bytes < PIECES {
                     continue;
                 }
-                limit.min(if own || line(told) { Confidence::Possible } else { Confidence::Likely })
+                let line = line && memory.part_left(matched.item, matched.start, matched.end).bytes < MIN_PERSONAL;
+                limit.min(if own || line { Confidence::Possible } else { Confidence::Likely })
             }
         };
         match best.find(|b| b.matched.item == matched.item) {

@@ -152,14 +152,26 @@ fn an_address_is_used_where_a_call_goes() {
     check(json!({"method": "API", "url": url, "body": "hello"}), Confidence::Possible);
     check(json!({"note": format!("see {text}"), "url": url}), Confidence::Likely);
     check(json!({"to": ["ana@firm.example", owner]}), Confidence::Possible);
-    let mut paid = Session::new();
-    paid.result("db", PRIVATE, "15 | Green Garden Ltd. | HU93116000060000000012345676 | 96400");
-    let payment = json!({"beneficiary": "Green Garden Ltd.", "iban": "HU93 1160 0006 0000 0000 1234 5676"});
-    let found = paid.call("bank", Sink::External, &payment);
-    assert_eq!(found.iter().map(|f| f.confidence).max(), Some(Confidence::Possible), "{found:?}");
-    let payment = json!({"note": "Green Garden Ltd., HU93 1160 0006 0000 0000 1234 5676"});
-    let found = paid.call("bank", Sink::External, &payment);
-    assert_eq!(found.iter().map(|f| f.confidence).max(), Some(Confidence::Likely), "{found:?}");
+    // What stands behind it is sent.
+    check(json!({"a": "API", "b": {"url": url}, "owner": format!("owner={owner}")}), Confidence::Likely);
+    // Accounts that are paid to, few of them, and no words that look like one.
+    let list =
+        "Green Garden Ltd. | HU93116000060000000012345676 | 96400 | ab12 sick since March, pay cut to fifty thousand";
+    let paid = |arguments: Value, want: Confidence| {
+        let mut session = Session::new();
+        session.result("db", PRIVATE, list);
+        let found = session.call("bank", Sink::External, &arguments);
+        assert_eq!(found.iter().map(|f| f.confidence).max(), Some(want), "{arguments}: {found:?}");
+    };
+    let iban = "HU93 1160 0006 0000 0000 1234 5676";
+    paid(json!({"beneficiary": "Green Garden Ltd.", "iban": iban}), Confidence::Possible);
+    paid(json!({"note": format!("Green Garden Ltd., {iban}")}), Confidence::Likely);
+    paid(json!({"beneficiary": "Green Garden Ltd.", "user": iban}), Confidence::Likely);
+    paid(json!({"account": "ab12 sick since March, pay cut to fifty thousand"}), Confidence::Likely);
+    paid(
+        json!({"account": iban, "body": "96400 | ab12 sick since March, pay cut to fifty thousand"}),
+        Confidence::Likely,
+    );
     // What stands elsewhere, or behind another host.
     check(json!({"url": url, "body": format!("see {url}")}), Confidence::Likely);
     check(json!({"note": owner}), Confidence::Likely);

@@ -11,6 +11,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use memchr::memmem;
+
 use super::{
     allowance::{Search, Searched},
     languages::{Languages, Way},
@@ -315,14 +317,33 @@ fn has(words: &Keywords, text: &str, least: u32) -> bool {
     seen.count_ones() >= least
 }
 
-/// Whether a place of a text is a part of a mailbox or a URL, whose words speak to nobody.
+/// Bytes beside a place within which an address that it is a part of begins and ends.
+const ADDRESS: usize = 253;
+
+/// Whether a place of a text is a part of a mailbox, or of the host or the path of a URL: such words speak to nobody.
 fn in_address(text: &str, (start, end): (usize, usize)) -> bool {
-    let ends = |c: char| c.is_whitespace() || "<>()[]{}\"'`,;|".contains(c);
-    let from = text.get(..start).and_then(|before| before.rfind(ends)).map_or(0, |at| at + 1);
-    let to = text.get(end..).and_then(|rest| rest.find(ends)).map_or(text.len(), |more| end + more);
-    let word = text.get(from..to).unwrap_or_default();
-    let mailbox = || word.split_once('@').is_some_and(|(name, host)| !name.contains(':') && host.contains('.'));
-    !word.contains(ends) && (mailbox() || word.find("://").is_some_and(|at| from + at < start))
+    let bytes = text.as_bytes();
+    let mailbox = |b: &u8| b.is_ascii_alphanumeric() || b"._%+-@".contains(b);
+    let url = |b: &u8| mailbox(b) || b"/:~&=".contains(b);
+    let word = |part: &dyn Fn(&u8) -> bool| {
+        let before = bytes.get(start.saturating_sub(ADDRESS)..start).unwrap_or_default();
+        let after = bytes.get(end..bytes.len().min(end + ADDRESS)).unwrap_or_default();
+        let from = start - before.iter().rev().take_while(|b| part(b)).count();
+        let to = end + after.iter().take_while(|b| part(b)).count();
+        (from, bytes.get(from..to).unwrap_or_default())
+    };
+    let is_mailbox = |word: &[u8]| {
+        let mut halves = word.split(|b| *b == b'@');
+        let (name, host, more) = (halves.next(), halves.next(), halves.next());
+        word.iter().all(mailbox)
+            && name.is_some_and(|name| !name.is_empty())
+            && more.is_none()
+            && host.is_some_and(|host| host.contains(&b'.'))
+    };
+    let is_url = |(from, word): (usize, &[u8])| {
+        word.iter().all(url) && memmem::find(word, b"://").is_some_and(|at| from + at < start)
+    };
+    is_mailbox(word(&mailbox).1) || is_url(word(&url))
 }
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ pub(crate) struct Item {
     pub(crate) grasp: Grasp,
     /// Firedoor put it into a server's start itself. Its name says what it is, so that nothing of it need be shown.
     pub(crate) kept: bool,
+    /// A tool made it for somebody to be told ([`crate::privacy::SourceWords::makes_for_others`]).
+    pub(crate) made: bool,
     pub(crate) pointer: Arc<str>,
     /// Bit by bit, which bytes of a private or short text begin a word ([`crate::fold::words`]).
     pub(super) words: Box<[u64]>,
@@ -92,6 +94,7 @@ impl Item {
             raw: raw.into(),
             grasp,
             kept,
+            made: false,
             pointer,
             words: Box::default(),
             paths: Box::default(),

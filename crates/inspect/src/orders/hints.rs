@@ -26,7 +26,7 @@ const LONGEST: usize = 40;
 #[derive(Debug)]
 struct Hint {
     read: Read,
-    /// Hosts, mailboxes, names of accounts and nicknames that begin with `@`.
+    /// Hosts, mailboxes, names of accounts (`name@bank` among them) and nicknames that begin with `@`.
     addresses: HashSet<Box<str>>,
     /// Its letters and digits, where it has many of the latter.
     packed: String,
@@ -78,8 +78,8 @@ impl Hints {
             let hosts = named.all().chain(&named.parents);
             let brings = |address: &&String| address.contains('@') || named.carries || !named.segments.is_empty();
             hosts.filter(brings).any(|address| known(address))
-                || named.values.iter().any(|value| known(&format!("@{value}")) || is_handle(value) && known(value))
-                || named.users.iter().any(|user| is_account_name(user) && known(user))
+                || named.values.iter().any(|value| known(&format!("@{value}")))
+                || named.users.iter().any(|user| (is_account_name(user) || is_handle(user)) && known(user))
                 || !hint.packed.is_empty() && named.accounts.iter().any(|number| hint.packed.contains(number.as_str()))
         };
         self.0.iter().find(follows).map(|hint| &hint.read)

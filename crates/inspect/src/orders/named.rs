@@ -1,5 +1,7 @@
 //! What a call names: where it goes, whom, and what else could be meant by a text.
 
+use std::net::Ipv4Addr;
+
 use firedoor_model::wire::Leaves;
 
 use crate::{
@@ -36,16 +38,18 @@ pub(super) struct Named {
     pub(super) parents: Vec<String>,
     /// Other short values.
     pub(super) values: Vec<String>,
-    /// Names of accounts, by those of their members.
+    /// Names of accounts, by those of their members, and accounts at services that are no host (`name@bank`).
     pub(super) users: Vec<String>,
     /// Accounts, telephones and the like: letters and digits alone.
     pub(super) numbers: Vec<String>,
-    /// Those of them that are a value as a whole, and of somebody by their member or form.
+    /// Those of them that are a value as a whole and of somebody by their member or form, and IBANs within one.
     pub(super) accounts: Vec<String>,
     /// Parts of paths that may be data.
     pub(super) segments: Vec<String>,
     /// It says more than where it goes.
     pub(super) carries: bool,
+    /// The tool only looks at something, and hardly anything is said to it.
+    pub(super) little: bool,
     /// A value says that everybody may read it.
     pub(super) everybody: bool,
     /// There is more, or what cannot be read here.
@@ -71,11 +75,13 @@ impl Named {
                 continue;
             }
             out.more |= words.holds_file(&member, &leaf.text).is_some();
-            if words.says_account(&member) && leaf.text.len() <= NAME && out.users.len() < MAX_NAMED {
+            let user = words.says_account(&member) || goes && leaf.text.contains('@');
+            if user && leaf.text.len() <= NAME && out.users.len() < MAX_NAMED {
                 out.users.push(view::normalised(&leaf.text));
             }
             out.value(&leaf.text, goes, words);
         }
+        out.little = !out.carries && !out.more && words.looks(call.subject);
         out
     }
 
@@ -153,12 +159,26 @@ fn is_date(value: &str) -> bool {
         && rest.starts_with(['-', '/'])
 }
 
-/// Whether a normalised value has the form of an IBAN (ISO 13616: a country, two check digits, an account).
-pub(crate) fn is_iban(value: &str) -> bool {
+/// Characters of an IBAN before those that are digits in nearly all countries: the country, two check digits, the bank.
+const BANK: usize = 8;
+
+/// Whether letters and digits have the form of an IBAN (ISO 13616: a country, two check digits, an account). Digests have letters up to their end.
+fn is_iban(value: &str) -> bool {
     let bytes = value.as_bytes();
     (15..=34).contains(&bytes.len())
         && bytes.iter().take(2).all(u8::is_ascii_lowercase)
-        && bytes.get(2..4).is_some_and(|two| two.iter().all(u8::is_ascii_digit))
+        && bytes.iter().skip(2).take(2).all(u8::is_ascii_digit)
+        && bytes.iter().skip(BANK).all(u8::is_ascii_digit)
+}
+
+/// Whether a value is an IBAN, its check digits among it (ISO 7064, MOD 97-10), with blanks or hyphens in it.
+pub(crate) fn is_checked_iban(value: &str) -> bool {
+    let value: String = value.chars().filter(|c| !matches!(c, ' ' | '-')).collect();
+    let (head, tail) = value.split_at_checked(4).unwrap_or_default();
+    let digits = tail.chars().chain(head.chars()).map(|c| c.to_digit(36));
+    let rest = |rest: u32, digit: u32| (rest * if digit > 9 { 100 } else { 10 } + digit) % 97;
+    let checked = || digits.into_iter().try_fold(0, |sum, digit| Some(rest(sum, digit?)));
+    is_iban(&value.to_ascii_lowercase()) && checked() == Some(1)
 }
 
 /// The same, or of a telephone's number.
@@ -185,7 +205,8 @@ pub(super) fn addresses(text: &str) -> impl Iterator<Item = String> {
         let (name, host) = word.split_once('@').unwrap_or_default();
         // A package has its version there (`sass@1.77`).
         let last = host.rsplit_once('.').map(|(_, last)| last);
-        !name.is_empty() && last.is_some_and(|last| last.contains(char::is_alphabetic)) && word.len() <= ADDRESS
+        let host = last.is_some_and(|last| last.contains(char::is_alphabetic)) || host.parse::<Ipv4Addr>().is_ok();
+        !name.is_empty() && host && word.len() <= ADDRESS
     };
     let ends = |c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_' | '%' | '+' | '-' | '@'));
     let mail = memchr::memchr(b'@', text.as_bytes()).map(|_| text.split(ends));
@@ -210,13 +231,37 @@ fn plain(address: &str) -> String {
 }
 
 /// The letters and digits of a text.
-pub(crate) fn packed(text: &str) -> String {
+pub(super) fn packed(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn accounts_have_check_digits() {
+        for (value, form, checked) in [
+            ("HU93 1160 0006 0000 0000 1234 5676", true, true),
+            ("DE89370400440532013000", true, true),
+            ("GB29 NWBK 6016 1331 9268 19", true, true),
+            ("DE88370400440532013000", true, false),
+            ("ab12 severe depression since march", false, false),
+            ("ab12cdef0a1b2c3d4e5f60718293a4b5", false, false),
+        ] {
+            let plain = packed(&view::normalised(value));
+            assert_eq!((is_iban(&plain), is_checked_iban(value)), (form, checked), "{value}");
+        }
+    }
+
+    #[test]
+    fn mailboxes_have_hosts() {
+        for (text, want) in
+            [("npm i sass@1.77", 0), ("ssh root@203.0.113.9", 1), ("to ana@firm.example", 1), ("vite@latest", 0)]
+        {
+            assert_eq!(addresses(text).count(), want, "{text}");
+        }
+    }
 
     proptest::proptest! {
         #[test]

@@ -38,6 +38,25 @@ fn every_rule_compiles_and_can_be_reached() {
     table.words().for_each(|word| assert!(met(&word.to_owned()), "{word}"));
 }
 
+/// Words of an address speak to nobody; those in what it is asked for may.
+#[test]
+fn words_in_addresses() {
+    for (text, word, want) in [
+        ("from asistan@firm.example to", "asistan", true),
+        ("see https://firm.example/en/assistants/4", "assistants", true),
+        ("see https://firm.example/x?to=chatbots", "chatbots", false),
+        ("for chatbots/eve@evil.example", "chatbots", false),
+        ("for chatbots: eve@evil.example", "chatbots", false),
+        ("https://a.example/docsを参照。助手は", "助手", false),
+    ] {
+        let at = text.find(word).unwrap();
+        assert_eq!(in_address(text, (at, at + word.len())), want, "{text}");
+    }
+    // A long word is no address.
+    let long = format!("{}assistants{}@a.example", "a".repeat(1000), "b".repeat(1000));
+    assert!(!in_address(&long, (1000, 1010)));
+}
+
 /// A text may name every language: what is compiled for them stays.
 #[test]
 fn all_languages_together_take_little_memory() {
