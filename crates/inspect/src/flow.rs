@@ -189,7 +189,7 @@ pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, toward: Toward<'
     }
     cut::each(memory, &leaves, &mut budget, &mut matches);
     split::each(memory, call, &leaves, &mut matches);
-    let best = judge(memory, call, reach, &leaves, matches);
+    let best = judge(memory, call, toward, &leaves, matches);
     Leaving { leaves, best, unchecked: budget.exhausted }
 }
 

@@ -95,6 +95,11 @@ impl SourceWords {
         }
     }
 
+    /// Whether what a call is given is typed into a page, by the words of its server and tool.
+    pub(crate) fn shows_pages(&self, call: &Call<'_>) -> bool {
+        words(call.subject).iter().chain(&words(call.entry.server())).any(|word| self.pages.contains(word))
+    }
+
     /// Whether a call puts what it is given where everybody reads it, or many, by the words of its server and tool.
     pub(crate) fn for_everybody(&self, call: &Call<'_>) -> bool {
         let (tool, server) = (words(call.subject), words(call.entry.server()));

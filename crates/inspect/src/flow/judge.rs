@@ -11,7 +11,7 @@ use crate::{
     fold,
     gravest::{Graded, Gravest},
     memory::{Grasp, Item, Label, Memory, paths},
-    reach::Reach,
+    reach::{Reach, Toward},
 };
 
 /// Bytes of a passage that is personal.
@@ -119,10 +119,12 @@ fn is_destination(leaves: &[Outgoing<'_>], matched: &Match) -> bool {
 pub(super) fn judge(
     memory: &mut Memory,
     call: &Call<'_>,
-    reach: Reach,
+    toward: Toward<'_>,
     leaves: &[Outgoing<'_>],
     matches: Vec<Match>,
 ) -> Vec<Best> {
+    let reach = toward.reach;
+    let typed = reach == Reach::Asked && toward.words.is_some_and(|words| words.shows_pages(call));
     let mut best: Gravest<Best> = Gravest::default();
     // Looked for once each: a string may hold one of them thousands of times.
     let mut verbatim: HashMap<(u32, usize), bool> = HashMap::new();
@@ -160,7 +162,7 @@ pub(super) fn judge(
         let by_words = label == Label::Private && matches!(item.origin.privacy, Privacy::Telling | Privacy::Revealing);
         let alike = |how: &str| how.starts_with(LOOKALIKES);
         let plain = matched.dress == Dress::Plain && matched.transform.as_deref().is_none_or(alike);
-        let line = by_words && plain && matches!(reach, Reach::Asked | Reach::Open);
+        let line = by_words && plain && (typed || reach == Reach::Open);
         // What was made to be told to somebody.
         let told_to = !matches!(reach, Reach::There | Reach::Open | Reach::Beside | Reach::Asked);
         let limit = if item.made && told_to { Confidence::Possible } else { limit };
