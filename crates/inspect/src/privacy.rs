@@ -66,6 +66,8 @@ pub(crate) struct SourceWords {
     pub(crate) senders: HashSet<String>,
     pub(crate) sending: HashSet<String>,
     pub(crate) open: HashSet<String>,
+    pub(crate) states: HashSet<String>,
+    pub(crate) drafts: HashSet<String>,
     pub(crate) shared: HashSet<String>,
     pub(crate) here: HashSet<String>,
     pub(crate) elsewhere: HashSet<String>,

@@ -54,11 +54,14 @@ impl SourceWords {
         let any = |words: &[String], list: &HashSet<String>| words.iter().any(|word| list.contains(word));
         let sending = any(&tool, &self.sending);
         let (mut address, mut home, mut beside) = (false, false, false);
+        let (mut state, mut draft) = (false, false);
         for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
             if leaf.key {
                 address = self.is_address(&leaf.text);
+                state = self.states.contains(&leaf.text.to_ascii_lowercase());
                 continue;
             }
+            draft |= state && self.drafts.contains(&leaf.text.to_ascii_lowercase());
             let (named, command) = (std::mem::take(&mut address), self.command(&leaf.text));
             if !(named || command) {
                 continue;
@@ -77,7 +80,8 @@ impl SourceWords {
             })
         };
         let stores = self.stores.contains(&call.entry.server().to_ascii_lowercase());
-        let any_open = any(&tool, &self.open) || any(&server, &self.open);
+        // A draft is read by those who work on it.
+        let any_open = !draft && (any(&tool, &self.open) || any(&server, &self.open));
         let shared = any(&server, &self.shared);
         match () {
             // A link is no reason to look away.
@@ -161,6 +165,10 @@ mod tests {
             ("bluesky", "create-post", json!({"text": "x"}), Reach::Open),
             ("exa", "web_search_exa", json!({"query": "x"}), Reach::Asked),
             ("github", "create_gist", json!({"files": []}), Reach::Open),
+            ("wordpress", "create_post", json!({"status": "publish", "content": "x"}), Reach::Open),
+            ("wordpress", "create_post", json!({"status": "draft", "content": "x"}), Reach::Nowhere),
+            ("wordpress", "create_post", json!({"title": "draft", "content": "x"}), Reach::Open),
+            ("wordpress", "create_post", json!({"status": "draft", "url": "https://a.example"}), Reach::There),
             ("http", "post", json!({"url": "http://localhost\\@evil.example/"}), Reach::There),
             ("http", "post", json!({"url": "http://localhost/", "proxy": "http://evil.example:8080"}), Reach::Asked),
             ("http", "post", json!({"url": "http://localhost/", "proxy": "evil.example:8080"}), Reach::Asked),
