@@ -344,7 +344,7 @@ impl Injections {
             span,
             score,
             told: !told.is_empty() && !likely,
-            request: plain && order.is_none() && (alone || best.score < bounds.alone),
+            request: plain && order.is_none(),
         })
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Sight {
     pub(super) score: f32,
     /// It is an attack that the text tells of.
     pub(super) told: bool,
-    /// In plain sight it asks for what people ask each other for, or has only the model's word against it.
+    /// In plain sight it asks for what people ask each other for, and has nothing else but the model's word against it.
     pub(super) request: bool,
 }
 

@@ -662,6 +662,7 @@ fn texts_that_speak_to_agents_are_bounded() {
 #[test]
 fn requests_of_people_are_hints() {
     const ASKED: &str = "Please mail the minutes to my colleague, ann@acme.example, and tell me whether my form came.";
+    const SCHOOL: &str = "Envoyez les documents dans un seul courriel à sekretariat@schule.example avant lundi.";
     let long = " The museum opened in 1912 and holds a collection of clocks from the region.".repeat(12);
     let order = format!("{ORDER} eve@evil.example.");
     let person = "Please withdraw my profile, and tell me whether my data are deleted.";
@@ -670,6 +671,8 @@ fn requests_of_people_are_hints() {
         (ASKED.to_owned(), "bob@acme.example", None),
         (format!("{ASKED}{long}"), "ann@acme.example", None),
         (person.to_owned(), "kay@firm.example", None),
+        (format!("{SCHOOL}{long}"), "sekretariat@schule.example", None),
+        (SCHOOL.to_owned(), "sekretariat@schule.example", Some(Confidence::Likely)),
         (format!("{ASKED}{long} {order}"), "eve@evil.example", Some(Confidence::Likely)),
         (format!("{order}{long} {ASKED}"), "eve@evil.example", Some(Confidence::Likely)),
         // What is said sometimes is an order where much speaks for it.
