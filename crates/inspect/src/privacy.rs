@@ -395,6 +395,32 @@ pub(crate) mod tests {
         }
     }
 
+    /// Who gets a message is no passage of the text that names them; what else it says is.
+    #[test]
+    fn a_mailbox_is_no_passage() {
+        let text = "CONFIDENTIAL\nIntern: Jonas, 15, no welding alone and no forklift at any time. Looked after by matthias.bachl@bachl-landtechnik.example in hall 1.";
+        for (arguments, want) in [
+            (json!({"to": "ana@firm.example", "body": "Write to matthias.bachl@bachl-landtechnik.example"}), None),
+            (
+                json!({"to": "ana@firm.example", "body": "no welding alone and no forklift at any time"}),
+                Some(Confidence::Likely),
+            ),
+            (
+                json!({"to": "ana@firm.example", "body": "alone and no forklift at any time. Looked after by matthias.bachl@bachl-landtechnik.example"}),
+                Some(Confidence::Likely),
+            ),
+        ] {
+            let (inspector, mut memory, from) = (Inspector::new(), Memory::default(), entry("files"));
+            let label = inspector.label(&call(&inspector, &from, "read_file", r#"{"path": "/srv/hr/interns.docx"}"#));
+            let source = Source { entry: &from, method: "tools/call", subject: "read_file", label, now: Millis(1) };
+            inspector.result(&mut memory, &source, &json!({ "body": text }).to_string());
+            let (to, arguments) = (entry("mail"), arguments.to_string());
+            let found = inspector.call(&mut memory, &call(&inspector, &to, "send_email", &arguments));
+            let found = found.into_iter().find(|f| f.detector == "flow/private").map(|f| f.confidence);
+            assert_eq!(found, want, "{arguments}");
+        }
+    }
+
     /// Line by line it is the text.
     #[test]
     fn lines_of_what_the_model_takes_for_private_add_up() {

@@ -1,5 +1,5 @@
-//! Paths: they say where something is, and tools hand them to each other all day. What a private text that names some has in common
-//! with a call that names a file beside them is no passage of it.
+//! Paths and mailboxes: they say where something is, or who, and tools hand them to each other all day. What a private text that names
+//! some has in common with a call that names a file beside them, or writes to somebody, is no passage of it.
 
 use crate::fold;
 
@@ -7,12 +7,17 @@ use crate::fold;
 const MAX_PATH: usize = 300;
 const MAX_PART: usize = 100;
 
-/// Which bytes of the folded form of a text belong to absolute paths of files, as bits; empty where there is none. `length` is that of
+/// Longest name of a mailbox, and longest host (RFC 5321, 4.5.3.1; the latter is 255 there).
+const MAX_NAME: usize = 64;
+const MAX_HOST: usize = 100;
+
+/// Which bytes of the folded form of a text belong to absolute paths of files or to mailboxes, as bits; empty where there is none. `length` is that of
 /// the folded form.
 pub(crate) fn bits(text: &[u8], length: usize) -> Box<[u64]> {
     let mut bits: Vec<u64> = Vec::new();
     let (mut done, mut at) = (0, 0);
-    while let Some((from, to)) = next(text, done) {
+    let (mut file, mut mailbox) = (next(text, 0), next_mailbox(text, 0));
+    while let Some((from, to)) = first(file, mailbox) {
         at += kept(text, done, from);
         let end = at + kept(text, from, to);
         if bits.is_empty() {
@@ -24,6 +29,13 @@ pub(crate) fn bits(text: &[u8], length: usize) -> Box<[u64]> {
             }
         }
         (done, at) = (to, end);
+        let passed = |place: &(usize, usize)| place.0 < done;
+        if file.as_ref().is_some_and(passed) {
+            file = next(text, done);
+        }
+        if mailbox.as_ref().is_some_and(passed) {
+            mailbox = next_mailbox(text, done);
+        }
     }
     bits.into()
 }
@@ -68,6 +80,35 @@ fn next(text: &[u8], from: usize) -> Option<(usize, usize)> {
         }
         from = end.max(slash + 1);
     }
+}
+
+/// The next mailbox behind a place.
+fn next_mailbox(text: &[u8], from: usize) -> Option<(usize, usize)> {
+    let mut from = from;
+    loop {
+        let at = from + memchr::memchr(b'@', text.get(from..)?)?;
+        let before = text.get(from.max(at.saturating_sub(MAX_NAME + 1))..at)?;
+        let after = text.get(at + 1..text.len().min(at + MAX_HOST + 2))?;
+        let name = before.iter().rev().take_while(|b| of_mailbox(**b)).count();
+        let host = after.iter().take_while(|b| of_mailbox(**b)).count();
+        let host_end = after.get(..host)?.iter().rposition(|b| *b != b'.').map_or(0, |last| last + 1);
+        let trimmed = after.get(..host_end)?;
+        let is_at = |place: Option<usize>| place.and_then(|place| text.get(place)) == Some(&b'@');
+        let beside = is_at((at - name).checked_sub(1)) || is_at(Some(at + 1 + host));
+        if (1..=MAX_NAME).contains(&name) && host <= MAX_HOST && trimmed.contains(&b'.') && !beside {
+            return Some((at - name, at + 1 + trimmed.len()));
+        }
+        from = at + 1;
+    }
+}
+
+/// The one that begins first.
+fn first(one: Option<(usize, usize)>, other: Option<(usize, usize)>) -> Option<(usize, usize)> {
+    one.into_iter().chain(other).min()
+}
+
+fn of_mailbox(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b"._%+-".contains(&b)
 }
 
 /// Where the path begins whose first separator this is.
@@ -119,6 +160,10 @@ mod tests {
             ("she said yes/no/perhaps", ""),
             ("/the/patient has it", "thepatient"),
             ("/srv/hr/患者は入院した", "srvhr"),
+            ("write to m.bachl@bachl-landtechnik.example.", "mbachlbachllandtechnikexample"),
+            ("<ana@firm.example>, see /srv/a@b.example/x", "anafirmexamplesrvabexamplex"),
+            ("root@host and a@b.c@d.example", ""),
+            (&format!("{}@firm.example", "a".repeat(65)), ""),
             (&format!("/9j/4AAQ{}", "Sk".repeat(100)), ""),
             ("~", ""),
             ("/", ""),
