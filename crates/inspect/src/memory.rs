@@ -235,7 +235,10 @@ impl Memory {
         let folded = folded.get(..most.min(folded.len())).unwrap_or_default();
         let short = label == Label::Ordinary && text.len() <= MAX_WORDS;
         let words = if label == Label::Private || short { fold::words(text, folded.len()) } else { Box::default() };
-        let paths = if label == Label::Private { paths::beside_a_text(text, folded.len()) } else { Box::default() };
+        // Whom a file of keys and logins names is a part of it.
+        let mailboxes = origin.privacy != crate::Privacy::Sensitive;
+        let paths =
+            if label == Label::Private { paths::beside_a_text(text, folded.len(), mailboxes) } else { Box::default() };
         let origin = Arc::clone(origin);
         let same = |item: &Item| {
             (item.label, &item.origin.entry, &item.pointer) == (label, &origin.entry, &pointer)

@@ -75,7 +75,7 @@ fn path_in(item: &Item, leaves: &[Outgoing<'_>], matched: &Match) -> usize {
         Seen::Raw(from, to) => (length(0, from), length(0, to)),
         Seen::Whole => return 0,
     };
-    there.min(paths::count(&paths::bits(text, length(0, text.len())), from, to))
+    there.min(paths::count(&paths::bits(text, length(0, text.len()), true), from, to))
 }
 
 /// Most passages of one call that are looked for in it as they stand.

@@ -11,12 +11,12 @@ const MAX_PART: usize = 100;
 const MAX_NAME: usize = 64;
 const MAX_HOST: usize = 100;
 
-/// Which bytes of the folded form of a text belong to absolute paths of files or to mailboxes, as bits; empty where there is none. `length` is that of
-/// the folded form.
-pub(crate) fn bits(text: &[u8], length: usize) -> Box<[u64]> {
+/// Which bytes of the folded form of a text belong to absolute paths of files, and to mailboxes if these count, as bits; empty where there is
+/// none. `length` is that of the folded form.
+pub(crate) fn bits(text: &[u8], length: usize, mailboxes: bool) -> Box<[u64]> {
     let mut bits: Vec<u64> = Vec::new();
     let (mut done, mut at) = (0, 0);
-    let (mut file, mut mailbox) = (next(text, 0), next_mailbox(text, 0));
+    let (mut file, mut mailbox) = (next(text, 0), next_mailbox(text, 0).filter(|_| mailboxes));
     while let Some((from, to)) = first(file, mailbox) {
         at += kept(text, done, from);
         let end = at + kept(text, from, to);
@@ -41,8 +41,8 @@ pub(crate) fn bits(text: &[u8], length: usize) -> Box<[u64]> {
 }
 
 /// The same of a text that is remembered. One that is mostly paths has none: somebody may have put it into that form.
-pub(super) fn beside_a_text(text: &[u8], length: usize) -> Box<[u64]> {
-    let bits = bits(text, length);
+pub(super) fn beside_a_text(text: &[u8], length: usize, mailboxes: bool) -> Box<[u64]> {
+    let bits = bits(text, length, mailboxes);
     if count(&bits, 0, length) * 2 > length { Box::default() } else { bits }
 }
 
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_mostly_paths_has_none() {
-        let bits = |text: &str| beside_a_text(text.as_bytes(), fold::folded(text.as_bytes()).len());
+        let bits = |text: &str| beside_a_text(text.as_bytes(), fold::folded(text.as_bytes()).len(), true);
         assert!(bits("/r/the_patient_was_admitted/with_a_fracture").is_empty());
         assert!(!bits("/srv/a.md: the patient was admitted with a fracture").is_empty());
     }
@@ -144,7 +144,7 @@ mod tests {
     fn paths_are_marked() {
         let marked = |text: &str| {
             let folded = fold::folded(text.as_bytes());
-            let bits = bits(text.as_bytes(), folded.len());
+            let bits = bits(text.as_bytes(), folded.len(), true);
             let marked = (0..folded.len()).filter(|at| count(&bits, *at, at + 1) == 1).filter_map(|at| folded.get(at));
             String::from_utf8(marked.copied().collect()).unwrap()
         };
