@@ -9,7 +9,7 @@ use crate::{Call, privacy::SourceWords, sink::words};
 /// Longest name of what is done, in bytes and in words.
 const DEED: usize = 48;
 const DEED_WORDS: usize = 3;
-/// Longest path that is looked at, and most segments of it.
+/// Longest path that is looked at.
 const PATH: usize = 1024;
 
 /// What of a call lasts.

@@ -43,9 +43,9 @@ const MIN_PART: usize = 8;
 /// Which share of a secret that a person wrote counts as all of it.
 const NEARLY_ALL: f64 = 0.9;
 /// Most values of one call that are taken for where it goes: more are a list that is handed over.
-/// Most accounts of one call that are paid to: more is a list of them.
-const MAX_ACCOUNTS: usize = 2;
 const MAX_DESTINATIONS: usize = 16;
+/// Most accounts of one call that are paid to: more are a list of them.
+const MAX_ACCOUNTS: usize = 2;
 /// Encodings that are undone one after the other.
 const MAX_DEPTH: usize = 2;
 /// The same, where each gives text that is another encoding of bytes.

@@ -68,6 +68,7 @@ pub(crate) struct SourceWords {
     pub(crate) open: HashSet<String>,
     pub(crate) states: HashSet<String>,
     pub(crate) drafts: HashSet<String>,
+    pub(crate) drafting: HashSet<String>,
     pub(crate) shared: HashSet<String>,
     pub(crate) here: HashSet<String>,
     pub(crate) elsewhere: HashSet<String>,

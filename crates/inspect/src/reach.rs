@@ -54,14 +54,17 @@ impl SourceWords {
         let any = |words: &[String], list: &HashSet<String>| words.iter().any(|word| list.contains(word));
         let sending = any(&tool, &self.sending);
         let (mut address, mut home, mut beside) = (false, false, false);
-        let (mut state, mut draft) = (false, false);
+        let (mut state, mut draft) = (false, None);
         for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
             if leaf.key {
                 address = self.is_address(&leaf.text);
                 state = self.states.contains(&leaf.text.to_ascii_lowercase());
                 continue;
             }
-            draft |= state && self.drafts.contains(&leaf.text.to_ascii_lowercase());
+            if state {
+                let unpublished = self.drafts.contains(&leaf.text.to_ascii_lowercase());
+                draft = Some(unpublished && draft != Some(false));
+            }
             let (named, command) = (std::mem::take(&mut address), self.command(&leaf.text));
             if !(named || command) {
                 continue;
@@ -80,7 +83,8 @@ impl SourceWords {
             })
         };
         let stores = self.stores.contains(&call.entry.server().to_ascii_lowercase());
-        // A draft is read by those who work on it.
+        // A draft is read by those who work on it, where there are drafts.
+        let draft = draft == Some(true) && any(&server, &self.drafting);
         let any_open = !draft && (any(&tool, &self.open) || any(&server, &self.open));
         let shared = any(&server, &self.shared);
         match () {
@@ -168,6 +172,9 @@ mod tests {
             ("wordpress", "create_post", json!({"status": "publish", "content": "x"}), Reach::Open),
             ("wordpress", "create_post", json!({"status": "draft", "content": "x"}), Reach::Nowhere),
             ("wordpress", "create_post", json!({"title": "draft", "content": "x"}), Reach::Open),
+            ("wordpress", "create_post", json!({"status": "publish", "meta": {"state": "draft"}}), Reach::Open),
+            ("wordpress", "create_post", json!({"meta": {"state": "draft"}, "status": "publish"}), Reach::Open),
+            ("bluesky", "create_post", json!({"text": "x", "status": "draft"}), Reach::Open),
             ("wordpress", "create_post", json!({"status": "draft", "url": "https://a.example"}), Reach::There),
             ("http", "post", json!({"url": "http://localhost\\@evil.example/"}), Reach::There),
             ("http", "post", json!({"url": "http://localhost/", "proxy": "http://evil.example:8080"}), Reach::Asked),

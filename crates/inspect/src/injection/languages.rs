@@ -45,6 +45,9 @@ pub(super) struct Family {
     pub(super) weight: f32,
     #[serde(default)]
     pub(super) people: People,
+    /// A part that people do not say such things with: where a word of it stands in a phrase, that is an attack's.
+    #[serde(default)]
+    people_without: Option<String>,
     #[serde(default = "super::phrases::everywhere", rename = "in")]
     pub(super) places: Vec<Place>,
 }
@@ -122,6 +125,13 @@ impl Languages {
     pub(super) fn unless(&self, way: Way) -> Option<String> {
         let (family, language) = (self.families.get(way.family)?, self.languages.get(way.language)?);
         self.filled(family.unless.as_ref()?, language)
+    }
+
+    /// A regex of the words that people do not say such things with. Beside an `@` they are of its mailbox (`secretariat@…`).
+    pub(super) fn people_without(&self, way: Way) -> Option<String> {
+        let (family, language) = (self.families.get(way.family)?, self.languages.get(way.language)?);
+        let words = self.part(family.people_without.as_ref()?, language)?.join("|");
+        Some(format!("(?:{words})[a-z0-9._-]*(?:[^a-z0-9._@-]|$)"))
     }
 
     /// Pieces of a regex, of each of which something stands in all that is found.

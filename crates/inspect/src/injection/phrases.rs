@@ -101,6 +101,8 @@ enum Source {
 struct Line {
     rule: usize,
     source: Source,
+    /// What people do not say such a thing with.
+    without: Option<Arc<Except>>,
     pattern: OnceLock<Option<Pattern>>,
 }
 
@@ -158,7 +160,7 @@ impl Phrases {
                 }
                 let unless = form.unless.map(|unless| filled(&unless, &file.fragments));
                 let source = Source::Own { regex: filled(&form.regex, &file.fragments), unless };
-                lines.push(Line { rule: rules.len(), source, pattern: OnceLock::new() });
+                lines.push(Line { rule: rules.len(), source, without: None, pattern: OnceLock::new() });
             }
             let except = row.except.as_deref().map(Except::new);
             let table::Row { id, says, weight, people, places, .. } = row;
@@ -166,7 +168,9 @@ impl Phrases {
         }
         for (family, way, words) in languages.ways() {
             words.into_iter().for_each(|word| met.entry(view::letters(word)).or_default().around.push(lines.len()));
-            lines.push(Line { rule: rules.len() + family, source: Source::Way(way), pattern: OnceLock::new() });
+            let without = languages.people_without(way).as_deref().map(Except::new);
+            let (rule, source) = (rules.len() + family, Source::Way(way));
+            lines.push(Line { rule, source, without, pattern: OnceLock::new() });
         }
         rules.extend(languages.families().iter().map(|family| Rule {
             id: family.id.clone(),
@@ -269,18 +273,25 @@ impl Phrases {
             }
         }
         for (line, near) in near {
-            let Some(Line { rule, source, pattern }) = self.lines.get(line) else { continue };
+            let Some(Line { rule, source, without, pattern }) = self.lines.get(line) else { continue };
             let (rule, Some(Rule { id, says, weight, people, except, .. })) = (*rule, self.rules.get(*rule)) else {
                 continue;
             };
             let Some(pattern) = pattern.get_or_init(|| self.pattern(source, except.as_ref())) else { continue };
             let hits = pattern.hits(text, &near.stretches, MAX_HITS, (&self.kept, line));
-            let (weight, people, foreign) = (*weight, *people, matches!(source, Source::Way(_)));
+            let (weight, foreign) = (*weight, matches!(source, Source::Way(_)));
+            let without = without.as_ref().and_then(|without| without.compiled());
+            let said = |span: (usize, usize)| {
+                let theirs =
+                    without.is_none_or(|without| !without.is_match(text.get(span.0..span.1).unwrap_or_default()));
+                if theirs { *people } else { People::Never }
+            };
             if weight == 0.0 {
                 out.hints.extend(hits.into_iter().filter(|span| !in_address(text, *span)));
                 continue;
             }
-            out.phrases.extend(hits.into_iter().map(|span| Phrase { rule, id, says, weight, foreign, people, span }));
+            let phrase = |span| Phrase { rule, id, says, weight, foreign, people: said(span), span };
+            out.phrases.extend(hits.into_iter().map(phrase));
         }
         out.phrases.sort_by_key(|phrase| phrase.span.0);
         out

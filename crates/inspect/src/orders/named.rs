@@ -48,7 +48,7 @@ pub(super) struct Named {
     pub(super) segments: Vec<String>,
     /// It says more than where it goes.
     pub(super) carries: bool,
-    /// The tool only looks at something, and hardly anything is said to it.
+    /// The tool only looks at something, and is told which by identifiers alone.
     pub(super) little: bool,
     /// A value says that everybody may read it.
     pub(super) everybody: bool,
@@ -62,7 +62,7 @@ impl Named {
     pub(super) fn of(call: &Call<'_>, words: &SourceWords) -> Self {
         // A way that is opened carries what comes after.
         let mut out = Self { carries: words.opens_a_way(call.subject), ..Self::default() };
-        let (mut member, mut goes) = (String::new(), false);
+        let (mut member, mut goes, mut identified) = (String::new(), false, true);
         for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
             if out.more {
                 break;
@@ -80,8 +80,9 @@ impl Named {
                 out.users.push(view::normalised(&leaf.text));
             }
             out.value(&leaf.text, goes, words);
+            identified &= identifies(&leaf.text, words);
         }
-        out.little = !out.carries && !out.more && words.looks(call.subject);
+        out.little = identified && !out.carries && !out.more && words.looks(call.subject);
         out
     }
 
@@ -149,6 +150,12 @@ impl Named {
         let tokens = text.split(|c: char| !c.is_alphanumeric()).filter(number).map(str::to_lowercase);
         self.numbers.extend(whole.into_iter().chain(tokens).take(room));
     }
+}
+
+/// Whether a value may be an identifier, or says how something is to be looked at: names and words that it could carry away are none.
+fn identifies(value: &str, words: &SourceWords) -> bool {
+    let digit = value.bytes().any(|b| b.is_ascii_digit()) && !value.contains(char::is_whitespace);
+    digit || value.len() < SMALL || words.is_common(&view::normalised(value))
 }
 
 /// Whether a value begins with a date, which many texts name (RFC 3339).
