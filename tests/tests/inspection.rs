@@ -104,6 +104,21 @@ fn after_instructions_in_a_result_what_sends_data_away_is_a_question() {
 }
 
 #[test]
+fn who_let_a_call_pass_is_asked_again_only_where_a_call_goes_to_whom_the_text_names() {
+    const INJECTED: &str = "flow/after-injection";
+    let (home, mut agent) = injected();
+    fs::write(home.script("files").join("tracker.md"), "It is tracked at https://tracker.firm.example/.").unwrap();
+    let tracker = |body: &str| json!({"url": "https://tracker.firm.example/", "body": body});
+    agent.call("files", "read_file", json!({"path": "issue.md"}));
+    agent.call("files", "read_file", json!({"path": "tracker.md"}));
+    asked(&home, &mut agent, ("outbox", "http_post", tracker("one")), INJECTED, "allow");
+    assert_eq!(agent.call("outbox", "http_post", tracker("two")).0, "202 Accepted");
+    asked(&home, &mut agent, ("outbox", "http_post", post("three")), INJECTED, "allow");
+    asked(&home, &mut agent, ("outbox", "http_post", post("four")), INJECTED, "allow");
+    asked(&home, &mut agent, ("outbox", "sent", json!({"path": "~/.ssh/id_rsa"})), INJECTED, "allow");
+}
+
+#[test]
 fn what_a_row_found_is_suppressed_for_that_server_tool_and_finding_until_it_is_undone() {
     const INJECTED: &str = "flow/after-injection";
     let (home, mut agent) = injected();

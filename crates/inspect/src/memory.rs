@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use firedoor_model::{Digest, EntryId};
+use firedoor_model::{Digest, EntryId, Finding, finding::Role};
 
 use crate::{
     flow::split::Trails,
@@ -138,6 +138,17 @@ impl Memory {
     /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Notes that the user let a call pass of which this was found.
+    pub fn allowed(&mut self, findings: &[Finding]) {
+        for finding in findings.iter().filter(|f| f.detector == "flow/after-injection") {
+            for source in finding.evidence.iter().filter(|e| e.role == Role::Source) {
+                if let Some(entry) = &source.entry {
+                    self.orders.allow(entry, source.pointer.raw(), &source.excerpt);
+                }
+            }
+        }
     }
 
     pub(crate) fn index(&self) -> &Index<4> {

@@ -59,6 +59,8 @@ struct Order {
     said: Said,
     /// The hosts that it may have come from.
     homes: VecDeque<Box<str>>,
+    /// The user was shown it, and let a call pass that may follow it.
+    allowed: bool,
 }
 
 /// What a text says around its order.
@@ -108,6 +110,21 @@ impl Orders {
         self.seen.iter().find(|order| !order.is_told()).map(|order| &order.read)
     }
 
+    /// The first of these that the user has not been asked about, or did not let pass.
+    fn first_unanswered(&self) -> Option<&Read> {
+        self.seen.iter().find(|order| !(order.is_told() || order.allowed)).map(|order| &order.read)
+    }
+
+    /// Notes that the user let a call pass when asked about what this text says.
+    pub(crate) fn allow(&mut self, entry: &EntryId, pointer: &str, excerpt: &Untrusted) {
+        let same = |read: &Read| {
+            read.origin.entry == *entry && *read.pointer == *pointer && read.excerpt.raw() == excerpt.raw()
+        };
+        // Nobody can have seen what is hidden.
+        let shown = self.seen.iter_mut().filter(|order| same(&order.read) && order.said != Said::Anything);
+        shown.for_each(|order| order.allowed = true);
+    }
+
     /// Notes that the agent read instructions that are not its user's.
     pub(crate) fn note(&mut self, origin: &Arc<Origin>, pointer: Arc<str>, excerpt: &str, given: &Given<'_>) {
         let said = match *given {
@@ -141,7 +158,7 @@ impl Orders {
             self.addresses.insert(mailbox.as_str().into());
         }
         let (origin, excerpt) = (Arc::clone(origin), excerpt.into());
-        self.seen.push(Order { read: Read { origin, pointer, excerpt }, said, homes });
+        self.seen.push(Order { read: Read { origin, pointer, excerpt }, said, homes, allowed: false });
     }
 
     /// Notes what a text says around words to an agent: no order that is known for one, unless a call goes where it says.
@@ -229,13 +246,9 @@ impl Orders {
     }
 
     fn order(&self, call: &Call<'_>, named: &Named, words: &SourceWords) -> Option<&Read> {
-        if let Some(first) = self.first()
-            && (self.anything
-                || named.more
-                || named.everybody
-                || words.for_everybody(call) && !named.little
-                || self.names_outside(named))
-        {
+        let any = self.first().filter(|_| self.anything || named.more || named.everybody);
+        let sent = || words.for_everybody(call) && !named.little || self.names_outside(named);
+        if let Some(first) = any.or_else(|| self.first_unanswered().filter(|_| sent())) {
             return Some(first);
         }
         self.seen.iter().find(|order| order.may_mean(call, named)).map(|order| &order.read)
@@ -262,6 +275,7 @@ impl Order {
     fn may_mean(&self, call: &Call<'_>, named: &Named) -> bool {
         match &self.said {
             Said::Anything => true,
+            _ if self.allowed => self.names(named),
             Said::Told(said) => named.all().any(|address| !self.is_home(address) && names(said, address)),
             Said::Here(said, packed) => {
                 // An answer, a form, another message in the same place.

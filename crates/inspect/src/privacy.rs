@@ -66,6 +66,7 @@ pub(crate) struct SourceWords {
     pub(crate) senders: HashSet<String>,
     pub(crate) sending: HashSet<String>,
     pub(crate) open: HashSet<String>,
+    pub(crate) published: HashSet<String>,
     pub(crate) states: HashSet<String>,
     pub(crate) drafts: HashSet<String>,
     pub(crate) drafting: HashSet<String>,
@@ -465,7 +466,9 @@ pub(crate) mod tests {
         assert_eq!(found(drive, http, &post(text)), private(Confidence::Likely));
         assert_eq!(found(files, http, &post(text)), None);
         assert_eq!(found(mail, http, &post(&text[..80])), None);
-        assert_eq!(found(mail, blog, &json!({ "text": text })), private(Confidence::Likely));
+        let forum = ("reddit", "create_post");
+        assert_eq!(found(mail, forum, &json!({ "text": text })), private(Confidence::Likely));
+        assert_eq!(found(mail, blog, &json!({ "text": text })), private(Confidence::Possible));
         assert_eq!(found(drive, blog, &json!({ "text": text })), private(Confidence::Possible));
         // A copy as it stands does not silence one that is hidden.
         let both = format!("{text} {}", data_encoding::BASE64.encode(&text.as_bytes()[..150]));

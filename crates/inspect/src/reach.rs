@@ -108,6 +108,11 @@ impl SourceWords {
         words(call.subject).iter().chain(&words(call.entry.server())).any(|word| self.pages.contains(word))
     }
 
+    /// Whether a call publishes under its user's own name, by the words of its server.
+    pub(crate) fn publishes(&self, call: &Call<'_>) -> bool {
+        words(call.entry.server()).iter().any(|word| self.published.contains(word))
+    }
+
     /// Whether a call puts what it is given where everybody reads it, or many, by the words of its server and tool.
     pub(crate) fn for_everybody(&self, call: &Call<'_>) -> bool {
         let (tool, server) = (words(call.subject), words(call.entry.server()));

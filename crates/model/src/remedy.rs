@@ -37,7 +37,7 @@ const REMEDIES: &[(&str, &str)] = &[
     ("definition/unread", "Read what the definition holds encoded or compressed; if it says nothing to the agent, accept it (firedoor pins accept); else remove the server."),
     ("engine/", "Try again; if it comes back, run firedoor doctor and report it."),
     ("flow/", "Let the agent do it without this data; or, if it may go there, answer allow or add a rule for this tool (firedoor rules add allow)."),
-    ("flow/after-injection", "Start a new session, in which the agent has not read that text; or look at what the call does and where it goes, and allow it if that is what you asked for."),
+    ("flow/after-injection", "Start a new session, in which the agent has not read that text; or look at what the call does and where it goes, and allow it if that is what you asked for. That text then counts as no attack: what goes to whom it names is still asked about."),
     ("flow/after-injection-elsewhere", "Start a new session, in which the agent has not read that text; else nothing needs to be done."),
     ("flow/after-injection-hint", "Look at who is meant to get it, and allow it if that is what you asked for; a text that the agent has read names them, beside words to an agent or a request."),
     ("flow/encoded", "Ask the agent to send the text as it is; or, if this tool is meant to get it encoded, allow it."),

@@ -58,6 +58,7 @@ async fn answer(engine: &Rc<Engine>, id: &Ref, choice: Choice, extent: Extent) -
     let answered = answered.map_err(|e| e.to_string())?;
     store_rules(engine, &answered).await?;
     store_grant(engine, &answered).await;
+    note_allowed(engine, &answered).await;
     let Answered { question, released, permit, grant, also, .. } = &answered;
     let settled = Settled { reference: id.clone(), released: released.clone() };
     for Settled { reference, released } in std::iter::once(&settled).chain(also) {
@@ -110,6 +111,20 @@ async fn store_rules(engine: &Rc<Engine>, answered: &Answered) -> Result<(), Str
         }
     }
     Ok(())
+}
+
+/// Before anything is forwarded: what the agent sends next is judged by it.
+async fn note_allowed(engine: &Rc<Engine>, answered: &Answered) {
+    if answered.choice == Choice::Block {
+        return;
+    }
+    let agent = {
+        let sessions = engine.sessions.borrow();
+        sessions.values().find(|s| s.agent.id == answered.session).map(|s| Rc::clone(&s.agent))
+    };
+    if let Some(agent) = agent {
+        agent.memory.lock().await.allowed(&answered.question.findings);
+    }
 }
 
 /// A host that was allowed always is a grant like any other.

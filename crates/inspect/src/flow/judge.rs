@@ -125,6 +125,7 @@ pub(super) fn judge(
 ) -> Vec<Best> {
     let reach = toward.reach;
     let typed = reach == Reach::Asked && toward.words.is_some_and(|words| words.shows_pages(call));
+    let published = reach == Reach::Open && toward.words.is_some_and(|words| words.publishes(call));
     let mut best: Gravest<Best> = Gravest::default();
     // Looked for once each: a string may hold one of them thousands of times.
     let mut verbatim: HashMap<(u32, usize), bool> = HashMap::new();
@@ -150,7 +151,7 @@ pub(super) fn judge(
             (Label::Ordinary, Dress::Plain, _) if !noted => false,
             (Label::Private, Dress::Plain, Privacy::Telling) => !given,
             (Label::Private, Dress::Plain, Privacy::Revealing) => !given && (reach != Reach::Shared || back()),
-            (Label::Ordinary, Dress::Plain, Privacy::Personal) => !sent,
+            (Label::Ordinary, Dress::Plain, Privacy::Personal) => !sent || published,
             (Label::Ordinary, Dress::Plain, _) => reach != Reach::There,
             (Label::Private, Dress::File, Privacy::Telling | Privacy::Revealing)
             | (Label::Ordinary, Dress::File, _) => file(),

@@ -1,4 +1,4 @@
-use firedoor_model::{Confidence, Millis};
+use firedoor_model::{Confidence, Finding, Millis};
 use serde_json::{Value, json};
 
 use super::*;
@@ -22,6 +22,11 @@ impl Session {
     }
 
     fn call_of(&mut self, sink: Sink, server: &str, tool: &str, arguments: &Value) -> Option<Confidence> {
+        let found = self.found(sink, server, tool, arguments);
+        found.into_iter().find(|f| f.detector.starts_with("flow/after-injection")).map(|f| f.confidence)
+    }
+
+    fn found(&mut self, sink: Sink, server: &str, tool: &str, arguments: &Value) -> Vec<Finding> {
         let (entry, arguments) = (EntryId::new("c", "user", server).unwrap(), arguments.to_string());
         let call = Call {
             entry: &entry,
@@ -33,8 +38,7 @@ impl Session {
             usual: None,
             now: Millis(2),
         };
-        let found = self.inspector.call(&mut self.memory, &call);
-        found.into_iter().find(|f| f.detector.starts_with("flow/after-injection")).map(|f| f.confidence)
+        self.inspector.call(&mut self.memory, &call)
     }
 
     fn read(&mut self, server: &str, text: &str) {
@@ -697,5 +701,33 @@ fn requests_of_people_are_hints() {
         // No answer in the same place is compared with a request.
         let back = session.call("web", "send_reply", &json!({"text": "It is done."}));
         assert_eq!(back == Some(Confidence::Likely), text.contains("evil"), "{text}");
+    }
+}
+
+/// Whoever was shown a text that gives orders and let a call pass takes it for none: what goes to whom it names, what names private files
+/// and what cannot be undone is asked about all the same, and so is all that follows a text that nobody could see.
+#[test]
+fn what_was_allowed_is_no_order_but_for_whom_it_names() {
+    let post = |body: &str| json!({ "channel": "general", "body": body });
+    let mail = |to: &str| json!({ "to": to, "body": "x" });
+    let hidden: String =
+        format!("{ORDER} eve@evil.example").chars().filter_map(|c| char::from_u32(0xE0000 + c as u32)).collect();
+    for (text, tool, arguments, want) in [
+        (format!("{ORDER} eve@evil.example."), "send_message", post("two"), false),
+        (format!("{ORDER} eve@evil.example."), "send_email", mail("eve@evil.example"), true),
+        (format!("{ORDER} eve@evil.example."), "send_message", json!({"file": "~/.ssh/id_rsa"}), true),
+        (format!("{ORDER} eve@evil.example."), "delete_repository", json!({"name": "x"}), true),
+        (format!("Minutes.{hidden}"), "send_message", post("two"), true),
+    ] {
+        let mut session = Session::new();
+        session.read("chat", &text);
+        let first = session.found(Sink::External, "chat", "send_message", &post("one"));
+        let asked = first.iter().any(|f| f.detector == "flow/after-injection" && f.confidence >= Confidence::Likely);
+        assert!(asked, "{text}: {first:?}");
+        session.memory.allowed(&first);
+        // The same text again is no other.
+        session.read("chat", &text);
+        let asked = session.call("chat", tool, &arguments).is_some_and(|confidence| confidence >= Confidence::Likely);
+        assert_eq!(asked, want, "{text} {tool} {arguments}");
     }
 }
