@@ -13,7 +13,7 @@ pub(crate) use binary::each_binary;
 pub(crate) use legible::legible;
 pub(crate) use runs::each_run_of;
 use runs::{base_runs, base32_value, hex_runs, spaced_runs, unpack32, unpack64};
-pub(crate) use unusual::{LOOKALIKES, ROT47, is_text, unusual};
+pub(crate) use unusual::{LOOKALIKES, ROT47, is_text, other_bases, unusual, uuencoded};
 pub(crate) use whole::{whole_base32, whole_base64, whole_hex};
 
 /// Shortest run of encoded characters that is worth decoding: 16 hex digits or base64 characters hold 8–12 bytes.

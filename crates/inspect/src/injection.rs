@@ -7,6 +7,7 @@
 
 mod again;
 mod allowance;
+mod bases;
 mod broken;
 mod classes;
 mod codes;
@@ -25,17 +26,20 @@ pub mod model;
 pub mod network;
 pub(crate) mod phrases;
 mod pieces;
+mod pig_latin;
 mod places;
 mod second;
 mod sight;
 pub(crate) mod signs;
 mod spaced;
+mod spelled;
 mod stretches;
 mod strung;
 mod terminal;
 mod turned;
 mod unseen;
 mod unshown;
+mod unspaced;
 
 use std::borrow::Cow;
 

@@ -79,6 +79,18 @@ pub(crate) fn unusual(text: &[u8], budget: &mut Budget, visit: OnForm<'_>) {
     }
 }
 
+/// Hands on what a token without white space may say in another base, by the name of the base.
+pub(crate) fn other_bases(token: &[u8], visit: &mut dyn FnMut(&[u8], &'static str)) {
+    let mut budget = Budget::for_size(token.len());
+    bases::token(token, &mut budget, &mut |bytes, how, _, _| visit(bytes, how.name()));
+}
+
+/// What lines say of which each begins with its length, as uuencode writes them.
+pub(crate) fn uuencoded(lines: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    bases::uuencoded(lines, &mut out).then_some(out)
+}
+
 /// Whether bytes are text as people write it.
 pub(crate) fn is_text(bytes: &[u8]) -> bool {
     let odd = |b: &u8| !(b.is_ascii_graphic() || matches!(b, b' ' | b'\n' | b'\r' | b'\t'));

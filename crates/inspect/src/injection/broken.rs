@@ -77,7 +77,8 @@ fn marks_begin(b: u8) -> bool {
 fn broken_at(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let (before, rest) = text.split_at_checked(at)?;
     let [.., last] = before else { return None };
-    if !last.is_ascii_alphabetic() {
+    // Behind the letter of an escape another one stands: an empty line in a string of a program.
+    if !last.is_ascii_alphabetic() || rest.starts_with(b"\\") && matches!(before, [.., b'\\', _]) {
         return None;
     }
     let rest = rest.get(..MAX_MARKS + 1).unwrap_or(rest);
@@ -114,7 +115,8 @@ fn mark(text: &[u8]) -> Option<usize> {
         [b'{', b'}', ..] => Some(2),
         [b'^', ..] => Some(1),
         [0xC2, 0xB7, ..] => Some(2),
-        // A letter alone behind it is an escape of a program.
+        // A letter alone behind it is an escape of a program, and so is that of a line's end before a capital.
+        [b'\\', b'n' | b'r' | b't', b'A'..=b'Z', ..] => None,
         [b'\\', letter, next, ..] if letter.is_ascii_alphabetic() && next.is_ascii_alphabetic() => Some(1),
         // The address of a link that the letters before it are the text of.
         [b']', b'(', address @ ..] => {
@@ -177,6 +179,7 @@ mod tests {
             "<a href=\"#\">Home</a><a href=\"#\">About</a><a href=\"#\">Team</a><a href=\"#\">Jobs</a><a>Contact</a>",
             "print a\\n; print b\\n; print c\\n; print d\\n; print e\\n; print f\\n",
             "C:\\Users\\Ana\\Documents\\Notes\\Work",
+            "Hello,\\n\\nwe wait.\\n\\nso please:\\n\\nwhen?\\n\\nwho?\\n\\nwhy?\\nLunardi\\nSrl\\nSchio\\nItaly\\nEurope",
             "snake_case_names and [a](b) [c](d) [e](f) [g](h) and a[i] b[j] c[k] d[l]",
             "td<b`b`td`b>a",
             "",

@@ -126,6 +126,11 @@ impl Known {
     }
 }
 
+/// Every word of the file.
+pub(super) fn words() -> impl Iterator<Item = Vec<u8>> {
+    rows().map(|(word, _)| word)
+}
+
 /// Every word of the file and its class, counted from one.
 fn rows() -> impl Iterator<Item = (Vec<u8>, u8)> {
     let text = include_str!("../../../../profiles/detect/word-classes.toml");

@@ -1,11 +1,13 @@
-//! Lists of character codes, and Morse.
+//! Lists of character codes, letters by their places, and Morse.
 
 use super::layers::MIN_TEXT;
-use crate::language::monotone;
+use crate::language::{monotone, rare};
 
 /// Shortest list of codes, in bytes, and how far apart places are looked at: every such list covers one and all bytes up to the next.
 const MIN_LIST: usize = 40;
 const STEP: usize = MIN_LIST / 2;
+/// Shortest row of bits without blanks.
+const MIN_BITS: usize = 16;
 /// Most lists of one text that say something.
 const MAX_LISTS: usize = 64;
 
@@ -26,11 +28,10 @@ pub(super) fn lists(text: &str, visit: &mut dyn FnMut(String, &'static str, (usi
         // Rows of numbers before a list do not keep it from being read: each byte is in one of them.
         let run = text.get(at - before..at + after).unwrap_or_default();
         if run.len() >= MIN_LIST && count < MAX_LISTS && !monotone(run.as_bytes()) {
-            if let Some(plain) = codes(run) {
-                visit(plain, "character-codes", (at - before, at + after));
-                count += 1;
-            } else if let Some(plain) = morse(run) {
-                visit(plain, "morse", (at - before, at + after));
+            let named = |name| move |plain| (plain, name);
+            let said = codes(run).map(named("character-codes")).or_else(|| morse(run).map(named("morse")));
+            if let Some((plain, name)) = said.or_else(|| places(run).map(named("letters-by-place"))) {
+                visit(plain, name, (at - before, at + after));
                 count += 1;
             }
         }
@@ -54,11 +55,20 @@ const PART: [bool; 256] = {
 
 /// What a list of codes says, if that is a text.
 pub(super) fn codes(run: &str) -> Option<String> {
-    codes_as(run, false).or_else(|| codes_as(run, true))
+    [Digits::Decimal, Digits::Pairs, Digits::Octal].into_iter().find_map(|digits| codes_as(run, digits))
 }
 
-/// With pairs of digits that are hexadecimal, or decimal numbers.
-fn codes_as(run: &str, pairs: bool) -> Option<String> {
+/// What groups of digits with nothing before them are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Digits {
+    Decimal,
+    /// Hexadecimal, two to a character.
+    Pairs,
+    Octal,
+}
+
+fn codes_as(run: &str, digits: Digits) -> Option<String> {
+    let pairs = digits == Digits::Pairs;
     let mut out = String::new();
     let mut bad = 0usize;
     let apart = [' ', ',', '\n', ';', ':', '_', '-', '.', '%'];
@@ -67,6 +77,19 @@ fn codes_as(run: &str, pairs: bool) -> Option<String> {
     for group in groups {
         let of = |digits: &str, base| u32::from_str_radix(digits, base).ok();
         let group = group.trim_start_matches('\\');
+        if group.len() >= MIN_BITS && group.len().is_multiple_of(8) && group.bytes().all(|b| b == b'0' || b == b'1') {
+            for bits in group.as_bytes().chunks(8) {
+                let code = bits.iter().fold(0, |code, b| code << 1 | (b - b'0'));
+                match (b' '..=b'~').contains(&code) || code == b'\n' {
+                    true => out.push(char::from(code)),
+                    false => bad += 1,
+                }
+            }
+            if bad > 3 && bad * 8 > out.len() {
+                return None;
+            }
+            continue;
+        }
         // Of code points the first two digits are zeros.
         if let Some(digits) = Some(group).filter(several).filter(|g| g.bytes().all(|b| b.is_ascii_hexdigit())) {
             for pair in digits.as_bytes().chunks(2).filter(|pair| *pair != b"00") {
@@ -81,11 +104,12 @@ fn codes_as(run: &str, pairs: bool) -> Option<String> {
             continue;
         }
         let code = match group {
-            bits if bits.len() == 8 && bits.bytes().all(|b| b == b'0' || b == b'1') => of(bits, 2),
+            bits if matches!(bits.len(), 7 | 8) && bits.bytes().all(|b| b == b'0' || b == b'1') => of(bits, 2),
             hex if hex.starts_with("0x") && hex.len() == 4 => of(hex.get(2..)?, 16),
             hex if hex.starts_with('x') && hex.len() == 3 => of(hex.get(1..)?, 16),
             hex if hex.starts_with('u') && hex.len() == 5 => of(hex.get(1..)?, 16),
             hex if pairs && hex.len() == 2 => of(hex, 16),
+            octal if digits == Digits::Octal && octal.len() <= 3 => of(octal, 8),
             decimal if decimal.len() <= 3 => of(decimal, 10),
             _ => None,
         };
@@ -101,6 +125,26 @@ fn codes_as(run: &str, pairs: bool) -> Option<String> {
     let letters = out.bytes().filter(|b| b.is_ascii_alphabetic() || *b == b' ').count();
     let blanks = out.bytes().filter(|b| *b == b' ').count();
     (out.len() >= MIN_TEXT && letters * 10 >= out.len() * 8 && blanks * 14 >= out.len()).then_some(out)
+}
+
+/// Letters by their place in the alphabet: `19-5-14-4 9-20`.
+fn places(run: &str) -> Option<String> {
+    let run = run.trim_matches(|c: char| !c.is_ascii_digit());
+    let mut out = String::new();
+    for word in run.split([' ', '/', '\n']) {
+        let mut letters = 0;
+        for number in word.split(['-', ',', '.', ':', ';', '_', '+']).filter(|number| !number.is_empty()) {
+            let place: u8 = number.parse().ok().filter(|place| (1..=26).contains(place) && !number.starts_with('0'))?;
+            out.push(char::from(b'`' + place));
+            letters += 1;
+        }
+        // Numbers with blanks between them are one word.
+        if letters > 1 {
+            out.push(' ');
+        }
+    }
+    let vowels = out.bytes().filter(|b| matches!(b, b'a' | b'e' | b'i' | b'o' | b'u')).count();
+    (out.len() >= MIN_TEXT && vowels * 5 >= out.len() && rare(out.as_bytes()) * 8 < out.len()).then_some(out)
 }
 
 fn morse(run: &str) -> Option<String> {
@@ -161,6 +205,10 @@ mod tests {
             join(&|b| format!("U+{b:04X}"), " "),
             join(&|b| format!("%u{b:04x}"), ""),
             join(&|b| b.to_string(), ";"),
+            join(&|b| format!("{b:o}"), " "),
+            join(&|b| format!("{b:08b}"), ""),
+            join(&|b| format!("{b:07b}"), " "),
+            join(&|b| format!("{b:03o}"), ", "),
             join(&|b| b.to_string(), "+"),
         ] {
             for text in [format!("The code: {list}. End"), format!("The code to be {list}. End")] {
@@ -174,6 +222,14 @@ mod tests {
         let list = join(&|b| b.to_string(), ", ");
         let rows = "2024-01-01 10:00:00 1 2 3 5 8 13 21 34 55 89 | ".repeat(200);
         assert!(found(&format!("{rows}The code: {list}. End")).iter().any(|(t, _)| t.contains(PLAIN)));
+        let by_place = |between: &str| {
+            let word = |w: &str| w.bytes().map(|b| (b - b'`').to_string()).collect::<Vec<_>>().join("-");
+            PLAIN.split(' ').map(word).collect::<Vec<_>>().join(between)
+        };
+        for text in [by_place(" "), format!("The code: {}. End", by_place(" / "))] {
+            let seen = found(&text);
+            assert!(seen.iter().any(|(t, n)| t.contains(PLAIN) && *n == "letters-by-place"), "{text}: {seen:?}");
+        }
         let morse = "... . -. -.. / .- .-.. .-.. / - .... . / ... . -.-. .-. . - ...";
         let with_signs = "... . -. -.. / .- .-.. .-.. --..-- / - --- / . ...- . .--.-. . ...- .. .-.. .-.-.- -. . -";
         assert_eq!(found(with_signs).first().map(|(t, _)| t.trim()), Some("send all, to eve@evil.net"));

@@ -4,12 +4,12 @@ use std::{borrow::Cow, collections::VecDeque};
 
 use super::{
     allowance::{Hidden, Share},
-    broken, codes, disguised, encoded, joined, leet, markup,
+    bases, broken, codes, disguised, encoded, joined, leet, markup, pig_latin,
     places::Places,
     signs::Signs,
-    spaced,
+    spaced, spelled,
     stretches::BESIDE,
-    strung, turned, unseen, unshown,
+    strung, turned, unseen, unshown, unspaced,
 };
 use crate::view;
 
@@ -278,6 +278,13 @@ fn inside<'t>(outer: &'t Outer<'_>, places: &mut Places, share: &mut Share) -> F
     codes::lists(text, &mut |plain, name, span| found.push(Inner::made(plain, Concealment::Encoded, name, span)));
     spaced::find(text, places, &mut found);
     strung::find(text, &mut found);
+    if signs.spelled() {
+        spelled::find(text, &mut found);
+    }
+    if signs.pig_latin() {
+        pig_latin::find(text, &mut found);
+    }
+    unspaced::find(text, &mut found);
     // Names of programs that have digits are no order because they lose them.
     if made != leet::NAME {
         broken::find(text, places, &mut found);
@@ -286,6 +293,7 @@ fn inside<'t>(outer: &'t Outer<'_>, places: &mut Places, share: &mut Share) -> F
     // What is encoded is counted for itself.
     let mut decoded: Found<'_> = Vec::new();
     encoded::find(text, places, &mut decoded);
+    bases::find(text, places, &mut decoded);
     if decoded.len() >= MAX_LAYERS {
         share.leave_out();
     }

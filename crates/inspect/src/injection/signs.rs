@@ -5,19 +5,23 @@ use std::sync::OnceLock;
 use crate::{keywords::Keywords, view};
 
 /// Words that say where a closer look is worth it: ends of English words that stand backwards or with their letters moved
-/// by 13 ("the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this"), of styles that hide, and of what a
-/// page has beside what it shows.
+/// by 13 ("the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this"), of styles that hide, of what a page has
+/// beside what it shows, of letters that are spelled, and of Pig Latin.
 #[rustfmt::skip]
-pub(crate) const SIGNS: [&str; 38] = [
+pub(crate) const SIGNS: [&str; 46] = [
     " gur ", " naq ", " gb ", " zl ", " bs ", " sbe ", "cyrnfr ", " nyy ", " fraq ", " jvgu ", " lbhe ", " guvf ",
     " eht ", " dna ", " ot ", " ym ", " fo ", " rof ", " esaelp", " lla ", " dnes ", " htiw ", " ruoy ", " siht ",
     "display", "visibility", "font-size", "opacity", "color", "left", "hidden",
     "]: #", "]: <>", "<!--", "<desc", "<metadata", "<template", "<noscript",
+    " tango", " oscar",
+    "ethay ", "otay ", "andway ", "andyay ", "allway ", "allyay ",
 ];
 /// How many of [`SIGNS`] belong to each way of turning letters, and where those of styles and those of definitions end.
 const OF_EACH: usize = 12;
 const STYLES: usize = 2 * OF_EACH + 7;
 const DEFINES: usize = STYLES + 2;
+const BESIDE: usize = DEFINES + 5;
+const SPELLED: usize = BESIDE + 2;
 
 /// Bytes between two of them that may belong to one sentence, and how many others are looked at for that.
 const NEAR: usize = 600;
@@ -172,7 +176,17 @@ impl Signs {
     /// Whether what begins a comment of a page or an element that is never drawn stands there. No escape ends with a bracket, so that none
     /// takes a part of these.
     pub(super) fn beside(self) -> bool {
-        self.words >> DEFINES != 0
+        self.words >> DEFINES & ((1 << (BESIDE - DEFINES)) - 1) != 0
+    }
+
+    /// Whether names of letters stand there.
+    pub(super) fn spelled(self) -> bool {
+        self.words >> BESIDE & ((1 << (SPELLED - BESIDE)) - 1) != 0
+    }
+
+    /// Whether words of Pig Latin stand there.
+    pub(super) fn pig_latin(self) -> bool {
+        self.words >> SPELLED != 0
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     signs::{self, Signs},
     stretches,
 };
-use crate::{language::rare, view};
+use crate::{decode, language::rare, view};
 
 /// Longest text that is looked through for letters moved by other than 13 places, bytes of it that are looked at together, and how far apart.
 const MAX_MOVED: usize = 64 * 1024;
@@ -51,6 +51,9 @@ pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) 
             found.push(Inner::made(plain, Concealment::Encoded, name, part.span));
         }
     }
+    if made != decode::ROT47 {
+        signs_moved(text, found);
+    }
     // Of names that were taken apart the words are of no language.
     let all = !matches!(made, "" | "base64" | "base32" | "hex" | "url") || moved(text, found);
     all & upside_down(text, found)
@@ -87,6 +90,40 @@ fn moved(text: &str, found: &mut Found<'_>) -> bool {
         }
     }
     true
+}
+
+/// All signs of ASCII moved by 47 places: words without small letters, with digits and the signs before the capitals in them.
+fn signs_moved(text: &str, found: &mut Found<'_>) {
+    if text.len() > MAX_MOVED {
+        return;
+    }
+    let (mut read, mut count) = (0, 0);
+    for at in (0..text.len()).step_by(STEP) {
+        let some = text.as_bytes().get(at..text.len().min(at + SAMPLE)).unwrap_or_default();
+        if at < read || count == MAX_PARTS || !some.iter().all(u8::is_ascii) || !is_moved(some) {
+            continue;
+        }
+        let plain: Vec<u8> = some.iter().map(|b| turned_by_47(*b)).collect();
+        if !words(&plain) || rare(&plain) * 8 > plain.len() {
+            continue;
+        }
+        let (from, to) = (at.saturating_sub(BESIDE).max(read), text.len().min(at + SAMPLE + BESIDE));
+        let (from, to) = (text.floor_char_boundary(from), text.ceil_char_boundary(to));
+        let letter = |c: char| if c.is_ascii() { char::from(turned_by_47(c as u8)) } else { c };
+        let plain = text.get(from..to).unwrap_or_default().chars().map(letter).collect();
+        found.push(Inner::made(plain, Concealment::Encoded, decode::ROT47, (from, to)));
+        (read, count) = (to, count + 1);
+    }
+}
+
+/// Whether bytes look like that: small letters have become digits, signs and capitals up to K.
+fn is_moved(some: &[u8]) -> bool {
+    let count = |is: fn(&u8) -> bool| some.iter().filter(|b| is(b)).count();
+    count(|b| matches!(b, b':'..=b'@')) * 8 >= some.len() && count(u8::is_ascii_lowercase) * 6 <= some.len()
+}
+
+fn turned_by_47(b: u8) -> u8 {
+    if b.is_ascii_graphic() { (b - b'!' + 47) % 94 + b'!' } else { b }
 }
 
 /// How letters are moved back.
@@ -173,6 +210,19 @@ mod tests {
             "xkcd nfs vpn zfs btrfs ntfs exfat hfs xfs jfs vfat msdos iso udf cifs smb nfs afs",
         ] {
             assert!(layers(honest).iter().all(|(name, ..)| name != MOVED), "{honest}: {:?}", layers(honest));
+        }
+    }
+
+    #[test]
+    fn signs_are_moved_back() {
+        let hidden: String = ORDER.bytes().map(|b| char::from(turned_by_47(b))).collect();
+        let page = "A page of ordinary text about nothing, with some rows and columns in it. ".repeat(60);
+        for text in [hidden.clone(), format!("{page}{hidden} {page}")] {
+            assert!(said(&text, decode::ROT47), "{hidden}: {:?}", layers(&text));
+        }
+        for honest in ["10:32:45 <A> 11:54:32 <B> 12:44:55 <C> 13:52:41", "A: 1; B: 2; C = 3; D <= 4 => E ? F : G @ H"]
+        {
+            assert!(layers(honest).iter().all(|(name, ..)| name != decode::ROT47), "{honest}");
         }
     }
 

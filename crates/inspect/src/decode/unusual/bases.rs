@@ -118,6 +118,19 @@ pub(super) fn each(piece: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     }
 }
 
+/// What a token may be as digits of bases with signs among theirs; where it has none but letters and digits, of the others.
+pub(super) fn token(token: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
+    if token.iter().all(u8::is_ascii_alphanumeric) {
+        alphanumeric(token, budget, visit);
+        return base64(token, budget, visit);
+    }
+    base85(token, budget, visit);
+    let mut out = Vec::new();
+    if base91(token, &mut out) {
+        emit(&out, "base91", budget, visit);
+    }
+}
+
 /// A token of letters and digits.
 fn alphanumeric(token: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     let mut out = Vec::new();
@@ -324,7 +337,7 @@ fn base45(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Lines whose first character says how many bytes they hold (POSIX uuencode).
-fn uuencoded(text: &[u8], out: &mut Vec<u8>) -> bool {
+pub(super) fn uuencoded(text: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     for line in text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii_end) {
         let Some((first, rest)) = line.split_first() else { continue };
