@@ -118,9 +118,9 @@ fn read(token: &[u8], span: (usize, usize), found: &mut Found<'_>) -> bool {
     }
     let before = found.len();
     decode::other_bases(token, &mut |bytes, name| {
-        // These are read wherever they stand.
+        // These are read wherever they stand, and what was combined with a key is sought in calls only.
         if found.len() == before
-            && !matches!(name, "base64" | "base32" | "hex")
+            && !matches!(name, "base32" | "hex" | "xor" | "compressed")
             && let Some(plain) = encoded::prose(bytes)
         {
             found.push(Inner::made(plain, Concealment::Encoded, name, span));

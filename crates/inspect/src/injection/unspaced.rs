@@ -18,6 +18,8 @@ const LONGEST: usize = 16;
 const SHORT: usize = 2;
 /// Fewest words.
 const MIN_WORDS: usize = 5;
+/// Most capitals behind small letters: names of programs have one at the start of each word ([`super::joined`]).
+const MAX_CAPITALS: usize = 2;
 
 /// Words that orders need beside those of the classes.
 const BESIDE: [&str; 40] = [
@@ -85,7 +87,9 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
         let rest = bytes.get(at..).unwrap_or_default();
         let end = at + rest.iter().take_while(|b| b.is_ascii_alphabetic()).count();
         at = end.max(at + STEP);
-        if end - from < MIN_ROW || rows == MAX_ROWS {
+        let row = bytes.get(from..end).unwrap_or_default();
+        let capital = |[a, b]: &&[u8; 2]| a.is_ascii_lowercase() && b.is_ascii_uppercase();
+        if row.len() < MIN_ROW || rows == MAX_ROWS || row.array_windows().filter(capital).count() > MAX_CAPITALS {
             continue;
         }
         rows += 1;
@@ -165,6 +169,7 @@ mod tests {
         for text in [
             "Donaudampfschifffahrtselektrizitaetenhauptbetriebswerkbauunterbeamtengesellschaft",
             "AbstractSingletonProxyFactoryBeanDefinitionRegistryPostProcessor",
+            "ResourceOwnerPasswordCredentialsGrantAndAllOfTheUserAccess",
             "ACGTACGTTAGCTAGCTAGGATCCGATTACAGATTACAACGT",
             "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz",
             "a",

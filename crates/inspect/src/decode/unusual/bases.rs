@@ -121,8 +121,7 @@ pub(super) fn each(piece: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
 /// What a token may be as digits of bases with signs among theirs; where it has none but letters and digits, of the others.
 pub(super) fn token(token: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     if token.iter().all(u8::is_ascii_alphanumeric) {
-        alphanumeric(token, budget, visit);
-        return base64(token, budget, visit);
+        return alphanumeric(token, budget, visit);
     }
     base85(token, budget, visit);
     let mut out = Vec::new();
