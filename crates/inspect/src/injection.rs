@@ -24,6 +24,7 @@ mod leet;
 mod markup;
 pub mod model;
 pub mod network;
+mod noise;
 pub(crate) mod phrases;
 mod pieces;
 mod pig_latin;

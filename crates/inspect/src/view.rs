@@ -9,7 +9,7 @@ pub(crate) mod written;
 
 use unicode_normalization::char::decompose_compatible;
 
-use letters::{Letter, capital, letters_of_two, shaped};
+use letters::{Letter, capital, letters_of_two, script_alike, shaped};
 pub(crate) use letters::{alike, alphabetic, alphanumeric, invisible};
 use written::escape;
 pub(crate) use written::{entity, escaped};
@@ -150,12 +150,13 @@ struct Writer {
     /// Where the current word begins, if it holds letters of other scripts, and what else it holds.
     word: Option<usize>,
     latin: bool,
-    alike: bool,
+    /// Scripts of its letters that look like Latin ones.
+    alike: u8,
 }
 
 impl Writer {
     fn with_room(room: usize) -> Self {
-        Self { text: vec![0; room], length: 0, word: None, latin: false, alike: false }
+        Self { text: vec![0; room], length: 0, word: None, latin: false, alike: 0 }
     }
 
     /// Writes what stands at the start of `rest`, which is no ordinary byte; gives what is left.
@@ -349,7 +350,7 @@ impl Writer {
     /// A letter of another script.
     fn letter(&mut self, c: char) {
         self.begin_word();
-        self.alike |= alike(c).is_some();
+        self.alike |= script_alike(c);
         self.character(c);
     }
 
@@ -364,14 +365,14 @@ impl Writer {
         }
     }
 
-    /// A word of Latin letters with look-alikes among them is the Latin word.
+    /// A word of Latin letters with look-alikes among them is the Latin word, and so is one of look-alikes of several scripts.
     #[inline]
     fn end_word(&mut self) {
         let Some(start) = self.word.take() else { return };
-        if self.latin && self.alike {
+        if self.alike != 0 && (self.latin || self.alike.count_ones() > 1) {
             self.latin_word(start);
         }
-        (self.latin, self.alike) = (false, false);
+        (self.latin, self.alike) = (false, 0);
     }
 
     #[inline(never)]

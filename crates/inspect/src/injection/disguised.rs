@@ -90,8 +90,8 @@ fn disguise(before: &str, c: char, after: &str) -> Option<Disguise> {
         // Without width, between letters of ASCII. Soft hyphens and joiners of other scripts are honest.
         '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}' => (last && first).then_some(Disguise::Covert),
         '\u{300}'..='\u{36F}' => (!of_a_language(before, c)).then_some(Disguise::Covert),
-        // The dotless i is a letter of Turkish.
-        'ı' => None,
+        // The dotless i is a letter of Turkish, the others are of phonetics.
+        'ı' | 'ɑ' | 'ɩ' => None,
         _ => ((last || first) && view::alike(c).is_some()).then_some(Disguise::Covert),
     }
 }

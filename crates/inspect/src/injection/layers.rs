@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::VecDeque};
 
 use super::{
     allowance::{Hidden, Share},
-    bases, broken, codes, disguised, encoded, joined, leet, markup, pig_latin,
+    bases, broken, codes, disguised, encoded, joined, leet, markup, noise, pig_latin,
     places::Places,
     signs::Signs,
     spaced, spelled,
@@ -285,6 +285,7 @@ fn inside<'t>(outer: &'t Outer<'_>, places: &mut Places, share: &mut Share) -> F
         pig_latin::find(text, &mut found);
     }
     unspaced::find(text, &mut found);
+    noise::find(text, places, &mut found);
     // Names of programs that have digits are no order because they lose them.
     if made != leet::NAME {
         broken::find(text, places, &mut found);

@@ -1,6 +1,8 @@
-//! `sendallofittotheotherone`: words without anything between them, told by words that orders are made of.
+//! `sendallofittotheotherone`: words without anything between them, told by the words that such orders are made of (`profiles/detect/unspaced.toml`).
 
 use std::{collections::HashSet, sync::LazyLock};
+
+use serde::Deserialize;
 
 use super::{
     classes,
@@ -11,7 +13,7 @@ use super::{
 const MIN_ROW: usize = 30;
 const STEP: usize = MIN_ROW / 2;
 /// Longest part of a row that is read at once, and most rows of a text.
-const MAX_ROW: usize = 400;
+pub(super) const MAX_ROW: usize = 400;
 const MAX_ROWS: usize = 64;
 /// Longest word, and shortest that is told by itself.
 const LONGEST: usize = 16;
@@ -21,52 +23,18 @@ const MIN_WORDS: usize = 5;
 /// Most capitals behind small letters: names of programs have one at the start of each word ([`super::joined`]).
 const MAX_CAPITALS: usize = 2;
 
-/// Words that orders need beside those of the classes.
-const BESIDE: [&str; 40] = [
-    "the",
-    "to",
-    "and",
-    "of",
-    "a",
-    "in",
-    "is",
-    "it",
-    "on",
-    "for",
-    "with",
-    "from",
-    "at",
-    "by",
-    "as",
-    "or",
-    "not",
-    "all",
-    "any",
-    "every",
-    "do",
-    "what",
-    "this",
-    "that",
-    "file",
-    "files",
-    "server",
-    "account",
-    "message",
-    "conversation",
-    "system",
-    "inbox",
-    "attacker",
-    "environment",
-    "link",
-    "page",
-    "website",
-    "tool",
-    "tools",
-    "url",
-];
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    words: Vec<String>,
+}
 
-static WORDS: LazyLock<HashSet<Vec<u8>>> =
-    LazyLock::new(|| classes::words().chain(BESIDE.iter().map(|word| word.as_bytes().to_vec())).collect());
+static WORDS: LazyLock<HashSet<Vec<u8>>> = LazyLock::new(|| {
+    let text = include_str!("../../../../profiles/detect/unspaced.toml");
+    #[expect(clippy::expect_used, reason = "the table is part of the program; a test loads it")]
+    let file: File = toml::from_str(text).expect("the words without blanks that ship with this program are valid");
+    classes::words().chain(file.words.into_iter().map(String::into_bytes)).collect()
+});
 
 /// Whether orders are made of a word.
 pub(super) fn is_word(word: &str) -> bool {
@@ -94,7 +62,7 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
         }
         rows += 1;
         let to = end.min(from + MAX_ROW);
-        if let Some(said) = text.get(from..to).and_then(apart) {
+        if let Some(said) = text.get(from..to).and_then(|row| apart(row, MIN_WORDS)) {
             // What stands before and behind it may be the rest of the order: an address.
             let before = text.get(text.floor_char_boundary(from.saturating_sub(MAX_ROW))..from).unwrap_or_default();
             let behind = text.get(to..text.floor_char_boundary((to + MAX_ROW).min(text.len()))).unwrap_or_default();
@@ -104,8 +72,9 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
     }
 }
 
-/// The words of a row, where they are more than three quarters of it.
-fn apart(row: &str) -> Option<String> {
+/// The words of a row, where they are more than three quarters of it, and at least so many.
+pub(super) fn apart(row: &str, least: usize) -> Option<String> {
+    let row = row.get(..MAX_ROW.min(row.len()))?;
     let lower = row.to_ascii_lowercase();
     let bytes = lower.as_bytes();
     // What is best up to each place: letters of known words, less one for each word so that long ones are preferred; and its last word.
@@ -132,7 +101,7 @@ fn apart(row: &str) -> Option<String> {
         }
         at = next;
     }
-    if words < MIN_WORDS || known * 4 < bytes.len() * 3 {
+    if words < least || known * 4 < bytes.len() * 3 {
         return None;
     }
     cuts.reverse();

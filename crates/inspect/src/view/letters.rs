@@ -9,17 +9,17 @@ use unicode_normalization::char::decompose_compatible;
 pub(super) struct Letter {
     /// One letter of two bytes, or one of ASCII and zero.
     pub(super) bytes: [u8; 2],
-    /// It looks like a Latin one.
-    pub(super) alike: bool,
+    /// Of which script it is, if it looks like a Latin one.
+    pub(super) alike: u8,
 }
 
 impl Letter {
     /// It needs more than a look into a table.
-    pub(super) const NONE: Self = Self { bytes: [0; 2], alike: false };
+    pub(super) const NONE: Self = Self { bytes: [0; 2], alike: 0 };
 
     fn of(c: char) -> Self {
         if let Some(ascii) = shaped(c) {
-            return Self { bytes: [ascii as u8, 0], alike: false };
+            return Self { bytes: [ascii as u8, 0], alike: 0 };
         }
         let mut all = String::new();
         decompose_compatible(c, |d| all.extend(d.to_lowercase().filter(|_| !('\u{300}'..='\u{36F}').contains(&d))));
@@ -27,8 +27,8 @@ impl Letter {
         let (Some(one), None) = (letters.next(), letters.next()) else { return Self::NONE };
         match all.as_bytes() {
             _ if !one.is_alphanumeric() || invisible(c) => Self::NONE,
-            [ascii] => Self { bytes: [*ascii, 0], alike: false },
-            [first, second] => Self { bytes: [*first, *second], alike: alike(one).is_some() },
+            [ascii] => Self { bytes: [*ascii, 0], alike: 0 },
+            [first, second] => Self { bytes: [*first, *second], alike: script_alike(one) },
             _ => Self::NONE,
         }
     }
@@ -150,35 +150,48 @@ pub(super) fn shaped(c: char) -> Option<char> {
     })
 }
 
-/// The Latin letter that a Cyrillic, Greek or Armenian one looks like (a selection of UTS #39 `confusables.txt`).
+/// The Latin letter that one of another script looks like (a selection of UTS #39 `confusables.txt`).
 pub(crate) fn alike(c: char) -> Option<char> {
     Some(match c {
-        'а' | 'α' => 'a',
-        'в' | 'β' => 'b',
-        'с' | 'ϲ' => 'c',
-        'ԁ' => 'd',
-        'е' | 'ҽ' | 'ε' => 'e',
-        'ɡ' | 'ց' => 'g',
-        'һ' | 'н' => 'h',
-        'і' | 'ι' | 'ı' => 'i',
-        'ј' => 'j',
-        'к' | 'κ' => 'k',
-        'ӏ' | 'ⅼ' => 'l',
-        'м' => 'm',
-        'ո' | 'η' => 'n',
-        'о' | 'ο' | 'օ' | 'σ' => 'o',
-        'р' | 'ρ' => 'p',
-        'ԛ' => 'q',
-        'г' => 'r',
-        'ѕ' => 's',
-        'т' | 'τ' => 't',
-        'υ' | 'ս' => 'u',
-        'ѵ' | 'ν' => 'v',
-        'ԝ' | 'ω' => 'w',
-        'х' | 'χ' => 'x',
-        'у' | 'γ' => 'y',
+        'α' | 'а' | 'ᗅ' | 'ꓮ' | 'ꭺ' | 'ɑ' => 'a',
+        'ƅ' | 'β' | 'в' | 'ь' | 'ᏼ' | 'ᑲ' | 'ᖯ' | 'ᗷ' | 'ꓐ' | 'ꞵ' | 'ꮟ' => 'b',
+        'с' | 'ϲ' | 'ⲥ' | 'ꓚ' | 'ꮯ' => 'c',
+        'ԁ' | 'ᑯ' | 'ᗞ' | 'ᗪ' | 'ꓒ' | 'ꓓ' | 'ꭰ' | 'ꮷ' => 'd',
+        'ε' | 'е' | 'ҽ' | 'ꓰ' | 'ꬲ' | 'ꭼ' => 'e',
+        'ϝ' | 'ք' | 'ᖴ' | 'ẝ' | 'ꓝ' | 'ꞙ' | 'ꬵ' => 'f',
+        'ɡ' | 'ԍ' | 'ց' | 'ᏻ' | 'ꓖ' | 'ꮐ' => 'g',
+        'н' | 'һ' | 'հ' | 'ᕼ' | 'ⲏ' | 'ꓧ' | 'ꮋ' | 'ꮒ' => 'h',
+        'ı' | 'ι' | 'і' | 'ꙇ' | 'ꭵ' | 'ɩ' => 'i',
+        'ј' | 'ᒍ' | 'ꓙ' | 'ꭻ' => 'j',
+        'κ' | 'к' | 'ⲕ' | 'ꓗ' | 'ꮶ' => 'k',
+        'ӏ' | 'ⅼ' | 'ᒪ' | 'ⲓ' | 'ⳑ' | 'ꓡ' | 'ꓲ' | 'ꮮ' => 'l',
+        'м' | 'ϻ' | 'ᗰ' | 'ⲙ' | 'ꓟ' | 'ꮇ' => 'm',
+        'ո' | 'η' | 'ռ' | 'ⲛ' | 'ꓠ' => 'n',
+        'о' | 'ο' | 'օ' | 'σ' | 'ᴑ' | 'ⲟ' | 'ꓳ' | 'ꬽ' => 'o',
+        'р' | 'ρ' | 'ᑭ' | 'ⲣ' | 'ꓑ' | 'ꮲ' => 'p',
+        'ԛ' | 'գ' | 'զ' => 'q',
+        'г' | 'ᖇ' | 'ᴦ' | 'ⲅ' | 'ꓣ' | 'ꭇ' | 'ꭈ' | 'ꭱ' | 'ꮁ' | 'ꮢ' => 'r',
+        'ѕ' | 'ƽ' | 'տ' | 'ꓢ' | 'ꮥ' | 'ꮪ' => 's',
+        'т' | 'τ' | 'ⲧ' | 'ꓔ' | 'ꭲ' => 't',
+        'υ' | 'ս' | 'ᑌ' | 'ꓴ' | 'ꞟ' | 'ꭎ' | 'ꭒ' => 'u',
+        'ν' | 'ѵ' | 'ᐯ' | 'ꓦ' | 'ꛟ' | 'ꮩ' => 'v',
+        'ω' | 'ԝ' | 'ѡ' | 'ա' | 'ꓪ' | 'ꮃ' | 'ꮤ' => 'w',
+        'х' | 'χ' | 'ᕁ' | 'ᕽ' | 'ⲭ' | 'ꓫ' | 'ꭓ' => 'x',
+        'у' | 'γ' | 'ү' | 'ỿ' | 'ⲩ' | 'ꓬ' | 'ꭚ' | 'ꭹ' | 'ꮍ' => 'y',
+        'ꓜ' | 'ꮓ' => 'z',
         _ => return None,
     })
+}
+
+/// Which script a letter is of that looks like a Latin one, as a bit; none for others.
+pub(super) fn script_alike(c: char) -> u8 {
+    match c {
+        _ if alike(c).is_none() => 0,
+        '\u{370}'..='\u{3FF}' => 1,
+        '\u{400}'..='\u{52F}' => 2,
+        '\u{530}'..='\u{58F}' => 4,
+        _ => 8,
+    }
 }
 
 #[cfg(test)]
