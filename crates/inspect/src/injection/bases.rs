@@ -5,7 +5,7 @@ use super::{
     layers::{Concealment, Found, Inner, MAX_LAYERS},
     places::Places,
 };
-use crate::decode;
+use crate::{decode, language::rare};
 
 /// Shortest token: 32 bytes are 40 characters of base85. How far apart places are looked at: every token covers one and all bytes up to
 /// the next.
@@ -14,6 +14,9 @@ const STEP: usize = MIN_TOKEN / 2;
 /// Longest part of one that is read, and characters from which is told whether the rest is worth it: whole groups of all bases.
 const MAX_TOKEN: usize = 1024;
 const HEAD: usize = 60;
+/// Bytes of its start in which so many pairs of letters and digits are rare: programs and addresses have fewer.
+const LOOKED_AT: usize = 80;
+const MIN_RARE: usize = 6;
 /// Longest token that is one number: reading it takes time with its square.
 const MAX_NUMBER: usize = 320;
 /// Most tokens of a text that are read, and most of those.
@@ -38,12 +41,15 @@ pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
         let before = bytes.get(..at).unwrap_or_default().iter().rev().take(STEP);
         let from = at - before.take_while(|b| !b.is_ascii_whitespace()).count();
         let rest = bytes.get(at..).unwrap_or_default();
-        let end = at + rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+        let end = at + memchr::memchr3(b' ', b'\n', b'\t', rest).unwrap_or(rest.len());
         at = end.max(at + STEP);
         if end - from < MIN_TOKEN || tokens == MAX_TOKENS || found.len() >= MAX_LAYERS {
             continue;
         }
         let token = bytes.get(from..end.min(from + MAX_TOKEN)).unwrap_or_default();
+        if rare(token.get(..LOOKED_AT).unwrap_or(token)) < MIN_RARE {
+            continue;
+        }
         let number = token.iter().all(u8::is_ascii_alphanumeric);
         if number {
             if end - from > MAX_NUMBER || numbers == MAX_NUMBERS || !mixed(token) {
@@ -101,7 +107,8 @@ fn parts(token: &[u8]) -> impl Iterator<Item = &[u8]> {
     let name = token.iter().take(MAX_NAME).position(|b| matches!(b, b'=' | b':' | b','));
     let named = name.and_then(|at| token.get(at + 1..));
     let rest = [marked, quoted.filter(|part| part.len() < token.len()), named];
-    std::iter::once(token).chain(rest.into_iter().flatten()).filter(|part| part.len() >= MIN_TOKEN - MAX_NAME)
+    let long = |part: &&[u8]| part.len() >= MIN_TOKEN && (!part.iter().all(u8::is_ascii_alphanumeric) || mixed(part));
+    std::iter::once(token).chain(rest.into_iter().flatten().filter(long))
 }
 
 /// Whether a token says something.

@@ -16,8 +16,8 @@ const MIN_NOISY: usize = 4;
 /// Shares of a row in percent: of words that are known once their signs are gone, and of letters where blanks break words.
 const MIN_KNOWN: usize = 60;
 const MIN_LETTERS: usize = 70;
-/// A row with so many bytes for each word has words that were broken.
-const MAX_MEAN: usize = 4;
+/// A row with no more bytes for each word has words that were broken.
+const MAX_MEAN: usize = 3;
 /// Words between pictures.
 const MIN_SHOWN: usize = 6;
 
@@ -79,11 +79,22 @@ fn strewn(row: &[(usize, &str)]) -> bool {
     noisy(row) >= MIN_NOISY && row.iter().filter(known).count() * 100 >= row.len() * MIN_KNOWN
 }
 
-/// Whether words are so short that they must be parts of such, letters of ASCII mostly.
+/// Whether words are so short that they must be parts of such, letters of ASCII mostly, and most of them no words.
 fn broken(row: &[(usize, &str)]) -> bool {
-    let bytes: usize = row.iter().map(|(_, word)| word.len() + 1).sum();
-    let letters = row.iter().flat_map(|(_, word)| word.bytes()).filter(u8::is_ascii_alphabetic).count();
-    bytes <= row.len() * MAX_MEAN && letters * 100 >= (bytes - row.len()) * MIN_LETTERS
+    let (mut words, mut bytes, mut letters) = (0, 0, 0);
+    for (_, word) in row {
+        let of_word = word.bytes().filter(u8::is_ascii_alphabetic).count();
+        // Bars of a table, dashes, numbers.
+        if of_word > 0 {
+            (words, bytes, letters) = (words + 1, bytes + word.len(), letters + of_word);
+        }
+    }
+    let known =
+        || row.iter().filter(|(_, word)| word.len() > 1 && unspaced::is_word(&word.to_ascii_lowercase())).count();
+    words * 4 >= row.len() * 3
+        && bytes <= words * MAX_MEAN
+        && letters * 100 >= bytes * MIN_LETTERS
+        && known() * 2 <= words
 }
 
 fn without_signs(part: &[(usize, &str)]) -> Option<String> {

@@ -29,6 +29,24 @@ struct File {
     words: Vec<String>,
 }
 
+/// How long the words are that end with two letters, as bits: most places in a row are no end of a word of most lengths.
+static ENDS: LazyLock<[u32; 26 * 26]> = LazyLock::new(|| {
+    let mut ends = [0; 26 * 26];
+    for word in WORDS.iter() {
+        if let Some(slot) = end_of(word).and_then(|end| ends.get_mut(end)) {
+            *slot |= 1u32.checked_shl(word.len() as u32).unwrap_or_default();
+        }
+    }
+    ends
+});
+
+/// The number of the last two letters.
+fn end_of(word: &[u8]) -> Option<usize> {
+    let [.., first, second] = word else { return None };
+    let number = |b: &u8| b.is_ascii_lowercase().then(|| usize::from(b - b'a'));
+    Some(number(first)? * 26 + number(second)?)
+}
+
 static WORDS: LazyLock<HashSet<Vec<u8>>> = LazyLock::new(|| {
     let text = include_str!("../../../../profiles/detect/unspaced.toml");
     #[expect(clippy::expect_used, reason = "the table is part of the program; a test loads it")]
@@ -81,7 +99,8 @@ pub(super) fn apart(row: &str, least: usize) -> Option<String> {
     let mut best: Vec<(i32, usize)> = vec![(0, 0)];
     for end in 1..=bytes.len() {
         let mut here = (best.get(end - 1)?.0, 0);
-        for length in SHORT..=LONGEST.min(end) {
+        let lengths = bytes.get(..end).and_then(end_of).and_then(|at| ENDS.get(at)).copied().unwrap_or_default();
+        for length in (SHORT..=LONGEST.min(end)).filter(|length| lengths >> length & 1 == 1) {
             let known = bytes.get(end - length..end).is_some_and(|word| WORDS.contains(word));
             let value = best.get(end - length)?.0 + length as i32 - 1;
             if known && value > here.0 {
