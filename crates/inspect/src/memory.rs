@@ -143,11 +143,7 @@ impl Memory {
     /// Notes that the user let a call pass of which this was found.
     pub fn allowed(&mut self, findings: &[Finding]) {
         for finding in findings.iter().filter(|f| f.detector == "flow/after-injection") {
-            for source in finding.evidence.iter().filter(|e| e.role == Role::Source) {
-                if let Some(entry) = &source.entry {
-                    self.orders.allow(entry, source.pointer.raw(), &source.excerpt);
-                }
-            }
+            finding.evidence.iter().filter(|e| e.role == Role::Source).for_each(|source| self.orders.allow(source));
         }
     }
 

@@ -11,10 +11,10 @@ use std::{
     sync::Arc,
 };
 
-use firedoor_model::{EntryId, Untrusted, wire::Leaves};
+use firedoor_model::{EntryId, Evidence, Untrusted, wire::Leaves};
 use memchr::memmem;
 
-use crate::{Call, Sink, hosts::schemes, injection::Hinted, memory::Origin, privacy::SourceWords, view};
+use crate::{Call, Sink, hosts::schemes, injection::Hinted, memory::Origin, privacy::SourceWords, sink::words, view};
 use hints::Hints;
 pub(crate) use named::is_checked_iban;
 use named::{Named, addresses, packed};
@@ -24,6 +24,8 @@ const MAX_ORDERS: usize = 16;
 const AROUND: usize = 8 * 1024;
 /// Bytes on either side of an order in which it may say that something is written otherwise.
 pub(crate) const NEAR: usize = 400;
+/// Shortest word of a tool's name that tells it.
+const SPOKEN: usize = 4;
 /// Most addresses that outside texts named since.
 const MAX_ADDRESSES: usize = 4096;
 /// Most servers of which it is known where they were, and hosts of each; results of each whose mailboxes are known, how many of
@@ -115,14 +117,21 @@ impl Orders {
         self.seen.iter().find(|order| !(order.is_told() || order.allowed)).map(|order| &order.read)
     }
 
-    /// Notes that the user let a call pass when asked about what this text says.
-    pub(crate) fn allow(&mut self, entry: &EntryId, pointer: &str, excerpt: &Untrusted) {
+    /// Notes that the user let a call pass when asked about what this text says. Where several texts are shown alike, none of them was.
+    pub(crate) fn allow(&mut self, source: &Evidence) {
         let same = |read: &Read| {
-            read.origin.entry == *entry && *read.pointer == *pointer && read.excerpt.raw() == excerpt.raw()
+            source.entry.as_ref() == Some(&read.origin.entry)
+                && source.tool.as_ref() == Some(&read.origin.tool)
+                && *read.pointer == *source.pointer.raw()
+                && read.excerpt.raw() == source.excerpt.raw()
         };
+        let mut shown = self.seen.iter_mut().filter(|order| same(&order.read));
         // Nobody can have seen what is hidden.
-        let shown = self.seen.iter_mut().filter(|order| same(&order.read) && order.said != Said::Anything);
-        shown.for_each(|order| order.allowed = true);
+        if let (Some(order), None) = (shown.next(), shown.next())
+            && order.said != Said::Anything
+        {
+            order.allowed = true;
+        }
     }
 
     /// Notes that the agent read instructions that are not its user's.
@@ -138,11 +147,11 @@ impl Orders {
         };
         let recent = self.recent.get(&origin.entry);
         let homes = recent.map(|recent| recent.hosts.clone()).unwrap_or_default();
-        let known =
-            |order: &Order| order.said == said && order.read.origin.entry == origin.entry && order.homes == homes;
-        if self.seen.iter().any(known) {
+        let same = |order: &&Order| order.said == said && order.read.origin.entry == origin.entry;
+        if self.seen.iter().filter(same).any(|order| order.homes == homes) {
             return;
         }
+        let allowed = self.seen.iter().filter(same).any(|order| order.allowed);
         if self.seen.len() >= MAX_ORDERS {
             let told = self.seen.iter().position(Order::is_told);
             // What is told of never takes the place of an order.
@@ -158,7 +167,7 @@ impl Orders {
             self.addresses.insert(mailbox.as_str().into());
         }
         let (origin, excerpt) = (Arc::clone(origin), excerpt.into());
-        self.seen.push(Order { read: Read { origin, pointer, excerpt }, said, homes, allowed: false });
+        self.seen.push(Order { read: Read { origin, pointer, excerpt }, said, homes, allowed });
     }
 
     /// Notes what a text says around words to an agent: no order that is known for one, unless a call goes where it says.
@@ -247,9 +256,13 @@ impl Orders {
 
     fn order(&self, call: &Call<'_>, named: &Named, words: &SourceWords) -> Option<&Read> {
         let any = self.first().filter(|_| self.anything || named.more || named.everybody);
-        let sent = || words.for_everybody(call) && !named.little || self.names_outside(named);
+        let open = words.for_everybody(call) && !named.little;
+        let sent = || open || self.names_outside(named);
         if let Some(first) = any.or_else(|| self.first_unanswered().filter(|_| sent())) {
             return Some(first);
+        }
+        if let Some(order) = self.seen.iter().find(|order| open && order.allowed && order.speaks_of(call)) {
+            return Some(&order.read);
         }
         self.seen.iter().find(|order| order.may_mean(call, named)).map(|order| &order.read)
     }
@@ -275,17 +288,24 @@ impl Order {
     fn may_mean(&self, call: &Call<'_>, named: &Named) -> bool {
         match &self.said {
             Said::Anything => true,
-            _ if self.allowed => self.names(named),
             Said::Told(said) => named.all().any(|address| !self.is_home(address) && names(said, address)),
             Said::Here(said, packed) => {
                 // An answer, a form, another message in the same place.
-                let back = self.read.origin.entry == *call.entry && named.goes.is_empty() && !named.little;
+                let back =
+                    !self.allowed && self.read.origin.entry == *call.entry && named.goes.is_empty() && !named.little;
                 back || self.comes_home(said, named)
                     || named.all().any(|address| !self.is_home(address) && names(said, address))
                     || named.values.iter().any(|value| stands(said, value))
                     || named.numbers.iter().any(|number| packed.contains(number.as_str()))
             }
         }
+    }
+
+    /// Whether the text has a word that the names of server and tool have: "tweet it", "open an issue".
+    fn speaks_of(&self, call: &Call<'_>) -> bool {
+        let Said::Here(said, _) = &self.said else { return false };
+        let names = [words(call.subject), words(call.entry.server())].concat();
+        names.iter().filter(|word| word.len() >= SPOKEN).any(|word| said.contains(word.as_str()))
     }
 
     /// Whether a call that need not send has an address that the text names, or brings something to where it came from.

@@ -67,6 +67,8 @@ pub(crate) struct SourceWords {
     pub(crate) sending: HashSet<String>,
     pub(crate) open: HashSet<String>,
     pub(crate) published: HashSet<String>,
+    pub(crate) publications: HashSet<String>,
+    pub(crate) answers: HashSet<String>,
     pub(crate) states: HashSet<String>,
     pub(crate) drafts: HashSet<String>,
     pub(crate) drafting: HashSet<String>,
@@ -466,7 +468,8 @@ pub(crate) mod tests {
         assert_eq!(found(drive, http, &post(text)), private(Confidence::Likely));
         assert_eq!(found(files, http, &post(text)), None);
         assert_eq!(found(mail, http, &post(&text[..80])), None);
-        let forum = ("reddit", "create_post");
+        let (forum, comment) = (("reddit", "create_post"), ("wordpress", "create_comment"));
+        assert_eq!(found(mail, comment, &json!({ "text": text })), private(Confidence::Likely));
         assert_eq!(found(mail, forum, &json!({ "text": text })), private(Confidence::Likely));
         assert_eq!(found(mail, blog, &json!({ "text": text })), private(Confidence::Possible));
         assert_eq!(found(drive, blog, &json!({ "text": text })), private(Confidence::Possible));

@@ -108,9 +108,13 @@ impl SourceWords {
         words(call.subject).iter().chain(&words(call.entry.server())).any(|word| self.pages.contains(word))
     }
 
-    /// Whether a call publishes under its user's own name, by the words of its server.
+    /// Whether a call publishes under its user's own name, by the words of its server and tool: a page or a post, and no message or comment.
     pub(crate) fn publishes(&self, call: &Call<'_>) -> bool {
+        let tool = words(call.subject);
+        let any = |list: &HashSet<String>| tool.iter().any(|word| list.contains(word));
         words(call.entry.server()).iter().any(|word| self.published.contains(word))
+            && any(&self.publications)
+            && !any(&self.answers)
     }
 
     /// Whether a call puts what it is given where everybody reads it, or many, by the words of its server and tool.

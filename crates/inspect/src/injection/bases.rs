@@ -15,13 +15,13 @@ const STEP: usize = MIN_TOKEN / 2;
 const MAX_TOKEN: usize = 1024;
 const HEAD: usize = 60;
 /// Bytes of its start in which so many pairs of letters and digits are rare: programs and addresses have fewer.
-const LOOKED_AT: usize = 80;
-const MIN_RARE: usize = 6;
+const LOOKED_AT: usize = 40;
+const MIN_RARE: usize = 4;
 /// Longest token that is one number: reading it takes time with its square.
 const MAX_NUMBER: usize = 320;
-/// Most tokens of a text that are read, and most of those.
+/// Most tokens of a text that are read, and most time for those, in squares of digits.
 const MAX_TOKENS: usize = 256;
-const MAX_NUMBERS: usize = 16;
+const MAX_NUMBERS: usize = 16 * MAX_NUMBER * MAX_NUMBER;
 /// Characters before an encoded text that name it.
 const MAX_NAME: usize = 24;
 /// Shortest line of uuencode, and longest: 45 bytes.
@@ -31,7 +31,7 @@ const MAX_LINE: usize = 62;
 /// Hands on what such tokens and lines say.
 pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
     let bytes = text.as_bytes();
-    let (mut at, mut tokens, mut numbers) = (0, 0, 0);
+    let (mut at, mut tokens, mut numbers) = (0, 0, MAX_NUMBERS);
     while let Some(some) = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ STEP + 1 }>()) {
         let white = [0, STEP / 4, STEP / 2, 3 * STEP / 4, STEP].into_iter().any(|at| some[at].is_ascii_whitespace());
         if white {
@@ -50,12 +50,13 @@ pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
         if rare(token.get(..LOOKED_AT).unwrap_or(token)) < MIN_RARE {
             continue;
         }
-        let number = token.iter().all(u8::is_ascii_alphanumeric);
+        let number = bare(token).iter().all(u8::is_ascii_alphanumeric);
         if number {
-            if end - from > MAX_NUMBER || numbers == MAX_NUMBERS || !mixed(token) {
+            let time = token.len() * token.len();
+            if end - from > MAX_NUMBER || time > numbers || !mixed(bare(token)) {
                 continue;
             }
-            numbers += 1;
+            numbers -= time;
         }
         tokens += 1;
         let (lines, to) = if number { (token.to_vec(), end) } else { with_lines(bytes, (from, end)) };
@@ -106,9 +107,18 @@ fn parts(token: &[u8]) -> impl Iterator<Item = &[u8]> {
     let quoted = token.split(|b| matches!(b, b'"' | b'\'')).max_by_key(|part| part.len());
     let name = token.iter().take(MAX_NAME).position(|b| matches!(b, b'=' | b':' | b','));
     let named = name.and_then(|at| token.get(at + 1..));
-    let rest = [marked, quoted.filter(|part| part.len() < token.len()), named];
+    let less = |part: &&[u8]| part.len() < token.len();
+    let rest = [Some(bare(token)).filter(less), marked, quoted.filter(less), named];
     let long = |part: &&[u8]| part.len() >= MIN_TOKEN && (!part.iter().all(u8::is_ascii_alphanumeric) || mixed(part));
     std::iter::once(token).chain(rest.into_iter().flatten().filter(long))
+}
+
+/// A token without the signs that text has around it.
+fn bare(token: &[u8]) -> &[u8] {
+    let around = |b: &u8| b"()[]{}`'\".,;:!?".contains(b);
+    let from = token.iter().position(|b| !around(b)).unwrap_or_default();
+    let to = token.iter().rposition(|b| !around(b)).map_or(0, |at| at + 1);
+    token.get(from..to).unwrap_or_default()
 }
 
 /// Whether a token says something.
@@ -210,6 +220,7 @@ mod tests {
             (other.clone(), "base85"),
             (format!("token:{other}"), "base85"),
             (format!("[\"{other}\"]"), "base85"),
+            (format!("It is `{other}`, is it?"), "base85"),
         ] {
             assert!(said(&text, name), "{text}: {:?}", layers(&text));
         }

@@ -55,7 +55,11 @@ const PART: [bool; 256] = {
 
 /// What a list of codes says, if that is a text.
 pub(super) fn codes(run: &str) -> Option<String> {
-    [Digits::Decimal, Digits::Pairs, Digits::Octal].into_iter().find_map(|digits| codes_as(run, digits))
+    let octal = || match memchr::memchr2(b'8', b'9', run.as_bytes()) {
+        Some(_) => None,
+        None => codes_as(run, Digits::Octal),
+    };
+    codes_as(run, Digits::Decimal).or_else(|| codes_as(run, Digits::Pairs)).or_else(octal)
 }
 
 /// What groups of digits with nothing before them are.
@@ -134,7 +138,7 @@ fn places(run: &str) -> Option<String> {
     for word in run.split([' ', '/', '\n']) {
         let mut letters = 0;
         for number in word.split(['-', ',', '.', ':', ';', '_', '+']).filter(|number| !number.is_empty()) {
-            let place: u8 = number.parse().ok().filter(|place| (1..=26).contains(place) && !number.starts_with('0'))?;
+            let place: u8 = number.parse().ok().filter(|place| (1..=26).contains(place) && number.len() <= 2)?;
             out.push(char::from(b'`' + place));
             letters += 1;
         }

@@ -32,6 +32,8 @@ const OTHERS: [(&str, char); 20] = [
     ("space", ' '),
     ("break", ' '),
 ];
+/// What stands between them.
+const SEPARATORS: [char; 8] = [' ', '\n', '\t', ',', ';', '|', '-', '.'];
 /// Longest of them.
 const LONGEST: usize = 8;
 /// Most texts that are found so.
@@ -48,8 +50,8 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
         said.clear();
     };
     let mut at = 0;
-    for part in text.split_inclusive([' ', '\n', '\t', ',', ';', '|']) {
-        let word = part.trim_end_matches([' ', '\n', '\t', ',', ';', '|']);
+    for part in text.split_inclusive(SEPARATORS) {
+        let word = part.trim_end_matches(SEPARATORS);
         let start = at;
         at += part.len();
         if word.is_empty() {

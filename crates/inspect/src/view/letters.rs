@@ -9,7 +9,7 @@ use unicode_normalization::char::decompose_compatible;
 pub(super) struct Letter {
     /// One letter of two bytes, or one of ASCII and zero.
     pub(super) bytes: [u8; 2],
-    /// Of which script it is, if it looks like a Latin one.
+    /// The bit of its script ([`script_alike`]), if it looks like a Latin one.
     pub(super) alike: u8,
 }
 
@@ -183,14 +183,19 @@ pub(crate) fn alike(c: char) -> Option<char> {
     })
 }
 
-/// Which script a letter is of that looks like a Latin one, as a bit; none for others.
+/// Which script a letter is of that looks like a Latin one, as a bit (Greek, Cyrillic, Armenian, Cherokee, Canadian, Coptic, Lisu, others);
+/// none for other letters.
 pub(super) fn script_alike(c: char) -> u8 {
     match c {
         _ if alike(c).is_none() => 0,
         '\u{370}'..='\u{3FF}' => 1,
         '\u{400}'..='\u{52F}' => 2,
         '\u{530}'..='\u{58F}' => 4,
-        _ => 8,
+        '\u{13A0}'..='\u{13FF}' | '\u{AB70}'..='\u{ABBF}' => 8,
+        '\u{1400}'..='\u{167F}' => 16,
+        '\u{2C80}'..='\u{2CFF}' => 32,
+        '\u{A4D0}'..='\u{A4FF}' => 64,
+        _ => 128,
     }
 }
 
