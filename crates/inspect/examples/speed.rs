@@ -1,7 +1,7 @@
 //! What inspecting costs. `tests/bench/inspection.py` runs it, alone for times and under callgrind for instructions.
 //!
-//! `speed`: every case, processor time for each. `speed names`: their names. `speed NAME ROUNDS`: this case so many times
-//! with little remembered, printing nothing but its bytes. `speed files FILE...`: the text of each file as a result; the repository's
+//! `speed`: every case, processor time for each. `speed names`: their names. `speed NAME ROUNDS`: this case, or the text of the file of that
+//! name as a result, so many times with little remembered, printing nothing but its bytes. `speed files FILE...`: the text of each file as a result; the repository's
 //! own texts are few, repeated, and so kinder to a processor than what tools return.
 #![expect(clippy::print_stdout, reason = "a measuring program")]
 
@@ -299,8 +299,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return times(&mut Bench::new(REMEMBERED_FOR_COUNTS)?, cases.iter().map(|(name, text)| (name.as_str(), text)));
     }
     if let [wanted, rounds] = arguments.as_slice() {
-        let Some((name, message)) = cases().into_iter().find(|(name, _)| name == wanted) else {
-            return Err(format!("speed: no case {wanted:?}").into());
+        let case = cases().into_iter().find(|(name, _)| name == wanted);
+        let (name, message) = match case {
+            Some(case) => case,
+            None => ("file", result(&std::fs::read_to_string(wanted).map_err(|e| format!("speed: {wanted}: {e}"))?)),
         };
         let mut bench = Bench::new(REMEMBERED_FOR_COUNTS)?;
         for _ in 0..rounds.parse::<u32>()? {

@@ -1,6 +1,6 @@
 //! Compressed data, undone within bounds.
 
-use std::io::Read as _;
+use std::{cell::RefCell, io::Read as _};
 
 use flate2::{Decompress, FlushDecompress};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
@@ -34,9 +34,13 @@ pub(crate) fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
         _ => return None,
     };
     let mut out = Vec::with_capacity(room(body));
-    let mut state = Decompress::new(zlib);
-    // `decompress_vec` writes into the capacity that is there and never grows it.
-    let status = state.decompress_vec(body, &mut out, FlushDecompress::Finish);
+    // Making one takes a hundred times as long as beginning anew with it, and many a token is tried.
+    thread_local!(static STATE: RefCell<Decompress> = RefCell::new(Decompress::new(false)));
+    let status = STATE.with_borrow_mut(|state| {
+        state.reset(zlib);
+        // `decompress_vec` writes into the capacity that is there and never grows it.
+        state.decompress_vec(body, &mut out, FlushDecompress::Finish)
+    });
     let raw = !zlib && !bytes.starts_with(&[0x1F, 0x8B]);
     // Raw data has no mark of its own: it must be read to its end.
     let good = if raw { matches!(status, Ok(flate2::Status::StreamEnd)) } else { true };

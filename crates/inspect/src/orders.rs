@@ -5,6 +5,7 @@
 
 mod hints;
 mod named;
+mod written;
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -14,10 +15,13 @@ use std::{
 use firedoor_model::{EntryId, Evidence, Untrusted, wire::Leaves};
 use memchr::memmem;
 
-use crate::{Call, Sink, hosts::schemes, injection::Hinted, memory::Origin, privacy::SourceWords, sink::words, view};
+use crate::{
+    Call, Sink, Source, hosts::schemes, injection::Hinted, memory::Origin, privacy::SourceWords, sink::words, view,
+};
 use hints::Hints;
 pub(crate) use named::is_checked_iban;
-use named::{Named, addresses, packed};
+use named::{Named, addresses, naming, packed};
+use written::Written;
 
 /// Most texts that are kept, and bytes of each on either side of its order.
 const MAX_ORDERS: usize = 16;
@@ -87,9 +91,10 @@ pub(crate) enum Given<'t> {
     Told(&'t str, (usize, usize)),
 }
 
-/// Where a server was, and whom it named.
+/// Where a server was, what it was given, and whom it named.
 #[derive(Debug, Default)]
 struct Recent {
+    written: Written,
     hosts: VecDeque<Box<str>>,
     mailboxes: VecDeque<Vec<String>>,
 }
@@ -183,10 +188,18 @@ impl Orders {
         room.then(|| self.recent.entry(entry.clone()).or_default())
     }
 
-    /// Notes where a call goes: what comes back is from there.
+    /// What a normalised text of a server says beside what the agent gave it just before; `None` where nothing of it was.
+    pub(crate) fn unwritten(&self, source: &Source<'_>, text: &str) -> Option<String> {
+        self.recent.get(source.entry)?.written.beside(text, source.label.sink == Sink::External)
+    }
+
+    /// Notes what a call says, and where it goes: what comes back is from there.
     pub(crate) fn called(&mut self, call: &Call<'_>) {
         let arguments = call.arguments.unwrap_or_default();
         let resource = call.method != "tools/call";
+        if let Some(recent) = self.recent(call.entry) {
+            recent.written.note(arguments);
+        }
         if !resource && schemes(arguments).next().is_none() {
             return;
         }
@@ -209,12 +222,14 @@ impl Orders {
         let theirs = |order: &Order| order.read.origin.entry == origin.entry;
         if self.seen.iter().any(theirs) || !self.seen.is_empty() && origin.sink != Sink::Local {
             for leaf in Leaves::of(result) {
-                for address in addresses(&apart(&leaf.text)) {
-                    if self.addresses.len() >= MAX_ADDRESSES {
-                        self.anything = true;
-                        return;
+                for word in naming(&leaf.text).map(apart) {
+                    for address in addresses(&word) {
+                        if self.addresses.len() >= MAX_ADDRESSES {
+                            self.anything = true;
+                            return;
+                        }
+                        self.addresses.insert(address.into());
                     }
-                    self.addresses.insert(address.into());
                 }
             }
         }

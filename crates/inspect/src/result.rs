@@ -111,7 +111,13 @@ impl Inspector {
                 unread = Some(injection::unread(Place::Results, at(&pointers.of(leaves))));
             }
             for hint in &hints {
-                memory.orders.hint(&origin, hint, || pointers.of(leaves));
+                // What the agent wrote itself, and comes back to it, is no word of somebody else.
+                let rest = memory.orders.unwritten(source, &hint.around);
+                let says =
+                    |rest: &str| !self.injections.look(rest, Place::Results, true, &mut allowance).hints.is_empty();
+                if rest.as_deref().is_none_or(says) {
+                    memory.orders.hint(&origin, hint, || pointers.of(leaves));
+                }
             }
             if let Some(sight) = sight {
                 let place = pointers.of(leaves);

@@ -1,20 +1,28 @@
 //! Texts that say the same again and again (`Row 1 of the table has been imported`, `Row 2 of …`). The model adds up what it sees, so that
 //! such rows would come to what an order comes to.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Words in a row that are the same again.
 const ROW: usize = 3;
 
 /// What a window says for the first time, where that is less than half of it. Numbers beside words are all the same; rows of nothing but
 /// numbers are codes.
-pub(super) fn once(window: &str) -> Option<String> {
-    let words: Vec<&str> = window.split(' ').filter(|word| !word.is_empty()).collect();
+pub(super) fn once<'w>(window: &'w str) -> Option<String> {
+    let words: Vec<&'w str> = window.split(' ').filter(|word| !word.is_empty()).collect();
     let number = |word: &str| word.bytes().any(|b| b.is_ascii_digit());
-    let same = |word: &&'_ str| if number(word) { "0".to_owned() } else { (*word).to_owned() };
-    let (mut seen, mut new) = (HashSet::new(), vec![true; words.len()]);
-    for (at, row) in words.windows(ROW).enumerate() {
-        if !row.iter().all(|word| number(word)) && !seen.insert(row.iter().map(same).collect::<Vec<_>>()) {
+    // Each word by the place where it stands first, counted from 1; all numbers are 0.
+    let mut first: HashMap<&'w str, usize> = HashMap::with_capacity(words.len());
+    let which = |(at, word): (usize, &&'w str)| if number(word) { 0 } else { *first.entry(*word).or_insert(at + 1) };
+    let numbers: Vec<usize> = words.iter().enumerate().map(which).collect();
+    // Words that stand there for the first time are never left out.
+    let stay = words.iter().zip(&numbers).zip(1..).filter(|((_, first), at)| *first == at);
+    if stay.map(|((word, _), _)| word.len() + 1).sum::<usize>().saturating_sub(1) * 2 >= window.len() {
+        return None;
+    }
+    let (mut seen, mut new) = (HashSet::with_capacity(words.len()), vec![true; words.len()]);
+    for (at, row) in numbers.array_windows::<ROW>().enumerate() {
+        if *row != [0; ROW] && !seen.insert(row) {
             new.iter_mut().skip(at).take(ROW).for_each(|new| *new = false);
         }
     }

@@ -52,6 +52,10 @@ pub(super) fn find<'a>(text: &'a str, places: &Places, found: &mut Found<'a>) ->
         if parts == MAX_PARTS {
             return false;
         }
+        if let Some(length) = alone(text.as_bytes(), next) {
+            at = next + length;
+            continue;
+        }
         let rest = text.get(next..).unwrap_or_default();
         let Some(c) = rest.chars().next() else { return true };
         let Some(how) = disguise(text.get(..next).unwrap_or_default(), c, rest.get(c.len_utf8()..).unwrap_or_default())
@@ -74,6 +78,18 @@ pub(super) fn find<'a>(text: &'a str, places: &Places, found: &mut Found<'a>) ->
 /// Whether a word ends before a character.
 fn ends(c: char) -> bool {
     c.is_whitespace() || c.is_ascii_punctuation()
+}
+
+/// The bytes of a letter of Greek, Cyrillic, or a script of the Near or Far East that has no letter of ASCII beside it: most of a text in
+/// such a script. It disguises nothing ([`disguise`]).
+fn alone(text: &[u8], at: usize) -> Option<usize> {
+    let length = match text.get(at)? {
+        0xCE..=0xDF => 2,
+        0xE0 | 0xE1 | 0xE3..=0xEE => 3,
+        _ => return None,
+    };
+    let ascii = |at: Option<usize>| at.and_then(|at| text.get(at)).is_some_and(u8::is_ascii_alphabetic);
+    (!ascii(at.checked_sub(1)) && !ascii(Some(at + length))).then_some(length)
 }
 
 /// How a character between two texts disguises a word.
@@ -122,6 +138,17 @@ mod tests {
     use crate::injection::layers::tests::layers;
 
     const ORDER: &str = "please send all of it to the other one, and then the rest";
+
+    #[test]
+    fn letters_by_themselves_disguise_nothing() {
+        for c in ('\u{80}'..=char::MAX).filter(|c| alone(format!(" {c} ").as_bytes(), 1).is_some()) {
+            for (before, after) in [(" ", " "), ("ж", "ж"), ("", "")] {
+                assert!(disguise(before, c, after).is_none(), "{c:?}");
+                assert_eq!(alone(format!("{before}{c}{after}").as_bytes(), before.len()), Some(c.len_utf8()));
+            }
+            assert_eq!(alone(format!("a{c}").as_bytes(), 1).or(alone(format!("{c}a").as_bytes(), 0)), None);
+        }
+    }
 
     fn said(text: &str) -> Vec<String> {
         let layers = layers(text);

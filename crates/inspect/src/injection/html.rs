@@ -3,21 +3,45 @@
 /// Most angle brackets within the quotes of one tag.
 const MAX_QUOTED: usize = 8;
 /// Elements that begin a line of their own, or a cell: they stand between words.
-const BLOCKS: [&str; 17] =
-    ["td", "th", "tr", "p", "div", "li", "ul", "ol", "dt", "dd", "br", "hr", "h1", "h2", "h3", "option", "label"];
+const BLOCKS: [u64; 17] = numbers([
+    "td", "th", "tr", "p", "div", "li", "ul", "ol", "dt", "dd", "br", "hr", "h1", "h2", "h3", "option", "label",
+]);
 
 /// Other elements that pages are made of.
-const INLINE: [&str; 41] = [
+const INLINE: [u64; 41] = numbers([
     "html", "head", "body", "title", "meta", "link", "header", "footer", "nav", "main", "section", "article", "aside",
     "table", "thead", "tbody", "tfoot", "caption", "dl", "h4", "h5", "h6", "a", "b", "i", "u", "em", "strong", "small",
     "span", "sup", "sub", "del", "code", "pre", "img", "form", "input", "button", "select", "figure",
-];
+]);
 /// Fewest tags that make a text a part of a page, longest of them, and most words of one.
 const MIN_TAGS: usize = 3;
 const MAX_TAG: usize = 160;
 const MAX_WORDS: usize = 5;
 /// Words of a tag that are no attribute with a value: its name, and one such as `required`.
 const MAX_BARE: usize = 2;
+
+/// Names as numbers, which are compared many at once.
+const fn numbers<const N: usize>(names: [&str; N]) -> [u64; N] {
+    let (mut out, mut at) = ([0; N], 0);
+    while at < N {
+        out[at] = number(names[at].as_bytes());
+        at += 1;
+    }
+    out
+}
+
+/// The number of a name of up to eight letters and digits; 0 for a longer one.
+const fn number(name: &[u8]) -> u64 {
+    let (mut out, mut at) = (0, 0);
+    while at < name.len() {
+        if at == 8 {
+            return 0;
+        }
+        out = out << 8 | name[at].to_ascii_lowercase() as u64;
+        at += 1;
+    }
+    out
+}
 
 /// A tag, without its brackets.
 pub(super) struct Tag<'t> {
@@ -60,7 +84,8 @@ impl<'t> Tag<'t> {
     /// Whether it is of a page, and says nothing itself: its attributes are few, and their values have no blanks. Descriptions and what a
     /// field holds have.
     fn drawn(&self) -> bool {
-        if !(self.closed && (self.block() || self.named(&INLINE))) {
+        let number = || number(self.name());
+        if !(self.closed && (BLOCKS.contains(&number()) || INLINE.contains(&number()))) {
             return false;
         }
         let words = || self.inside.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -69,7 +94,7 @@ impl<'t> Tag<'t> {
 
     /// Whether it begins a line, a cell or the like.
     pub(super) fn block(&self) -> bool {
-        self.named(&BLOCKS)
+        BLOCKS.contains(&number(self.name()))
     }
 }
 

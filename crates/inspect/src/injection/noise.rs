@@ -29,9 +29,9 @@ pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
     if !places.ascii() {
         pictures(text, found);
     }
-    let mut words: Vec<(usize, &str)> = Vec::new();
+    let mut words: Vec<Word<'_>> = Vec::with_capacity(text.len() / 5);
     for word in text.split_ascii_whitespace() {
-        words.push(((word.as_ptr() as usize).saturating_sub(text.as_ptr() as usize), word));
+        words.push(Word::of(word, (word.as_ptr() as usize).saturating_sub(text.as_ptr() as usize)));
     }
     let mut at = 0;
     let most = found.len() + MAX_PARTS;
@@ -49,65 +49,106 @@ pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
         let (from, to) = (at.saturating_sub(ROW / 2), words.len().min(end + ROW / 2));
         let part = words.get(from..to).unwrap_or_default();
         let said = if strewn { without_signs(part) } else { without_blanks(part) };
-        if let (Some(said), Some((start, _)), Some((last, word))) = (said, part.first(), part.last()) {
-            found.push(Inner::made(said, Concealment::None, "noise", (*start, last + word.len())));
+        if let (Some(said), Some(first), Some(last)) = (said, part.first(), part.last()) {
+            found.push(Inner::made(said, Concealment::None, "noise", (first.at, last.at + last.text.len())));
         }
         at = end;
     }
 }
 
+/// A word, where it stands, its letters of ASCII, and whether a sign stands between two of them.
+#[derive(Clone, Copy)]
+struct Word<'t> {
+    text: &'t str,
+    at: usize,
+    letters: usize,
+    strewn: bool,
+}
+
+impl<'t> Word<'t> {
+    fn of(text: &'t str, at: usize) -> Self {
+        let (mut letters, mut strewn) = (0, false);
+        // What the two bytes before are.
+        let (mut before, mut second) = (Sort::Other, Sort::Other);
+        for b in text.bytes() {
+            let sort = Sort::of(b);
+            letters += usize::from(sort == Sort::Letter);
+            strewn |= second == Sort::Letter && before == Sort::Sign && sort == Sort::Letter;
+            (before, second) = (sort, before);
+        }
+        Self { text, at, letters, strewn }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Letter,
+    Sign,
+    Other,
+}
+
+impl Sort {
+    fn of(b: u8) -> Self {
+        static SORTS: [Sort; 256] = {
+            let mut sorts = [Sort::Other; 256];
+            let mut b = 0u8;
+            while b < 128 {
+                if b.is_ascii_alphabetic() {
+                    sorts[b as usize] = Sort::Letter;
+                } else if sign(b as char) {
+                    sorts[b as usize] = Sort::Sign;
+                }
+                b += 1;
+            }
+            sorts
+        };
+        SORTS.get(usize::from(b)).copied().unwrap_or(Self::Other)
+    }
+}
+
 /// What may be strewn. Quotes, brackets and hyphens stand within honest words.
-fn sign(c: char) -> bool {
+const fn sign(c: char) -> bool {
     matches!(c, '?' | ',' | ';' | ':' | '!' | '.' | '$' | '%' | '&' | '^' | '~' | '#' | '*' | '|' | '=')
 }
 
 /// How many words have such a sign between two letters of ASCII.
-fn noisy(row: &[(usize, &str)]) -> usize {
-    let inside = |word: &&(usize, &str)| {
-        let bytes = word.1.as_bytes();
-        let sign = |b: u8| sign(char::from(b));
-        bytes.array_windows().any(|[a, b, c]| a.is_ascii_alphabetic() && sign(*b) && c.is_ascii_alphabetic())
-    };
-    row.iter().filter(inside).count()
+fn noisy(row: &[Word<'_>]) -> usize {
+    row.iter().filter(|word| word.strewn).count()
 }
 
-fn strewn(row: &[(usize, &str)]) -> bool {
-    let known = |word: &&(usize, &str)| {
-        let plain: String = word.1.chars().filter(|c| !sign(*c)).map(|c| c.to_ascii_lowercase()).collect();
+fn strewn(row: &[Word<'_>]) -> bool {
+    let known = |word: &&Word<'_>| {
+        let plain: String = word.text.chars().filter(|c| !sign(*c)).map(|c| c.to_ascii_lowercase()).collect();
         unspaced::is_word(&plain)
     };
     noisy(row) >= MIN_NOISY && row.iter().filter(known).count() * 100 >= row.len() * MIN_KNOWN
 }
 
 /// Whether words are so short that they must be parts of such, letters of ASCII mostly, and most of them no words.
-fn broken(row: &[(usize, &str)]) -> bool {
+fn broken(row: &[Word<'_>]) -> bool {
     let (mut words, mut bytes, mut letters) = (0, 0, 0);
-    for (_, word) in row {
-        let of_word = word.bytes().filter(u8::is_ascii_alphabetic).count();
-        // Bars of a table, dashes, numbers.
-        if of_word > 0 {
-            (words, bytes, letters) = (words + 1, bytes + word.len(), letters + of_word);
-        }
+    // Bars of a table, dashes, numbers.
+    for word in row.iter().filter(|word| word.letters > 0) {
+        (words, bytes, letters) = (words + 1, bytes + word.text.len(), letters + word.letters);
     }
-    let known =
-        || row.iter().filter(|(_, word)| word.len() > 1 && unspaced::is_word(&word.to_ascii_lowercase())).count();
+    let known = |word: &&Word<'_>| word.text.len() > 1 && unspaced::is_word(&word.text.to_ascii_lowercase());
     words * 4 >= row.len() * 3
         && bytes <= words * MAX_MEAN
         && letters * 100 >= bytes * MIN_LETTERS
-        && known() * 2 <= words
+        && row.iter().filter(known).count() * 2 <= words
 }
 
-fn without_signs(part: &[(usize, &str)]) -> Option<String> {
-    let words = part.iter().map(|(_, word)| match word.contains("://") || word.contains('@') {
-        true => (*word).to_owned(),
-        false => word.chars().filter(|c| !sign(*c)).collect(),
+fn without_signs(part: &[Word<'_>]) -> Option<String> {
+    let words = part.iter().map(|word| match word.text.contains("://") || word.text.contains('@') {
+        true => word.text.to_owned(),
+        false => word.text.chars().filter(|c| !sign(*c)).collect(),
     });
     Some(words.collect::<Vec<String>>().join(" "))
 }
 
 /// The words that the letters of a part make, if those are fewer than it seems to have.
-fn without_blanks(part: &[(usize, &str)]) -> Option<String> {
-    let joined: String = part.iter().map(|(_, word)| *word).collect();
+fn without_blanks(part: &[Word<'_>]) -> Option<String> {
+    let joined: String = part.iter().map(|word| word.text).collect();
     let mut said = String::with_capacity(joined.len() * 2);
     let mut letters = String::new();
     let end = |letters: &mut String, said: &mut String| {

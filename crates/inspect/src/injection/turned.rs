@@ -157,7 +157,8 @@ fn words(some: &[u8]) -> bool {
 /// The lines that are written with letters upside down, from their end: a joke of honest pages, too.
 fn upside_down(text: &str, found: &mut Found<'_>) -> bool {
     // All those that are no ASCII begin with C6, C7, C9, CA, CB, D7 or E1: IPA extensions (U+0250 on) with C9 and CA.
-    if text.is_ascii() || memchr::memchr2(0xC9, 0xCA, text.as_bytes()).is_none() {
+    let may = |text: &str| memchr::memchr2(0xC9, 0xCA, text.as_bytes()).is_some();
+    if text.is_ascii() || !may(text) {
         return true;
     }
     let most = found.len() + MAX_LINES;
@@ -166,7 +167,7 @@ fn upside_down(text: &str, found: &mut Found<'_>) -> bool {
             UPSIDE_DOWN.chars().position(|other| other == c || other == 'ᴉ' && c == 'ı' || other == 'ן' && c == 'l')?;
         u8::try_from(at).ok().map(|at| char::from(b'a' + at))
     };
-    for line in text.lines() {
+    for line in text.lines().filter(|line| may(line)) {
         let letters = || line.chars().filter(|c| view::alphabetic(*c));
         let other = letters().filter(|c| !c.is_ascii() && upright(*c).is_some()).count();
         if other < MIN_LETTERS || other * 4 < letters().count() {

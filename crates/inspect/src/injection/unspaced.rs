@@ -19,6 +19,8 @@ const MAX_READ: usize = 64 * 1024;
 /// Longest word, and shortest that is told by itself.
 const LONGEST: usize = 16;
 const SHORT: usize = 2;
+/// Fewest different letters of a row.
+const MIN_DIFFERENT: u32 = 8;
 /// Fewest words.
 const MIN_WORDS: usize = 5;
 /// Most capitals behind small letters: names of programs have one at the start of each word ([`super::joined`]).
@@ -78,6 +80,7 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
         let row = bytes.get(from..to).unwrap_or_default();
         let capital = |[a, b]: &&[u8; 2]| a.is_ascii_lowercase() && b.is_ascii_uppercase();
         if row.len() < MIN_ROW
+            || different(row) < MIN_DIFFERENT
             || rows == MAX_ROWS
             || to - from > left
             || row.array_windows().filter(capital).count() > MAX_CAPITALS
@@ -99,6 +102,11 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
     }
 }
 
+/// How many different letters a row has.
+fn different(row: &[u8]) -> u32 {
+    row.iter().fold(0u32, |seen, b| seen | 1 << (b & 31)).count_ones()
+}
+
 /// Whether what stands before a row says that it is a part of an address, a tag or the name of a test.
 fn is_name(before: &str) -> bool {
     let near = before.get(before.ceil_char_boundary(before.len().saturating_sub(MAX_ROW))..).unwrap_or_default();
@@ -110,13 +118,17 @@ fn is_name(before: &str) -> bool {
 pub(super) fn apart(row: &str, least: usize) -> Option<String> {
     let row = row.get(..MAX_ROW.min(row.len()))?;
     let lower = row.to_ascii_lowercase();
-    let bytes = lower.as_bytes();
+    let (bytes, ends) = (lower.as_bytes(), &*ENDS);
     // What is best up to each place: letters of known words, less one for each word so that long ones are preferred; and its last word.
-    let mut best: Vec<(i32, usize)> = vec![(0, 0)];
+    let mut best: Vec<(i32, usize)> = Vec::with_capacity(bytes.len() + 1);
+    best.push((0, 0));
     for end in 1..=bytes.len() {
         let mut here = (best.get(end - 1)?.0, 0);
-        let lengths = bytes.get(..end).and_then(end_of).and_then(|at| ENDS.get(at)).copied().unwrap_or_default();
-        for length in (SHORT..=LONGEST.min(end)).filter(|length| lengths >> length & 1 == 1) {
+        let mut lengths = bytes.get(..end).and_then(end_of).and_then(|at| ends.get(at)).copied().unwrap_or_default();
+        lengths &= (2u32 << LONGEST.min(end)) - (1 << SHORT);
+        while lengths != 0 {
+            let length = lengths.trailing_zeros() as usize;
+            lengths &= lengths - 1;
             let known = bytes.get(end - length..end).is_some_and(|word| WORDS.contains(word));
             let value = best.get(end - length)?.0 + length as i32 - 1;
             if known && value > here.0 {

@@ -30,6 +30,8 @@ struct Hint {
     addresses: HashSet<Box<str>>,
     /// Its letters and digits, where it has many of the latter.
     packed: String,
+    /// Normalised.
+    text: Box<str>,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +70,7 @@ impl Hints {
             self.0.pop_front();
         }
         let read = Read { origin: Arc::clone(origin), pointer: pointer(), excerpt: hinted.excerpt.as_str().into() };
-        self.0.push_back(Hint { read, addresses, packed });
+        self.0.push_back(Hint { read, addresses, packed, text: text.into() });
     }
 
     /// The text that names whom a call names.
@@ -76,7 +78,9 @@ impl Hints {
         let follows = |hint: &&Hint| {
             let known = |address: &str| hint.addresses.contains(address);
             let hosts = named.all().chain(&named.parents);
-            let brings = |address: &&String| address.contains('@') || named.carries || !named.segments.is_empty();
+            // Whoever opens a page as the text has its address brings nothing there.
+            let new = || named.segments.iter().any(|segment| !hint.text.contains(segment.as_str()));
+            let brings = |address: &&String| address.contains('@') || named.carries || new();
             hosts.filter(brings).any(|address| known(address))
                 || named.values.iter().any(|value| known(&format!("@{value}")))
                 || named.users.iter().any(|user| (is_account_name(user) || is_handle(user)) && known(user))

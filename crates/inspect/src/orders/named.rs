@@ -206,6 +206,21 @@ fn telling(value: &str) -> bool {
     count >= SMALL || other || count >= SHORT && (digits || name)
 }
 
+/// The words of a text, with what is stuck to them, that may name a host or a mailbox.
+pub(super) fn naming(text: &str) -> impl Iterator<Item = &str> {
+    let (bytes, mut read) = (text.as_bytes(), 0);
+    memchr::memchr2_iter(b'@', b':', bytes).filter_map(move |at| {
+        let names = bytes.get(at) == Some(&b'@') || bytes.get(at..at + 3) == Some(b"://");
+        if at < read || !names {
+            return None;
+        }
+        let (before, behind) = (bytes.get(read..at)?, bytes.get(at..)?);
+        let from = read + before.iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
+        read = at + behind.iter().position(u8::is_ascii_whitespace).unwrap_or(behind.len());
+        text.get(from..read)
+    })
+}
+
 /// The hosts and mailboxes that a text names, normalised.
 pub(super) fn addresses(text: &str) -> impl Iterator<Item = String> {
     let mailbox = |word: &&str| {
@@ -216,8 +231,8 @@ pub(super) fn addresses(text: &str) -> impl Iterator<Item = String> {
         !name.is_empty() && host && word.len() <= ADDRESS
     };
     let ends = |c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_' | '%' | '+' | '-' | '@'));
-    let mail = memchr::memchr(b'@', text.as_bytes()).map(|_| text.split(ends));
-    let mail = mail.into_iter().flatten().map(|word| word.trim_matches(['.', '-'])).filter(mailbox);
+    let mail = naming(text).flat_map(move |word| word.split(ends));
+    let mail = mail.map(|word| word.trim_matches(['.', '-'])).filter(mailbox);
     let of_host = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '%' | ':');
     let hosts = hosts(text).map(move |host| host.split(|c| !of_host(c)).next().unwrap_or_default());
     hosts.filter(|host| !host.is_empty() && host.len() <= ADDRESS).chain(mail).map(plain)
@@ -271,6 +286,16 @@ mod tests {
     }
 
     proptest::proptest! {
+        /// All that is told word by word.
+        #[test]
+        fn word_by_word(text in "(?:[a-zé]{1,3}|@|\\.|://|:|\\n| |-|/){0,80}") {
+            let words = naming(&text).flat_map(|word| addresses(word).collect::<Vec<_>>());
+            let (mut words, mut all): (Vec<String>, Vec<String>) = (words.collect(), addresses(&text).collect());
+            words.sort_unstable();
+            all.sort_unstable();
+            proptest::prop_assert_eq!(words, all);
+        }
+
         #[test]
         fn total(text in "(?:[a-zé漢]{1,3}|@|\\.|://|[0-9]{3}| |-|/){0,80}") {
             for address in addresses(&text) {

@@ -276,17 +276,18 @@ fn base85(token: &[u8], budget: &mut Budget, visit: OnBytes<'_>) {
     let mut out = Vec::new();
     for (name, values) in &BASE85 {
         // A quotation mark may stand around it.
-        for text in [token, unquoted(token)] {
-            let digits: Option<Vec<u32>> = text.iter().map(|b| values.get(*b)).collect();
-            let Some(digits) = digits else { continue };
+        let inner = Some(unquoted(token)).filter(|inner| inner.len() < token.len());
+        for text in [Some(token), inner].into_iter().flatten() {
             out.clear();
-            for five in digits.chunks(5) {
+            let all = text.chunks(5).try_for_each(|five| {
                 // What is missing is filled up with the last digit.
-                let number = (0..5).fold(0u64, |n, at| n * 85 + u64::from(five.get(at).copied().unwrap_or(84)));
+                let digit = |at| five.get(at).map_or(Some(84), |b| values.get(*b));
+                let number = (0..5).try_fold(0u64, |n, at| Some(n * 85 + u64::from(digit(at)?)))?;
                 let bytes = (number as u32).to_be_bytes();
-                out.extend_from_slice(bytes.get(..five.len() - 1).unwrap_or_default());
-            }
-            if emit(&out, name, budget, visit) {
+                out.extend_from_slice(bytes.get(..five.len() - 1)?);
+                Some(())
+            });
+            if all.is_some() && emit(&out, name, budget, visit) {
                 break;
             }
         }
