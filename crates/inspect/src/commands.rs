@@ -34,6 +34,7 @@ struct File {
     rule: Vec<Row>,
 }
 
+/// Which calls write a text down that nobody runs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Documents {

@@ -44,8 +44,7 @@ impl Administrators {
     }
 }
 
-/// Which calls write a text down that nobody runs.
-
+/// What is said about such a call.
 pub(super) fn finding(call: &Call<'_>, place: &str) -> Finding {
     Finding {
         detector: DETECTOR.into(),
