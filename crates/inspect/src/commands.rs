@@ -111,8 +111,12 @@ pub(crate) struct Commands {
 impl Commands {
     /// The members of a call that hold what it writes down and nothing that it reads; none where it does not write.
     pub(crate) fn texts(&self, call: &Call<'_>) -> &[String] {
+        self.texts_of(&words(call.subject))
+    }
+
+    /// The same of a tool with such words in its name.
+    fn texts_of(&self, named: &[String]) -> &[String] {
         let Documents { writing, unless, texts, .. } = &self.documents;
-        let named = words(call.subject);
         let any = |list: &[String]| named.iter().any(|word| list.contains(word));
         if any(writing) && !any(unless) { texts } else { &[] }
     }
@@ -223,7 +227,8 @@ impl Inspector {
         if call.method != "tools/call" {
             check(call.subject, false, &|| crate::flow::subject_pointer(call.method).to_owned());
         }
-        let (texts, mut writes) = (self.commands.texts(call), false);
+        let named = words(call.subject);
+        let (texts, mut writes) = (self.commands.texts_of(&named), false);
         for leaf in Leaves::of(arguments) {
             if leaf.key {
                 writes = texts.iter().any(|member| leaf.text.eq_ignore_ascii_case(member));
@@ -232,7 +237,7 @@ impl Inspector {
                 check(&leaf.text, writes, &|| format!("/arguments{}", pointer(arguments, leaf.span.0)));
             }
         }
-        if let Some(place) = self.commands.administrators.made(call)
+        if let Some(place) = self.commands.administrators.made(call, &named)
             && !out.iter().any(|finding| finding.detector == administrators::DETECTOR)
         {
             out.push(administrators::finding(call, &place));

@@ -7,7 +7,7 @@ use firedoor_model::{
 };
 use serde::Deserialize;
 
-use crate::{Call, evidence, sink::words};
+use crate::{Call, evidence};
 
 /// The same as that of commands which do so.
 pub(super) const DETECTOR: &str = "call/grants-all";
@@ -23,9 +23,8 @@ pub(super) struct Administrators {
 }
 
 impl Administrators {
-    /// Where a call makes somebody one, as a pointer into its arguments.
-    pub(super) fn made(&self, call: &Call<'_>) -> Option<String> {
-        let named = words(call.subject);
+    /// Where a call of a tool with such words in its name makes somebody one, as a pointer into its arguments.
+    pub(super) fn made(&self, call: &Call<'_>, named: &[String]) -> Option<String> {
         if call.method != "tools/call" || !named.iter().any(|word| self.tools.contains(word)) {
             return None;
         }

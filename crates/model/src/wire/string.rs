@@ -6,6 +6,8 @@ use super::object::unescape;
 
 /// Bytes that are looked at eight at a time, before what follows is taken for a long stretch without escapes.
 const NEAR: usize = 16;
+/// Room for what a string with escapes says, in bytes: growing into it takes longer than asking for it.
+const ROOM: usize = 1024;
 
 /// The string whose opening quotation mark stands at `from`: where it ends, and what it says. One that has no end is taken
 /// to go on to the end of `raw`. Lone surrogates become U+FFFD.
@@ -23,6 +25,9 @@ pub(super) fn read(raw: &str, from: usize) -> (usize, Cow<'_, str>) {
         }
         match escape(bytes.get(found..).unwrap_or_default()).filter(|_| known) {
             Some((c, length)) => {
+                if out.capacity() == 0 {
+                    out.reserve((raw.len() - from).min(ROOM));
+                }
                 out.push_str(raw.get(copied..found).unwrap_or_default());
                 out.push(c);
                 at = found + length;
