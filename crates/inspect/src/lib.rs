@@ -246,7 +246,7 @@ impl Inspector {
         out.extend(self.after_injection(memory, call, &out));
         out.extend(self.trifecta(memory, call));
         out.extend(self.usage(memory, call));
-        memory.orders.called(call);
+        memory.orders.called(call, self.sends(call) && !self.sources.looks(call.subject));
         self.mask_evidence(memory, &mut out);
         out
     }

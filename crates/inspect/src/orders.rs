@@ -21,7 +21,8 @@ use crate::{
 use hints::Hints;
 pub(crate) use named::is_checked_iban;
 use named::{Named, addresses, naming, packed};
-use written::Written;
+use written::Sent;
+pub(crate) use written::Written;
 
 /// Most texts that are kept, and bytes of each on either side of its order.
 const MAX_ORDERS: usize = 16;
@@ -91,10 +92,10 @@ pub(crate) enum Given<'t> {
     Told(&'t str, (usize, usize)),
 }
 
-/// Where a server was, what it was given, and whom it named.
+/// Where a server was, what it sent last, and whom it named.
 #[derive(Debug, Default)]
 struct Recent {
-    written: Written,
+    sent: Option<Sent>,
     hosts: VecDeque<Box<str>>,
     mailboxes: VecDeque<Vec<String>>,
 }
@@ -188,17 +189,22 @@ impl Orders {
         room.then(|| self.recent.entry(entry.clone()).or_default())
     }
 
-    /// What a normalised text of a server says beside what the agent gave it just before; `None` where nothing of it was.
-    pub(crate) fn unwritten(&self, source: &Source<'_>, text: &str) -> Option<String> {
-        self.recent.get(source.entry)?.written.beside(text, source.label.sink == Sink::External)
+    /// What the agent wrote, where a result answers the call that sent it.
+    pub(crate) fn written(&self, source: &Source<'_>) -> Option<Written> {
+        self.recent.get(source.entry)?.sent.as_ref()?.written(source.subject)
     }
 
-    /// Notes what a call says, and where it goes: what comes back is from there.
-    pub(crate) fn called(&mut self, call: &Call<'_>) {
+    /// Notes what a call sends, and where it goes: what comes back is from there.
+    pub(crate) fn called(&mut self, call: &Call<'_>, sends: bool) {
         let arguments = call.arguments.unwrap_or_default();
         let resource = call.method != "tools/call";
-        if let Some(recent) = self.recent(call.entry) {
-            recent.written.note(arguments);
+        let sent = if sends && !resource { Sent::of(call.subject, arguments) } else { None };
+        if sent.is_some() {
+            if let Some(recent) = self.recent(call.entry) {
+                recent.sent = sent;
+            }
+        } else if let Some(recent) = self.recent.get_mut(call.entry) {
+            recent.sent = None;
         }
         if !resource && schemes(arguments).next().is_none() {
             return;

@@ -14,6 +14,7 @@ use crate::{
     gravest::Gravest,
     injection::{self, Allowance, Look, Sight, phrases::Place},
     memory::{Label, Memory, Origin},
+    orders::Written,
     placeholder, sensitive,
     strings::in_leaf,
 };
@@ -37,8 +38,9 @@ const CONTENT: &str = "/content";
 /// The texts of a result that has several, in a row: all of short ones, of others what stands beside the next.
 fn in_a_row(result: &str) -> Option<String> {
     static TEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"text\""));
-    // Of most results one part has it once or twice.
-    TEXT.find_iter(result.as_bytes()).nth(1)?;
+    // Most results have one part, which has it as its type, too.
+    let behind = |at: usize| result.as_bytes().get(at + TEXT.needle().len()..).unwrap_or_default();
+    TEXT.find_iter(result.as_bytes()).filter(|at| behind(*at).trim_ascii_start().starts_with(b":")).nth(1)?;
     let (mut out, mut count) = (String::new(), 0);
     let mut leaves = Leaves::of(result);
     while let Some(leaf) = leaves.next() {
@@ -94,6 +96,8 @@ impl Inspector {
         let mut folded: Vec<u8> = Vec::new();
         let mut allowance = Allowance::default();
         let mut unread = None;
+        // What the agent sent, once it is asked for.
+        let mut written: Option<Option<Written>> = None;
         // The same origin for all strings of one kind: what is remembered is bounded without it.
         let mut raised: BTreeMap<Privacy, Arc<Origin>> = BTreeMap::new();
         let at = |place: &str| evidence(Role::Place, Some(source.entry), source.subject, place.to_owned(), b"");
@@ -110,14 +114,13 @@ impl Inspector {
             if allowance.short() && unread.is_none() {
                 unread = Some(injection::unread(Place::Results, at(&pointers.of(leaves))));
             }
-            for hint in &hints {
+            for mut hint in hints {
                 // What the agent wrote itself, and comes back to it, is no word of somebody else.
-                let rest = memory.orders.unwritten(source, &hint.around);
-                let says =
-                    |rest: &str| !self.injections.look(rest, Place::Results, true, &mut allowance).hints.is_empty();
-                if rest.as_deref().is_none_or(says) {
-                    memory.orders.hint(&origin, hint, || pointers.of(leaves));
+                let written = written.get_or_insert_with(|| memory.orders.written(source));
+                if let Some(written) = written {
+                    hint.around = written.beside(&hint.around);
                 }
+                memory.orders.hint(&origin, &hint, || pointers.of(leaves));
             }
             if let Some(sight) = sight {
                 let place = pointers.of(leaves);

@@ -17,19 +17,27 @@ pub(super) const DETECTOR: &str = "call/grants-all";
 #[serde(deny_unknown_fields)]
 pub(super) struct Administrators {
     tools: Vec<String>,
+    about: Vec<String>,
+    unless: Vec<String>,
     members: Vec<String>,
     roles: Vec<String>,
+    data: Vec<String>,
     names: Vec<String>,
 }
 
 impl Administrators {
     /// Where a call of a tool with such words in its name makes somebody one, as a pointer into its arguments.
     pub(super) fn made(&self, call: &Call<'_>, named: &[String]) -> Option<String> {
-        if call.method != "tools/call" || !named.iter().any(|word| self.tools.contains(word)) {
+        let any = |list: &[String]| named.iter().any(|word| list.contains(word));
+        let ends = |name: &String| named.ends_with(&name.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        if call.method != "tools/call" {
             return None;
         }
-        if self.names.iter().any(|name| name.split(' ').all(|part| named.iter().any(|word| word == part))) {
+        if self.names.iter().any(ends) {
             return Some(String::new());
+        }
+        if !any(&self.tools) || !any(&self.about) || any(&self.unless) {
+            return None;
         }
         let (arguments, mut member) = (call.arguments.unwrap_or_default(), false);
         Leaves::of(arguments).find_map(|leaf| {
@@ -38,7 +46,9 @@ impl Administrators {
                 return None;
             }
             let role = || self.roles.iter().any(|role| leaf.text.trim().eq_ignore_ascii_case(role));
-            (member && role()).then(|| pointer(arguments, leaf.span.0))
+            let place = || pointer(arguments, leaf.span.0);
+            let data = |place: &String| place.split('/').any(|part| self.data.iter().any(|data| data == part));
+            (member && role()).then(place).filter(|place| !data(place))
         })
     }
 }
@@ -64,16 +74,36 @@ mod tests {
     };
 
     #[test]
+    fn every_name_can_end_one() {
+        let table = crate::commands::tests::table();
+        for name in &table.administrators.names {
+            assert!(
+                name.split(' ').count() > 1 && crate::sink::words(&name.replace(' ', "_")).join(" ") == *name,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
     fn roles_are_told_by_members_and_names() {
         let inspector = Inspector::new();
         let entry = entry("site");
         for (tool, arguments, want) in [
             ("wp_create_user", json!({"username": "ana", "roles": ["administrator"]}), Some("/arguments/roles/0")),
-            ("update_member", json!({"id": 4, "data": {"org_role": " Owner "}}), Some("/arguments/data/org_role")),
+            ("update_member", json!({"id": 4, "user": {"org_role": " Owner "}}), Some("/arguments/user/org_role")),
             ("promote_admin", json!({"user_id": 5}), Some("/arguments")),
+            ("transferOwnership", json!({"to": "eve"}), Some("/arguments")),
+            ("invite_to_org", json!({"email": "eve@evil.example", "role": "owner"}), Some("/arguments/role")),
+            ("add_admin_note", json!({"text": "x"}), None),
+            ("set_admin_email", json!({"email": "ana@firm.example"}), None),
+            ("hubspot_create_contact", json!({"properties": {"role": "Owner"}}), None),
+            ("create_event", json!({"attendees": [{"role": "owner"}]}), None),
+            ("update_users", json!({"filter": {"role": "admin"}, "update": {"role": "viewer"}}), None),
             ("wp_create_user", json!({"username": "admin", "roles": ["editor"]}), None),
             ("create_or_update_file", json!({"owner": "admin", "path": "roles.md"}), None),
             ("list_users", json!({"role": "administrator"}), None),
+            ("add_group_member", json!({"member_email": "ana@school.example", "role": "OWNER"}), None),
+            ("share_drive_file", json!({"role": "owner"}), None),
             ("get_admin_report", json!({}), None),
             ("send_message", json!({"role": "admin", "text": "x"}), None),
         ] {

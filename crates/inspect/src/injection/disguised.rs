@@ -80,8 +80,8 @@ fn ends(c: char) -> bool {
     c.is_whitespace() || c.is_ascii_punctuation()
 }
 
-/// The bytes of a letter of Greek, Cyrillic, or a script of the Near or Far East that has no letter of ASCII beside it: most of a text in
-/// such a script. It disguises nothing ([`disguise`]).
+/// The bytes of a character that disguises nothing because no letter of ASCII stands beside it ([`disguise`]): most of a text in Greek, Cyrillic
+/// and the scripts of the Near and Far East. By its first byte, so that some Latin letters with marks are among them.
 fn alone(text: &[u8], at: usize) -> Option<usize> {
     let length = match text.get(at)? {
         0xCE..=0xDF => 2,

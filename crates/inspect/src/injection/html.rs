@@ -25,6 +25,7 @@ const fn numbers<const N: usize>(names: [&str; N]) -> [u64; N] {
     let (mut out, mut at) = ([0; N], 0);
     while at < N {
         out[at] = number(names[at].as_bytes());
+        assert!(out[at] != 0, "a name has more than eight letters");
         at += 1;
     }
     out

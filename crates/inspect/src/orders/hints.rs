@@ -79,7 +79,7 @@ impl Hints {
             let known = |address: &str| hint.addresses.contains(address);
             let hosts = named.all().chain(&named.parents);
             // Whoever opens a page as the text has its address brings nothing there.
-            let new = || named.segments.iter().any(|segment| !hint.text.contains(segment.as_str()));
+            let new = || named.pages.iter().any(|page| !has_address(&hint.text, page));
             let brings = |address: &&String| address.contains('@') || named.carries || new();
             hosts.filter(brings).any(|address| known(address))
                 || named.values.iter().any(|value| known(&format!("@{value}")))
@@ -88,6 +88,15 @@ impl Hints {
         };
         self.0.iter().find(follows).map(|hint| &hint.read)
     }
+}
+
+/// Whether an address stands in a text as a whole.
+fn has_address(text: &str, address: &str) -> bool {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ')' | ']' | '}' | ',' | ';');
+    text.match_indices(address).any(|(at, _)| {
+        let behind = text.get(at + address.len()..).unwrap_or_default();
+        behind.chars().next().is_none_or(ends)
+    })
 }
 
 /// What an address, or the name of an account, may be.

@@ -44,8 +44,9 @@ pub(super) struct Named {
     pub(super) numbers: Vec<String>,
     /// Those of them that are a value as a whole and of somebody by their member or form, and IBANs within one.
     pub(super) accounts: Vec<String>,
-    /// Parts of paths that may be data.
+    /// Parts of paths that may be data, and the addresses that hold them.
     pub(super) segments: Vec<String>,
+    pub(super) pages: Vec<String>,
     /// It says more than where it goes.
     pub(super) carries: bool,
     /// The tool only looks at something, and is told which by identifiers alone.
@@ -126,7 +127,11 @@ impl Named {
                     || part.len() > PART
                     || part.bytes().filter(u8::is_ascii_digit).count() > DIGITS
             };
+            let before = self.segments.len();
             self.segments.extend(parts.filter(data).map(view::normalised));
+            if self.segments.len() > before {
+                self.pages.push(view::normalised(text));
+            }
             self.more |= self.segments.len() > MAX_NAMED;
         }
         let short = text.len() <= NAME;
@@ -141,7 +146,7 @@ impl Named {
         let number = |token: &&str| token.len() >= NUMBER && token.bytes().filter(u8::is_ascii_digit).count() > 2;
         let room = MAX_NAMED.saturating_sub(self.numbers.len());
         let whole = short.then(|| packed(&normal)).filter(|whole| number(&whole.as_str()) && !is_date(text));
-        let account = goes || is_account(&normal);
+        let account = goes && !url || is_account(&normal);
         self.accounts.extend(whole.clone().filter(|_| account));
         let within =
             text.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_lowercase).filter(|token| is_iban(token));

@@ -1,3 +1,5 @@
+mod receipts;
+
 use firedoor_model::{Confidence, Finding, Millis};
 use serde_json::{Value, json};
 
