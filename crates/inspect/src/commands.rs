@@ -220,7 +220,7 @@ impl Inspector {
                 forms.push(Cow::Owned(view::normalised(text)));
             }
             // A line goes on behind a backslash, and quotes within quotes have one before them.
-            if text.contains('\\') && text.len() <= MAX_JOINED {
+            if text.len() <= MAX_JOINED && (text.contains("\\\n") || text.contains("\\\"")) {
                 forms.push(Cow::Owned(text.replace("\\\n", " ").replace("\\\"", "\"")));
             }
             let usual: Vec<String> = forms.iter().filter_map(|form| hosts::as_usual(form)).collect();

@@ -29,7 +29,10 @@ impl Administrators {
     /// Where a call of a tool with such words in its name makes somebody one, as a pointer into its arguments.
     pub(super) fn made(&self, call: &Call<'_>, named: &[String]) -> Option<String> {
         let any = |list: &[String]| named.iter().any(|word| list.contains(word));
-        let ends = |name: &String| named.ends_with(&name.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let ends = |name: &String| {
+            let mut last = named.iter().rev();
+            name.rsplit(' ').all(|part| last.next().is_some_and(|word| word == part))
+        };
         if call.method != "tools/call" {
             return None;
         }
