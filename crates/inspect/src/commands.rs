@@ -5,11 +5,7 @@ mod administrators;
 
 use std::{borrow::Cow, sync::OnceLock};
 
-use firedoor_model::{
-    Confidence, Finding, Severity,
-    finding::Role,
-    wire::{Leaves, pointer},
-};
+use firedoor_model::{Confidence, Finding, Severity, finding::Role, wire::Leaves};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
@@ -256,17 +252,19 @@ impl Inspector {
         let texts = self.commands.texts_of(&named);
         let files =
             !texts.is_empty() && Leaves::of(arguments).any(|leaf| leaf.key && self.sources.names_file(&leaf.text));
-        let mut text = false;
-        for leaf in Leaves::of(arguments) {
+        let (mut text, mut nested) = (false, false);
+        let mut leaves = Leaves::of(arguments);
+        while let Some(leaf) = leaves.next() {
+            nested |= leaves.depth() > 1;
             if leaf.key {
                 text = texts.iter().any(|member| leaf.text.eq_ignore_ascii_case(member));
             }
             if leaf.text.len() >= 4 {
-                let place = || format!("/arguments{}", pointer(arguments, leaf.span.0));
+                let place = || format!("/arguments{}", leaves.pointer());
                 check(&leaf.text, passive || files && text, false, &place);
             }
         }
-        if arguments.len() <= MAX_JOINED {
+        if nested && arguments.len() <= MAX_JOINED {
             check(arguments, passive || files, true, &|| "/arguments".to_owned());
         }
         if let Some(place) = self.commands.administrators.made(call, &named) {

@@ -246,7 +246,8 @@ impl Inspector {
         out.extend(self.after_injection(memory, call, &out));
         out.extend(self.trifecta(memory, call));
         out.extend(self.usage(memory, call));
-        memory.orders.called(call, self.sends(call) && !self.sources.looks(call.subject));
+        let sends = call.method == "tools/call" && self.sends(call) && !self.sources.looks(call.subject);
+        memory.orders.called(call, sends);
         self.mask_evidence(memory, &mut out);
         out
     }
@@ -289,7 +290,7 @@ impl Inspector {
 
     /// A sensitive call of an agent that has read instructions from somebody else; `found` is what else is said of it.
     fn after_injection(&self, memory: &Memory, call: &Call<'_>, found: &[Finding]) -> Option<Finding> {
-        if call.method != "tools/call" {
+        if call.method != "tools/call" || memory.orders.is_empty() {
             return None;
         }
         let (first, sends) = (memory.orders.first(), self.sends(call));

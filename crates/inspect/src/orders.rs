@@ -113,6 +113,11 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
+    /// Whether no text was read that a call may follow.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.seen.is_empty() && self.hints.is_empty()
+    }
+
     /// The first one that is no attack that is told of.
     pub(crate) fn first(&self) -> Option<&Read> {
         self.seen.iter().find(|order| !order.is_told()).map(|order| &order.read)
@@ -198,7 +203,7 @@ impl Orders {
     pub(crate) fn called(&mut self, call: &Call<'_>, sends: bool) {
         let arguments = call.arguments.unwrap_or_default();
         let resource = call.method != "tools/call";
-        let sent = if sends && !resource { Sent::of(call.subject, arguments) } else { None };
+        let sent = if sends { Sent::of(call.subject, arguments) } else { None };
         if sent.is_some() {
             if let Some(recent) = self.recent(call.entry) {
                 recent.sent = sent;
@@ -255,7 +260,7 @@ impl Orders {
 
     /// What a call may follow. One that is not known to send is an order's by an address alone.
     pub(crate) fn followed(&self, call: &Call<'_>, words: &SourceWords, sends: bool) -> Option<Followed<'_>> {
-        if self.seen.is_empty() && self.hints.is_empty() {
+        if self.is_empty() {
             return None;
         }
         let named = Named::of(call, words);

@@ -45,6 +45,11 @@ impl<'a> Leaves<'a> {
         Self { raw, at: 0, stack: Vec::new() }
     }
 
+    /// How many containers the leaf that was given last stands in.
+    pub fn depth(&self) -> usize {
+        self.stack.len()
+    }
+
     /// JSON pointer (RFC 6901) of the leaf that was given last; for a key, of its member. At most about 500 bytes, then cut
     /// with an ellipsis.
     pub fn pointer(&self) -> String {
