@@ -69,6 +69,12 @@ impl SourceWords {
         any_of(&words, &self.looking) && !any_of(&words, &self.writing)
     }
 
+    /// Whether a tool hands on what it is given, by its name.
+    pub(crate) fn hands_on(&self, tool: &str) -> bool {
+        let words = words(tool);
+        any_of(&words, &self.handing) && !any_of(&words, &self.looking)
+    }
+
     /// Whether a tool writes, by its name.
     pub(crate) fn writes(&self, tool: &str) -> bool {
         any_of(&words(tool), &self.writing)

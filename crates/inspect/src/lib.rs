@@ -246,8 +246,7 @@ impl Inspector {
         out.extend(self.after_injection(memory, call, &out));
         out.extend(self.trifecta(memory, call));
         out.extend(self.usage(memory, call));
-        let sends = call.method == "tools/call" && self.sends(call) && !self.sources.looks(call.subject);
-        memory.orders.called(call, sends);
+        memory.orders.called(call, call.method == "tools/call" && self.sources.hands_on(call.subject));
         self.mask_evidence(memory, &mut out);
         out
     }

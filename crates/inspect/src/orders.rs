@@ -199,11 +199,11 @@ impl Orders {
         self.recent.get(source.entry)?.sent.as_ref()?.written(source.subject)
     }
 
-    /// Notes what a call sends, and where it goes: what comes back is from there.
-    pub(crate) fn called(&mut self, call: &Call<'_>, sends: bool) {
+    /// Notes what a call hands on, if it does, and where it goes: what comes back is from there.
+    pub(crate) fn called(&mut self, call: &Call<'_>, hands_on: bool) {
         let arguments = call.arguments.unwrap_or_default();
         let resource = call.method != "tools/call";
-        let sent = if sends { Sent::of(call.subject, arguments) } else { None };
+        let sent = if hands_on { Sent::of(call.subject, arguments) } else { None };
         if sent.is_some() {
             if let Some(recent) = self.recent(call.entry) {
                 recent.sent = sent;

@@ -84,6 +84,7 @@ pub(crate) struct SourceWords {
     pub(crate) lasting: HashSet<String>,
     pub(crate) ways: HashSet<String>,
     pub(crate) looking: HashSet<String>,
+    pub(crate) handing: HashSet<String>,
     pub(crate) deeds: HashSet<String>,
     pub(crate) making: HashSet<String>,
     pub(crate) made: HashSet<String>,
