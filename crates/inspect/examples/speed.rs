@@ -1,6 +1,6 @@
 //! What inspecting costs. `tests/bench/inspection.py` runs it, alone for times and under callgrind for instructions.
 //!
-//! `speed`: every case, processor time for each. `speed names`: their names. `speed NAME ROUNDS`: this case, or the text of the file of that
+//! `speed`: every case, processor time for each, and that of calls once more where little is remembered. `speed names`: their names. `speed NAME ROUNDS`: this case, or the text of the file of that
 //! name as a result, so many times with little remembered, printing nothing but its bytes. `speed files FILE...`: the text of each file as a result; the repository's
 //! own texts are few, repeated, and so kinder to a processor than what tools return.
 #![expect(clippy::print_stdout, reason = "a measuring program")]
@@ -321,5 +321,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     println!("{:?}", bench.memory);
     let cases = cases();
-    times(&mut bench, cases.iter().map(|(name, message)| (*name, message)))
+    times(&mut bench, cases.iter().map(|(name, message)| (*name, message)))?;
+    println!("beside {REMEMBERED_FOR_COUNTS} values:");
+    let calls = cases.iter().filter(|(name, _)| name.starts_with("call"));
+    times(&mut Bench::new(REMEMBERED_FOR_COUNTS)?, calls.map(|(name, message)| (*name, message)))
 }

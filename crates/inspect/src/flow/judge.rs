@@ -21,6 +21,12 @@ const MAX_NAMED: usize = 2048;
 /// Longest string whose paths are looked for.
 const MAX_NAMING: usize = 4096;
 
+/// How much folded text says, in letters of alphabets: those beyond ASCII have two bytes or three, and what East Asia writes is half a word.
+fn letters(passage: &[u8]) -> usize {
+    let letter = |b: u8| usize::from(!matches!(b, 0x80..=0xBF)) + usize::from(matches!(b, 0xE3..=0xED));
+    passage.iter().map(|b| letter(*b)).sum()
+}
+
 /// How sure it is that data of `item` reaches somebody new, if it does.
 fn sureness(memory: &Memory, item: &Item, call: &Call<'_>) -> Option<Confidence> {
     let origin = &item.origin;
@@ -209,7 +215,8 @@ pub(super) fn judge(
                 let near = matches!(reach, Reach::Here | Reach::Nowhere | Reach::Shared) && named < MAX_NAMED;
                 let path = if near { path_in(item, leaves, &matched) } else { 0 };
                 named += path;
-                let told = run - path;
+                let letters = letters(passage);
+                let told = letters.saturating_sub(path);
                 if told < MIN_PIECE || fold::distinct(passage) < 8 {
                     continue;
                 }
@@ -219,10 +226,13 @@ pub(super) fn judge(
                 if disguised && compared <= MAX_COMPARED && stands_in(&mut folded, leaves, matched.leaf, passage) {
                     continue;
                 }
-                if told < MIN_PASSAGE && memory.part_left(matched.item, matched.start, matched.end).bytes < PIECES {
+                // What has left of it in pieces, in letters: as many to the byte as in this one.
+                let mut left =
+                    || memory.part_left(matched.item, matched.start, matched.end).bytes * letters / run.max(1);
+                if told < MIN_PASSAGE && left() < PIECES {
                     continue;
                 }
-                let line = line && memory.part_left(matched.item, matched.start, matched.end).bytes < MIN_PERSONAL;
+                let line = line && left() < MIN_PERSONAL;
                 limit.min(if own || line { Confidence::Possible } else { Confidence::Likely })
             }
         };

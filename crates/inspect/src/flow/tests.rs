@@ -245,6 +245,24 @@ fn private_passages_are_known() {
     }
 }
 
+/// What is a passage is counted in letters, whichever bytes they have.
+#[test]
+fn a_title_is_no_passage_in_any_script() {
+    let letter = "הנדון: אישור קבלת הודעה על סיום העסקה\n\nהרינו לאשר קבלת הודעתך מיום 18.5. יום עבודתך האחרון יהיה 17.6, ועד \
+                  למועד זה תמשיך לעבוד כרגיל, לבצע חפיפה ולהחזיר ציוד.";
+    let minutes = "Тема: підтвердження заяви\n\nПовідомляємо, що останнім робочим днем є 17 червня, і до цього дня просимо \
+                   передати справи колезі.";
+    let notice = "件名：退職届の受領\n\n五月十八日付の退職届を受領しました。最終出社日は六月十七日とし、それまでに業務の引き継ぎと備品の返却を\
+                  お願いいたします。";
+    for (entered, title) in
+        [(letter, "אישור קבלת הודעה על סיום העסקה"), (minutes, "підтвердження заяви"), (notice, "退職届の受領")]
+    {
+        assert_eq!(found(PRIVATE, entered, title), [], "{title}");
+        let body = entered.split_once("\n\n").unwrap().1;
+        assert_eq!(found(PRIVATE, entered, body), [("flow/private".to_owned(), Confidence::Likely, None)], "{body}");
+    }
+}
+
 #[test]
 fn where_a_private_file_lies_is_no_passage_of_it() {
     let entered =

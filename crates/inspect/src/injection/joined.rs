@@ -274,11 +274,10 @@ fn tests(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::injection::layers;
 
     fn said(text: &str) -> Vec<String> {
-        let mut found = Vec::new();
-        find(text, &Places::of(text), &mut found);
-        found.into_iter().map(|inner| inner.text().to_owned()).collect()
+        layers::tests::said(text, find)
     }
 
     #[test]

@@ -319,6 +319,16 @@ pub(super) mod tests {
     use super::*;
     use crate::injection::allowance::Allowance;
 
+    /// What one reader finds in a text.
+    pub(in crate::injection) fn said<'t>(
+        text: &'t str,
+        find: impl FnOnce(&'t str, &Places, &mut Found<'t>),
+    ) -> Vec<String> {
+        let mut found = Vec::new();
+        find(text, &Places::of(text), &mut found);
+        found.into_iter().map(|inner| inner.text.into_owned()).collect()
+    }
+
     /// Every layer of a text: how it was reached, what it says, and how it was hidden.
     pub(in crate::injection) fn layers(text: &str) -> Vec<(String, String, Concealment)> {
         let mut out = Vec::new();

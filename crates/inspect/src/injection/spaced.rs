@@ -116,6 +116,7 @@ fn alternates(text: &[u8], places: &Places, from: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::injection::layers;
 
     /// What is said, reading the whole text.
     fn all(text: &str) -> Vec<String> {
@@ -127,9 +128,7 @@ mod tests {
     }
 
     fn said(text: &str) -> Vec<String> {
-        let mut found = Vec::new();
-        find(text, &Places::of(text), &mut found);
-        found.into_iter().map(|inner| inner.text().to_owned()).collect()
+        layers::tests::said(text, find)
     }
 
     #[test]

@@ -87,11 +87,10 @@ fn letter(word: &str) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::injection::layers;
 
     fn said(text: &str) -> Vec<String> {
-        let mut found = Vec::new();
-        find(text, &mut found);
-        found.into_iter().map(|inner| inner.text().to_owned()).collect()
+        layers::tests::said(text, |text, _, found| find(text, found))
     }
 
     #[test]

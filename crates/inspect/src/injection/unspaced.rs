@@ -179,11 +179,10 @@ pub(super) fn apart(row: &str, least: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::injection::layers;
 
     fn said(text: &str) -> Vec<String> {
-        let mut found = Vec::new();
-        find(text, &mut found);
-        found.into_iter().map(|inner| inner.text().to_owned()).collect()
+        layers::tests::said(text, |text, _, found| find(text, found))
     }
 
     #[test]
