@@ -114,10 +114,19 @@ pub(crate) fn env_file(clients: &Clients, env: &Env<'_>, found: &Found) -> Optio
     let name = found.stdio.env_file.as_deref()?;
     let client = clients.client(&found.file.client)?;
     let variables = Variables::new(client.interpolation, env, found.project.as_deref());
-    let name = variables.in_plugin(&client.in_plugins, found.plugin.as_ref()).expand(name).ok()?;
+    read_env_file(&variables.in_plugin(&client.in_plugins, found.plugin.as_ref()), found.project.as_deref(), name)
+}
+
+/// What the file of that name sets, for a server of this project. `None` where it cannot be read.
+pub(crate) fn read_env_file(
+    variables: &Variables<'_>,
+    project: Option<&str>,
+    name: &str,
+) -> Option<Vec<(String, String)>> {
+    let name = variables.expand(name).ok()?;
     let path = match Path::new(&name) {
         path if path.is_absolute() => path.to_owned(),
-        path => found.project.as_deref().map(PathBuf::from)?.join(path),
+        path => project.map(PathBuf::from)?.join(path),
     };
     let target = resolve(&path).ok()??;
     let (bytes, _) = read_regular(&path, &target, MAX_ENV_FILE).ok()?;

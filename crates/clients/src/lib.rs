@@ -44,6 +44,7 @@ mod secret;
 mod select;
 mod source;
 mod state;
+mod surroundings;
 mod sys;
 pub mod verify;
 pub mod watch;

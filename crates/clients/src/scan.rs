@@ -135,7 +135,6 @@ pub(crate) const HIDDEN: &str = "(hidden: looks like a secret)";
 impl Clients {
     /// Looks at every file of every client. Never fails: what cannot be read is part of the result.
     pub fn scan(&self, env: &Env<'_>) -> Scan {
-        let shim = env.shim.as_deref();
         let mut findings = Findings::new(&self.packages);
         let clients = self
             .clients
@@ -147,7 +146,7 @@ impl Clients {
                 confidence: client.confidence,
                 files: files
                     .iter()
-                    .filter_map(|file| self.file_found(file, shim, &mut findings))
+                    .filter_map(|file| self.file_found(env, file, &mut findings))
                     .chain(shown.into_iter().map(left_alone))
                     .collect(),
             })
@@ -156,7 +155,7 @@ impl Clients {
         Scan { clients, findings: findings.all() }
     }
 
-    fn file_found(&self, file: &ConfigFile, shim: Option<&Path>, findings: &mut Findings<'_>) -> Option<FileFound> {
+    fn file_found(&self, env: &Env<'_>, file: &ConfigFile, findings: &mut Findings<'_>) -> Option<FileFound> {
         let mut found = FileFound {
             path: file.path.clone(),
             scope: file.scope(),
@@ -169,7 +168,7 @@ impl Clients {
         };
         let filled = match Source::read(&file.path, file.max_bytes) {
             Ok(None) => return None,
-            Ok(Some(source)) => self.fill(&mut found, file, &source, shim, findings),
+            Ok(Some(source)) => self.fill(env, &mut found, file, &source, findings),
             Err(error) => Err(error),
         };
         if file.shared && found.entries.is_empty() {
@@ -185,10 +184,10 @@ impl Clients {
 
     fn fill(
         &self,
+        env: &Env<'_>,
         found: &mut FileFound,
         file: &ConfigFile,
         source: &Source,
-        shim: Option<&Path>,
         findings: &mut Findings<'_>,
     ) -> Result<(), FileError> {
         let (_, text) = file.text(&source.bytes)?;
@@ -208,7 +207,7 @@ impl Clients {
         if source.target != source.path && std::fs::symlink_metadata(&source.path).is_ok_and(|m| m.is_symlink()) {
             warnings.push(format!("it is a symbolic link: what changes is {:?}", source.target));
         }
-        found.entries = located.iter().map(|l| self.entry_found(l, shim)).collect();
+        found.entries = located.iter().map(|l| self.entry_found(env, file, l)).collect();
         if !found.entries.is_empty()
             && let Err(e) = can_replace(source)
         {
@@ -218,7 +217,7 @@ impl Clients {
         Ok(())
     }
 
-    pub(crate) fn entry_found(&self, located: &Located, shim: Option<&Path>) -> EntryFound {
+    pub(crate) fn entry_found(&self, env: &Env<'_>, file: &ConfigFile, located: &Located) -> EntryFound {
         let mut found = EntryFound {
             id: located.id.clone(),
             command: None,
@@ -226,7 +225,7 @@ impl Clients {
             env_names: Vec::new(),
             reached: None,
             secrets: moved::references(located.server.shape.values()),
-            state: state(self, located, shim),
+            state: state(self, env, file, located, env.shim.as_deref()),
             warnings: Vec::new(),
         };
         let stdio = match &located.server.shape {

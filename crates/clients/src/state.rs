@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::{
     catalog::{Clients, Directory, stem},
-    discover::Located,
+    discover::{ConfigFile, Located},
     document::{Remote, Shape, Stdio, Str, remote::URL},
+    env::Env,
     moved, secret, sys,
     wrap::{ENTRY, SHIM, wrapped},
 };
@@ -56,9 +57,20 @@ fn not_yet(reason: impl Into<String>) -> State {
 }
 
 /// Judges one entry.
-pub(crate) fn state(clients: &Clients, entry: &Located, shim: Option<&Path>) -> State {
+pub(crate) fn state(
+    clients: &Clients,
+    env: &Env<'_>,
+    file: &ConfigFile,
+    entry: &Located,
+    shim: Option<&Path>,
+) -> State {
+    let acts = || clients.acts_on_shim(env, file, entry);
     match (formed(clients, &entry.id, &entry.server.shape, shim), &entry.kept) {
         (State::Unprotected, Some(why)) => not_yet(format!("not yet protected: {why}")),
+        (State::Unprotected, None) => {
+            acts().map_or(State::Unprotected, |why| not_yet(format!("not yet protected: {why}")))
+        }
+        (State::Protected, _) => acts().map_or(State::Protected, |reason| State::Misrouted { reason }),
         (state, _) => state,
     }
 }

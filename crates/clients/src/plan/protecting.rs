@@ -40,8 +40,13 @@ impl Clients {
         for entry in all.iter().filter(|l| chosen.contains(&l.id)) {
             let Located { id, server, .. } = entry;
             let skip = |reason: String| Skipped { id: id.clone(), reason };
-            let state = state(self, entry, Some(Path::new(shim)));
+            let state = state(self, env, file, entry, Some(Path::new(shim)));
             let mut moved = false;
+            // Neither repairing nor an address of Firedoor's keeps them from the shim.
+            if let Some(why) = self.acts_on_shim(env, file, entry) {
+                new.skipped.push(skip(why));
+                continue;
+            }
             match &state {
                 _ if let (Some(address), Shape::Remote(remote)) = (endpoints.get(id), &server.shape) => {
                     let Some(url) = remote.url.as_ref().filter(|_| self.can_have_endpoint(id, &server.shape).is_ok())

@@ -1,9 +1,6 @@
 //! What the configurations say at one moment, as far as changes of it matter.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use firedoor_model::{Digest, EntryId, Millis};
 
@@ -61,12 +58,11 @@ impl Clients {
 
     /// Looks at one file; `None` when it is not there.
     pub(super) fn file_seen(&self, env: &Env<'_>, journal: &Journal, file: ConfigFile) -> Option<FileSeen> {
-        let shim = env.shim.as_deref();
         let (entries, projects) = (BTreeMap::new(), Vec::new());
         let mut seen = FileSeen { file, target: None, entries, problem: None, empty: false, projects, written: None };
         let read = match Source::read(&seen.file.path, seen.file.max_bytes) {
             Ok(None) => return None,
-            Ok(Some(source)) => self.fill_seen(&mut seen, &source, journal, shim),
+            Ok(Some(source)) => self.fill_seen(env, &mut seen, &source, journal),
             Err(error) => Err(error),
         };
         seen.problem = read.err().map(|e| e.to_string());
@@ -75,10 +71,10 @@ impl Clients {
 
     fn fill_seen(
         &self,
+        env: &Env<'_>,
         seen: &mut FileSeen,
         source: &Source,
         journal: &Journal,
-        shim: Option<&Path>,
     ) -> Result<(), FileError> {
         seen.target = Some(source.target.clone());
         seen.empty = source.bytes.trim_ascii().is_empty();
@@ -93,7 +89,7 @@ impl Clients {
         let entry = |l: &crate::discover::Located| {
             let content = content(&l.server.shape);
             let ours = records.iter().any(|record| record.entries.contains(&l.id));
-            let entry = EntrySeen { found: self.entry_found(l, shim), content, ours };
+            let entry = EntrySeen { found: self.entry_found(env, &seen.file, l), content, ours };
             (l.id.clone(), entry)
         };
         seen.entries = located.iter().map(entry).collect();

@@ -14,3 +14,4 @@ mod round_trip;
 mod samples;
 mod script;
 mod secrets;
+mod surroundings;
