@@ -96,6 +96,8 @@ pub struct Engine {
     pub offers: RefCell<Offers>,
     /// Definitions that are kept from agents, and about which the user has not decided yet.
     pub withheld: RefCell<BTreeMap<PinKey, Withheld>>,
+    /// Changed definitions as they were last given out to be looked at.
+    pub looked_at: RefCell<BTreeMap<PinKey, Digest>>,
     /// What waits to be confirmed on the desktop.
     pub confirmations: RefCell<Confirmations>,
     /// Whether servers that appear are protected without a question.

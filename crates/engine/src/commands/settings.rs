@@ -32,10 +32,14 @@ pub async fn verify(engine: &Rc<Engine>) -> Outcome {
 pub async fn pins(engine: &Rc<Engine>, entry: Option<EntryId>) -> Outcome {
     let of_one = entry.is_some();
     let pins = engine.recorder.with(move |store| store.pins(entry.as_ref())).await.map_err(text)?;
+    let mut looked_at = engine.looked_at.borrow_mut();
     let view = |pin: firedoor_store::Pin| {
         let (changed, now) = match pin.state {
             PinState::Pinned => (Vec::new(), None),
-            PinState::Changed { to, .. } => (pin.accepted.changed_fields(&to), Some(to)),
+            PinState::Changed { to, .. } => {
+                looked_at.insert(pin.key.clone(), to.whole);
+                (pin.accepted.changed_fields(&to), Some(to))
+            }
         };
         command::Pin {
             entry: pin.key.entry,
@@ -104,8 +108,10 @@ pub async fn accept_pins(
     if changed.is_empty() {
         return Err(format!("nothing of {entry} waits to be accepted: see `firedoor pins list`"));
     }
-    changed
-        .retain(|pin| seen.is_none_or(|seen| pin.1 == seen) && shown.as_ref().is_none_or(|shown| shown.contains(pin)));
+    changed.retain(|pin| {
+        let last = engine.looked_at.borrow().get(&pin.0).copied();
+        seen.or(last).is_none_or(|seen| pin.1 == seen) && shown.as_ref().is_none_or(|shown| shown.contains(pin))
+    });
     if changed.is_empty() {
         return Err("the definition changed again since it was shown: look at it once more".into());
     }

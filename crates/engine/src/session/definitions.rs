@@ -11,7 +11,7 @@ use firedoor_model::{Confidence, Digest, EntryId, Finding, Millis, Severity, Unt
 use firedoor_store::{Accepted, Observed, Pin, PinKey, PinKind, PinState, Store, StoreError};
 
 use super::{LARGE, Session, edit, harmless::Harmless};
-use crate::engine::Engine;
+use crate::{engine::Engine, recorder::RecorderError};
 
 /// Fields that no model acts on and that honest servers change: they are not pinned.
 const UNPINNED: [&str; 2] = ["_meta", "icons"];
@@ -214,6 +214,10 @@ impl Session {
         };
         let observed = match observed {
             Ok(observed) => observed,
+            // The server's own doing: what is not remembered could change unseen.
+            Err(RecorderError::Store(StoreError::Refused { why, .. })) => {
+                return Reviewed::Unreadable(format!("its definitions cannot be remembered: {why}"));
+            }
             Err(e) => {
                 engine.problem(format!("definitions cannot be pinned: {e}"));
                 // What this session knows still holds; what is new to it cannot be pinned and passes unpinned.

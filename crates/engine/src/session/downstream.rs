@@ -16,7 +16,7 @@ use super::{
     held::{REFUSED, Request},
     ledger::{Record, Way},
     oversize::{self, Remains},
-    pending::{Asked, canonical},
+    pending::{Asked, answered, canonical},
     rounds,
     ruling::recordable,
 };
@@ -126,11 +126,17 @@ impl Session {
                     return HandOn::Nothing;
                 }
                 let asked = self.pending.borrow_mut().take(id);
+                if asked.is_none() && !self.may_be_asked(engine) {
+                    return HandOn::Nothing;
+                }
                 self.receive_result(engine, message.raw, asked, id, result).await
             }
             Body::Error { id, error } => {
                 let known = id.and_then(|id| self.pending.borrow_mut().take(id));
                 if id.is_some_and(|id| self.abandoned.borrow_mut().take(id).is_some()) {
+                    return HandOn::Nothing;
+                }
+                if id.is_some() && known.is_none() && !self.may_be_asked(engine) {
                     return HandOn::Nothing;
                 }
                 let asked = known.unwrap_or_default();
@@ -157,6 +163,17 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Whether an answer that belongs to no request in flight may belong to one all the same. What a client makes of it depends on the
+    /// client, and nobody knows what it was asked for: it is not passed on.
+    fn may_be_asked(&self, engine: &Engine) -> bool {
+        let forgot = self.pending.borrow().forgot();
+        if !forgot {
+            let reason = "from the server: an answer to no request that is open; it was not passed on";
+            engine.recorder.record(self.failed(engine, reason));
+        }
+        forgot
     }
 
     async fn receive_result(
@@ -329,11 +346,13 @@ impl Session {
 
 /// Ids that a line answers.
 fn answers(frame: &Frame<'_>) -> Vec<String> {
-    let id = |m: &Message<'_>| match &m.body {
-        Body::Response { id, .. } | Body::Error { id: Some(id), .. } => Some(canonical(id)),
-        Body::Error { id: None, .. } | Body::Request { .. } | Body::Notification { .. } => None,
-    };
-    frame.messages().iter().filter_map(id).collect()
+    let mut all = Vec::new();
+    for message in frame.messages() {
+        if let Body::Response { id, .. } | Body::Error { id: Some(id), .. } = &message.body {
+            all.extend(answered(id));
+        }
+    }
+    all
 }
 
 fn error_to(id: &str, text: &str) -> String {

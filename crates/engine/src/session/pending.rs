@@ -9,8 +9,8 @@ use firedoor_inspect::CallLabel;
 use firedoor_model::wire::{RawId, unescape};
 use firedoor_policy::Allowed;
 
-/// Most requests in flight in one session. The oldest is forgotten first: its answer is then inspected as an answer to an
-/// unknown request, not less.
+/// Most requests in flight in one session. The oldest is forgotten first: from then on answers to unknown requests are passed on,
+/// inspected like every other.
 const MAX_PENDING: usize = 4096;
 
 /// What was asked.
@@ -31,6 +31,7 @@ pub struct Asked {
 pub struct Pending {
     by_id: HashMap<Key, Asked>,
     order: VecDeque<Key>,
+    forgot: bool,
 }
 
 /// An id in the form in which implementations compare it: `1`, `1.0` and `1e0` are one number, `"a"` and `"\u0061"` one
@@ -59,15 +60,36 @@ impl Key {
             _ => Self::Number(raw.to_owned()),
         }
     }
+
+    /// The same number as a string, or the other way round: clients take `"3"` for the answer to 3 (the official libraries for
+    /// TypeScript and Python do).
+    fn otherwise(&self) -> Option<Self> {
+        match self {
+            Self::Text(text) => text.trim().parse().ok().map(Self::Integer),
+            Self::Integer(integer) => Some(Self::Text(integer.to_string())),
+            Self::Number(_) => None,
+        }
+    }
+
+    fn spelled(self) -> String {
+        match self {
+            Self::Text(text) => serde_json::Value::String(text).to_string(),
+            Self::Integer(integer) => integer.to_string(),
+            Self::Number(number) => number,
+        }
+    }
 }
 
 /// The id in the one spelling under which the ledger knows it. It is JSON and means the same to every peer.
 pub fn canonical(raw: RawId<'_>) -> String {
-    match Key::of(raw) {
-        Key::Text(text) => serde_json::Value::String(text).to_string(),
-        Key::Integer(integer) => integer.to_string(),
-        Key::Number(number) => number,
-    }
+    Key::of(raw).spelled()
+}
+
+/// Every id that an answer's may stand for, spelled so.
+pub fn answered(raw: RawId<'_>) -> impl Iterator<Item = String> {
+    let key = Key::of(raw);
+    let otherwise = key.otherwise();
+    std::iter::once(key).chain(otherwise).map(Key::spelled)
 }
 
 impl Pending {
@@ -79,18 +101,25 @@ impl Pending {
         }
         while self.by_id.len() > MAX_PENDING {
             let Some(oldest) = self.order.pop_front() else { break };
-            self.by_id.remove(&oldest);
+            self.forgot |= self.by_id.remove(&oldest).is_some();
         }
     }
 
     /// Whether a request waits for an answer.
     pub fn has(&self, id: RawId<'_>) -> bool {
-        self.by_id.contains_key(&Key::of(id))
+        let key = Key::of(id);
+        self.by_id.contains_key(&key) || key.otherwise().is_some_and(|key| self.by_id.contains_key(&key))
+    }
+
+    /// Whether one was forgotten, so that an answer to none that is known may be its.
+    pub fn forgot(&self) -> bool {
+        self.forgot
     }
 
     /// Takes the request that an answer belongs to.
     pub fn take(&mut self, id: RawId<'_>) -> Option<Asked> {
-        let asked = self.by_id.remove(&Key::of(id));
+        let key = Key::of(id);
+        let asked = self.by_id.remove(&key).or_else(|| self.by_id.remove(&key.otherwise()?));
         // Answers usually come in order, so this is short; leftovers go when they reach the front.
         while self.order.front().is_some_and(|key| !self.by_id.contains_key(key)) {
             self.order.pop_front();
@@ -117,7 +146,11 @@ mod tests {
             ("1", "1.0", true),
             ("10", "1e1", true),
             (r#""a""#, r#""\u0061""#, true),
-            ("1", r#""1""#, false),
+            ("1", r#""1""#, true),
+            (r#""1""#, "1", true),
+            ("3", r#"" 3 ""#, true),
+            ("1", r#""1.0""#, false),
+            ("1", r#""x""#, false),
             ("1.5", "1.5", true),
             ("9007199254740993", "9007199254740993", true),
             ("9007199254740993", "9007199254740992", false),
@@ -130,6 +163,18 @@ mod tests {
     }
 
     #[test]
+    fn the_exact_spelling_comes_first() {
+        let mut pending = Pending::default();
+        pending.insert("1", asked("number"));
+        pending.insert(r#""1""#, asked("text"));
+        assert_eq!(pending.take(r#""1""#), Some(asked("text")));
+        assert_eq!(pending.take(r#""1""#), Some(asked("number")));
+        assert_eq!(pending.take("1"), None);
+        assert!(!pending.forgot());
+        assert_eq!(answered("1").collect::<Vec<_>>(), ["1", r#""1""#]);
+    }
+
+    #[test]
     fn requests_in_flight_are_bounded() {
         let mut pending = Pending::default();
         for i in 0..3 * MAX_PENDING {
@@ -137,6 +182,7 @@ mod tests {
         }
         assert_eq!(pending.by_id.len(), MAX_PENDING);
         assert!(pending.take("0").is_none());
+        assert!(pending.forgot());
         assert!(pending.take(&(3 * MAX_PENDING - 1).to_string()).is_some());
         for i in 0..3 * MAX_PENDING {
             pending.take(&i.to_string());
