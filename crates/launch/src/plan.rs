@@ -32,6 +32,7 @@ use crate::{
     install::InstallStep,
     private::Private,
     profile::{Found, Kind, Profile, Subject},
+    profile_path,
     program::{Lookup, Program},
     protect::Protected,
     runtime, sys,
@@ -137,6 +138,7 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
     };
     let known = subject.map(|s| (s.kind(), s.name().to_owned()));
     let mut grants = Grants::new(Protected::new(context.paths));
+    grants.foresee(context.user.grants.iter().filter(|g| g.access > Access::Read).map(|g| g.path.clone()));
     let found = match context.profile {
         Some(name) => {
             let named = context.profiles.named(name).ok_or_else(|| PlanError::Profile { name: name.to_owned() })?;
@@ -157,6 +159,8 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
             none()
         }
     };
+    let written = profile.write.iter().chain(profile.state.iter().filter(|path| !profile.read.contains(path)));
+    grants.foresee(written.map(|path| profile_path(path, &context.paths.home)));
     let mut keep: BTreeSet<&str> = context.user.env.iter().map(String::as_str).collect();
     keep.extend(context.declared_env.into_iter().flatten().map(String::as_str));
     keep.extend(profile.env.iter().map(String::as_str));
