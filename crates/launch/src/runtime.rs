@@ -98,7 +98,7 @@ fn project_of(script: &Path, home: &Path) -> Vec<PathBuf> {
         let place = home.join(name);
         dir == place || canonicalize(&place).is_ok_and(|real| dir == real)
     };
-    let alone = !whole(dir, home) || SHARED.iter().any(|name| shared(&name)) || sys::is_shared(dir);
+    let alone = !whole(dir, home) || SHARED.iter().any(shared) || sys::is_shared(dir);
     vec![if alone { script.to_owned() } else { dir.to_owned() }]
 }
 
