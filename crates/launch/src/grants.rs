@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::{
     environment,
-    protect::{Origin, Protected},
+    protect::{Origin, Protected, Way},
     sys,
 };
 
@@ -52,13 +52,15 @@ fn opened_by_base() -> impl Fn(&Path) -> bool {
 /// The grants of one plan, in the order they were made.
 pub(crate) struct Grants {
     protected: Protected,
+    /// What the server is to write, whoever asks for it.
+    writes: Vec<(PathBuf, Origin)>,
     pub(crate) grants: Vec<Grant>,
     pub(crate) notes: Vec<String>,
 }
 
 impl Grants {
     pub(crate) fn new(protected: Protected) -> Self {
-        Self { protected, grants: Vec::new(), notes: Vec::new() }
+        Self { protected, writes: Vec::new(), grants: Vec::new(), notes: Vec::new() }
     }
 
     pub(crate) fn note(&mut self, text: impl Into<String>) {
@@ -94,6 +96,44 @@ impl Grants {
         }
     }
 
+    /// Paths that arguments or variables of the entry name for the server.
+    pub(crate) fn asked(&mut self, paths: impl IntoIterator<Item = PathBuf>, access: Access) {
+        let paths: Vec<PathBuf> = paths.into_iter().collect();
+        if access > Access::Read {
+            self.writes.extend(paths.iter().map(|path| (path.clone(), Origin::Derived)));
+        }
+        let paths: Vec<PathBuf> = paths.into_iter().filter(|path| !self.is_planted(path)).collect();
+        self.derived(paths, access);
+    }
+
+    /// Says what will be named to be written, before anything is granted: what lies in there may be the server's doing.
+    pub(crate) fn foresee(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        self.writes.extend(paths.into_iter().map(|path| (path, Origin::Named)));
+    }
+
+    /// Whether the way to a path leads through a link that the server can have put there at an earlier start, which then is
+    /// no word of the user's. Says so.
+    pub(crate) fn is_planted(&mut self, path: &Path) -> bool {
+        let way = Way::of(path);
+        if way.links.is_empty() {
+            return false;
+        }
+        let open =
+            self.writes.iter().flat_map(|(path, origin)| self.protected.cut(path, Access::Write, *origin).grants);
+        let trees: Vec<PathBuf> = open.filter(|g| g.access > Access::Read).map(|g| g.path).collect();
+        let Some(link) = way.links.iter().find(|link| trees.iter().any(|tree| sys::within(link, tree))) else {
+            return false;
+        };
+        self.note(format!(
+            "{} is not granted: {} is a link in a directory that the server may write, so the server may have put it there. It \
+             leads to {} now. If the server is to have that, grant it by this path",
+            path.display(),
+            link.display(),
+            way.end.display()
+        ));
+        true
+    }
+
     /// The authorities that the environment names.
     pub(crate) fn certificates(&mut self, env: &[(OsString, OsString)]) {
         let (files, directories) = environment::certificates(env, opened_by_base());
@@ -103,12 +143,14 @@ impl Grants {
 
     /// A path that a person named.
     pub(crate) fn named(&mut self, path: &Path, access: Access) {
-        self.cut(path, access, Origin::Named);
+        if !self.is_planted(path) {
+            self.cut(path, access, Origin::Named);
+        }
     }
 
     /// A path that a profile names; whether it is there.
     pub(crate) fn named_if_there(&mut self, path: &Path, access: Access) -> bool {
-        path.exists() && self.cut(path, access, Origin::Named)
+        path.exists() && !self.is_planted(path) && self.cut(path, access, Origin::Named)
     }
 
     /// Whether a Unix socket that was named may be reached.

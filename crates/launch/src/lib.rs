@@ -25,6 +25,7 @@ mod registry;
 mod remote;
 mod runtime;
 mod sys;
+mod venv;
 mod version_manager;
 
 use std::{

@@ -2,6 +2,7 @@
 
 mod carried;
 mod container;
+mod named;
 mod package;
 mod plain;
 mod run;
@@ -32,6 +33,7 @@ use crate::{
     install::InstallStep,
     private::Private,
     profile::{Found, Kind, Profile, Subject},
+    profile_path,
     program::{Lookup, Program},
     protect::Protected,
     runtime, sys,
@@ -93,6 +95,8 @@ struct Planner<'a> {
     args: Vec<OsString>,
     private: Private,
     profile: Profile,
+    /// What holds without the profile that was found by name.
+    beneath: Profile,
     env: Vec<(OsString, OsString)>,
     named_env: Vec<String>,
     dropped_env: Vec<String>,
@@ -135,8 +139,9 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
             .map(Subject::Executable),
         Command::Plain => Some(Subject::Executable(&name)),
     };
-    let known = subject.map(|s| (s.kind(), s.name().to_owned()));
+    let mut known = subject.map(|s| (s.kind(), s.name().to_owned()));
     let mut grants = Grants::new(Protected::new(context.paths));
+    grants.foresee(context.user.grants.iter().filter(|g| g.access > Access::Read).map(|g| g.path.clone()));
     let found = match context.profile {
         Some(name) => {
             let named = context.profiles.named(name).ok_or_else(|| PlanError::Profile { name: name.to_owned() })?;
@@ -144,22 +149,39 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
         }
         None => context.profiles.find(subject.as_slice()),
     };
+    let found = match found {
+        Found::Profile(p)
+            if context.profile.is_none()
+                && matches!(subject, Some(Subject::Executable(_)))
+                && !named::is_installed(request, &command, &at, context.declared_env) =>
+        {
+            grants.note(format!(
+                "the profile {} is not used: the program lies in the project or working directory, and any project may call a file \
+                 of its own so. Install it elsewhere, or grant what it needs (`firedoor grants add`)",
+                p.name
+            ));
+            known = None;
+            Found::Nothing
+        }
+        found => found,
+    };
     let extends = match &found {
         Found::Profile(p) => Some((p.name.clone(), context.profiles.is_users(&p.name))),
         Found::Nothing | Found::Withheld => None,
     };
     let of_kind = context.profiles.of_kind(kind(&name, &command, &program));
+    let beneath = of_kind.cloned().unwrap_or_else(none);
     let profile = match found {
         Found::Profile(p) => of_kind.map_or_else(|| p.clone(), |beneath| p.clone().over(beneath)),
-        Found::Nothing => of_kind.cloned().unwrap_or_else(none),
+        Found::Nothing => beneath.clone(),
         Found::Withheld => {
             grants.note("no profile is used: a profile file of yours that may be for this server is broken");
             none()
         }
     };
-    let mut keep: BTreeSet<&str> = context.user.env.iter().map(String::as_str).collect();
-    keep.extend(context.declared_env.into_iter().flatten().map(String::as_str));
-    keep.extend(profile.env.iter().map(String::as_str));
+    let written = profile.write.iter().chain(profile.state.iter().filter(|path| !profile.read.contains(path)));
+    grants.foresee(written.map(|path| profile_path(path, &context.paths.home)));
+    let keep = named::kept(context, &profile);
     let (env, dropped_env) = environment::filter(&env, &keep);
     let is_kept = |name: &str| keep.iter().any(|kept| sys::same_variable(OsStr::new(kept), OsStr::new(name)));
     let named = env.iter().filter_map(|(name, _)| name.to_str()).filter(|name| is_kept(name));
@@ -178,6 +200,7 @@ pub fn plan(request: &LaunchRequest, context: &Context<'_>) -> Result<Plan, Plan
         args,
         private,
         profile,
+        beneath,
         env,
         named_env,
         dropped_env,

@@ -10,7 +10,7 @@ mod windows;
 use std::{
     ffi::{OsStr, OsString},
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use firedoor_model::paths::canonicalize;
@@ -60,15 +60,17 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// Each hop of a path's symbolic links (of its last part), the path itself first.
+/// Each hop of a path's symbolic links (of its last part), the path itself first. Every directory above a hop is a real one
+/// that holds it: of `../work/../app/x.py`, `work` is none.
 pub(crate) fn links(path: &Path) -> Vec<PathBuf> {
-    let mut hops = vec![path.to_owned()];
-    let mut at = path.to_owned();
+    let mut hops = Vec::new();
+    let mut next = standing(path);
     while hops.len() < MAX_LINKS
-        && let Ok(target) = fs::read_link(&at)
+        && let Some(at) = next
     {
-        at = at.parent().unwrap_or(Path::new("/")).join(target);
-        hops.push(at.clone());
+        let target = fs::read_link(&at).ok();
+        next = target.and_then(|target| standing(&at.parent().unwrap_or(Path::new("/")).join(target)));
+        hops.push(at);
     }
     if let Ok(real) = canonicalize(path)
         && hops.last() != Some(&real)
@@ -76,4 +78,15 @@ pub(crate) fn links(path: &Path) -> Vec<PathBuf> {
         hops.push(real);
     }
     hops
+}
+
+/// A path with all but its last part resolved. What cannot be resolved is left as it is, unless it has a `..` in it, which
+/// may then mean anything.
+pub(crate) fn standing(path: &Path) -> Option<PathBuf> {
+    let resolved = match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => canonicalize(parent).map(|parent| parent.join(name)),
+        _ => canonicalize(path),
+    };
+    let plain = !path.components().any(|c| c == Component::ParentDir);
+    resolved.ok().or_else(|| plain.then(|| path.to_owned()))
 }

@@ -4,6 +4,7 @@
 //! place becomes the right to list it, and one grant for each of its other children.
 
 mod looks;
+mod way;
 
 use std::{
     fs,
@@ -21,6 +22,7 @@ use serde::Deserialize;
 
 use crate::{profile_path, sys};
 use looks::Looks;
+pub(crate) use way::Way;
 
 /// Most children that one grant is taken apart into.
 const MAX_CHILDREN: usize = 4096;

@@ -205,7 +205,8 @@ fn npm(command: &PackageCommand, at: &Lookup<'_>, node: &Path) -> Result<Registr
 /// The directory whose `.npmrc` and `node_modules` npm takes for the project's: the nearest with a `package.json` or
 /// `node_modules` (@npmcli/config, `loadLocalPrefix`), never the home.
 pub(crate) fn npm_prefix(at: &Lookup<'_>) -> Option<PathBuf> {
-    let dirs = at.cwd.ancestors().take_while(|d| *d != at.home && d.parent().is_some());
+    let home = canonicalize(at.home).unwrap_or_else(|_| at.home.to_owned());
+    let dirs = at.cwd.ancestors().take_while(|d| *d != at.home && *d != home && d.parent().is_some());
     dirs.map(Path::to_owned).find(|d| d.join("package.json").is_file() || d.join("node_modules").is_dir())
 }
 

@@ -2,15 +2,13 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs,
-    io::Read as _,
     path::{Path, PathBuf},
 };
 
-use crate::{profile::Kind, program::links, sys};
+use firedoor_model::paths::canonicalize;
 
-/// Largest `pyvenv.cfg` that is read.
-const MAX_CFG: u64 = 16 * 1024;
+use crate::{profile::Kind, program::links, sys, venv};
+
 /// Files and directories that mark the top of a project.
 const MARKERS: &[&str] = &[
     "package.json",
@@ -39,12 +37,13 @@ pub(crate) fn installations(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
             all.push(path);
         }
     };
+    let home = &real_home(home);
     for file in files {
         let Some(prefix) = sys::prefix(file) else { continue };
-        if let Some(base) = venv_base(prefix) {
+        if let Some(named) = venv::home(prefix).filter(|_| whole(prefix, home)) {
             add(prefix.to_owned());
-            for hop in links(&base) {
-                add(hop.parent().filter(|p| whole(p, home)).map_or_else(|| base.clone(), Path::to_owned));
+            if let Some(base) = venv::base(&named) {
+                add(if whole(&base.prefix, home) { base.prefix } else { base.programs });
             }
         } else if sys::is_interpreter_prefix(prefix) && whole(prefix, home) {
             add(prefix.to_owned());
@@ -55,15 +54,9 @@ pub(crate) fn installations(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// `home` of a virtual environment: the directory of the interpreter it was made from (PEP 405).
-fn venv_base(prefix: &Path) -> Option<PathBuf> {
-    let mut text = String::new();
-    fs::File::open(prefix.join("pyvenv.cfg")).ok()?.take(MAX_CFG).read_to_string(&mut text).ok()?;
-    let home = text.lines().find_map(|l| {
-        let (key, value) = l.split_once('=')?;
-        (key.trim() == "home").then(|| value.trim().to_owned())
-    })?;
-    Some(PathBuf::from(home)).filter(|p| p.is_absolute())
+/// The home as hops of links are written: in real directories.
+fn real_home(home: &Path) -> PathBuf {
+    canonicalize(home).unwrap_or_else(|_| home.to_owned())
 }
 
 /// Whether a directory is narrow enough to be granted whole: not the home or above it, not `~/.local`, not a tree of
@@ -77,6 +70,7 @@ fn whole(dir: &Path, home: &Path) -> bool {
 /// file alone.
 pub(crate) fn project(script: &Path, home: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
+    let home = &real_home(home);
     for hop in links(script) {
         for path in project_of(&hop, home) {
             if !all.contains(&path) {
@@ -87,6 +81,7 @@ pub(crate) fn project(script: &Path, home: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// `script` stands in real directories.
 fn project_of(script: &Path, home: &Path) -> Vec<PathBuf> {
     let Some(dir) = script.parent() else { return vec![script.to_owned()] };
     let mut above = dir.ancestors().take_while(|d| whole(d, home));
@@ -99,7 +94,11 @@ fn project_of(script: &Path, home: &Path) -> Vec<PathBuf> {
         });
         return std::iter::once(top.to_owned()).chain(hoisted).collect();
     }
-    let alone = !whole(dir, home) || SHARED.iter().any(|d| dir == home.join(d)) || sys::is_shared(dir);
+    let shared = |name: &&str| {
+        let place = home.join(name);
+        dir == place || canonicalize(&place).is_ok_and(|real| dir == real)
+    };
+    let alone = !whole(dir, home) || SHARED.iter().any(shared) || sys::is_shared(dir);
     vec![if alone { script.to_owned() } else { dir.to_owned() }]
 }
 
@@ -198,6 +197,11 @@ pub(crate) fn module_file(module: &str, cwd: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt as _, symlink},
+    };
+
     use super::*;
 
     fn tree(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
@@ -206,7 +210,8 @@ mod tests {
         for f in files {
             let path = root.join(f);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         (dir, root)
     }
@@ -242,19 +247,71 @@ mod tests {
     }
 
     #[test]
+    fn a_path_through_another_project_does_not_open_it() {
+        let (_dir, root) = tree(&[
+            "h/work/package.json",
+            "h/work/deep/x",
+            "h/work/secret.txt",
+            "h/app/srv.py",
+            "h/private/x",
+            "h/package.json",
+            "h/Downloads/d.py",
+        ]);
+        symlink("../work/../app/srv.py", root.join("h/app/lnk.py")).unwrap();
+        symlink("../work/deep/../../app", root.join("h/app/self")).unwrap();
+        symlink(root.join("h"), root.join("alias")).unwrap();
+        for (script, want) in [
+            ("h/app/../work/../app/srv.py", vec!["h/app"]),
+            ("h/work/deep/../../app/srv.py", vec!["h/app"]),
+            ("h/app/lnk.py", vec!["h/app"]),
+            ("h/app/self/srv.py", vec!["h/app"]),
+            ("h/private/../app/srv.py", vec!["h/app"]),
+            ("alias/app/srv.py", vec!["h/app"]),
+            ("alias/Downloads/d.py", vec!["h/Downloads/d.py"]),
+        ] {
+            for home in ["h", "alias"] {
+                assert_eq!(relative(&project(&root.join(script), &root.join(home)), &root), want, "{script} {home}");
+            }
+        }
+    }
+
+    /// As the workspaces of npm and the store of pnpm have it.
+    #[test]
+    fn packages_behind_links_find_what_they_import() {
+        let (_dir, root) = tree(&[
+            "h/p/package.json",
+            "h/p/node_modules/.pnpm/a@1/node_modules/a/package.json",
+            "h/p/node_modules/.pnpm/a@1/node_modules/a/i.js",
+            "h/p/node_modules/.pnpm/a@1/node_modules/dep/i.js",
+        ]);
+        symlink(".pnpm/a@1/node_modules/a", root.join("h/p/node_modules/a")).unwrap();
+        let store = "h/p/node_modules/.pnpm/a@1/node_modules";
+        let want = [&format!("{store}/a"), store, "h/p/node_modules", "h/p/package.json"];
+        assert_eq!(relative(&project(&root.join("h/p/node_modules/a/i.js"), &root.join("h")), &root), want);
+    }
+
+    #[test]
     fn installations_of_interpreters() {
         let (_dir, root) = tree(&[
             "nvm/v20/bin/node",
             "nvm/v20/lib/node_modules/npm/x",
             "py/bin/python3",
             "py/lib/python3.11/os.py",
+            "h/notes/diary.txt",
+            "h/evil/venv/bin/srv",
+            "h/bin/srv",
             "h/.local/bin/gosrv",
             "h/.local/lib/python3.11/x",
             "venv/bin/srv",
         ]);
         fs::write(root.join("venv/pyvenv.cfg"), format!("home = {}\nversion = 3\n", root.join("py/bin").display()))
             .unwrap();
+        fs::write(root.join("h/pyvenv.cfg"), format!("home = {}\n", root.join("py/bin").display())).unwrap();
+        let named = root.join("py/../h/notes").display().to_string();
+        fs::write(root.join("h/evil/venv/pyvenv.cfg"), format!("home = {named}\n")).unwrap();
         for (file, want) in [
+            ("h/evil/venv/bin/srv", vec!["h/evil/venv"]),
+            ("h/bin/srv", vec!["h/bin/srv"]),
             ("nvm/v20/bin/node", vec!["nvm/v20"]),
             ("py/bin/python3", vec!["py"]),
             ("h/.local/bin/gosrv", vec!["h/.local/bin/gosrv"]),

@@ -154,6 +154,7 @@ impl Planner<'_> {
             self.program.path = sys::SHELL?.into();
             self.program.first.clear();
             self.args = vec!["-c".into(), call.into()];
+            self.without_profile("a shell runs a command, which need not be the package's");
         } else {
             let names = installed::program_names(command, &tree);
             let inside = |name: &&String| !name.contains(std::path::is_separator);
@@ -165,9 +166,13 @@ impl Planner<'_> {
             }
             // `npx --package tsx node x.js`: what no package brings is looked up as a shell would.
             let elsewhere = || command.command.as_deref().and_then(|name| self.at.resolve(OsStr::new(name)).ok());
+            let is_brought = brought.is_some();
             let Some(found) = brought.or_else(elsewhere) else {
                 return Err(PlanError::NoProgram { package: record.package.name, names: names.join(", ") });
             };
+            if !Self::is_the_packages(command, &tree, &found, is_brought) {
+                self.without_profile(&format!("the program is not one of {}", record.package.name));
+            }
             self.program.path = found.path;
             self.program.first = found.first;
             self.program.files.extend(found.files);

@@ -5,7 +5,7 @@ use std::path::Path;
 use firedoor_model::launch::Access;
 
 use super::{Plan, Planner, container, real};
-use crate::{error::PlanError, identity::What, profile::Kind, runtime};
+use crate::{error::PlanError, identity::What, profile::Kind, program::links, runtime};
 
 impl Planner<'_> {
     /// An executable, or an interpreter with a script.
@@ -20,7 +20,9 @@ impl Planner<'_> {
                 self.grants.derived(runtime::project(&script, self.at.home), Access::Read);
                 if runtime::kind(name) == Some(Kind::Bun) {
                     // Before it looks for packages it lists the directory that it is started in, and those with packages.
-                    let above = script.ancestors().filter(|d| d.join("node_modules").is_dir()).map(Path::to_owned);
+                    let hops = links(&script);
+                    let above = hops.iter().flat_map(|hop| hop.ancestors());
+                    let above = above.filter(|d| d.join("node_modules").is_dir()).map(Path::to_owned);
                     self.grants.derived(above.chain([self.request.cwd.clone()]), Access::List);
                 }
                 let interpreter = self.program.interpreter.clone().unwrap_or_else(|| self.program.real.clone());

@@ -136,7 +136,7 @@ impl Planner<'_> {
                 ArgumentAccess::Write => Access::Write,
             };
             let paths = args.iter().filter_map(|a| path_argument(a, &self.request.cwd, home));
-            self.grants.derived(paths.filter(|p| p.exists()), access);
+            self.grants.asked(paths.filter(|p| p.exists()), access);
         }
         self.named_by_variables();
         Ok(())
@@ -150,7 +150,7 @@ impl Planner<'_> {
             for path in set.map(|(_, value)| Path::new(value)).filter(|path| path.is_absolute()) {
                 // A directory would open whatever lies in it, and somebody else may have written the entry.
                 if path.is_file() {
-                    self.grants.derived([path.to_owned()], Access::Write);
+                    self.grants.asked([path.to_owned()], Access::Write);
                 } else {
                     self.grants.note(format!(
                         "{name} names {}, which is no file that is there, so the server cannot write it: create the file, empty, \

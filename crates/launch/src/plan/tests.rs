@@ -2,6 +2,8 @@
 
 mod installs;
 mod modules;
+mod names;
+mod planted;
 
 use std::{
     collections::BTreeSet,

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::Path};
 
-use firedoor_model::launch::Access;
+use firedoor_model::{launch::Access, paths::canonicalize};
 
 use super::{Plan, Planner, real};
 use crate::{command::UvRun, error::PlanError, identity::What, runtime, sys};
@@ -12,9 +12,12 @@ impl Planner<'_> {
     pub(super) fn uv_run(mut self, tool: &str, run: &UvRun) -> Result<Plan, PlanError> {
         let refuse = |what: String, remedy| Err(PlanError::Command { tool: "uv run", what, remedy });
         let start = run.directory.as_ref().map_or_else(|| self.request.cwd.clone(), |d| self.request.cwd.join(d));
+        // Through `..` or a link it may lie in another project than its name says.
+        let start = canonicalize(&start).unwrap_or(start);
+        let home = canonicalize(self.at.home).unwrap_or_else(|_| self.at.home.to_owned());
         let found = start
             .ancestors()
-            .take_while(|d| !self.at.home.starts_with(d))
+            .take_while(|d| !home.starts_with(d) && !self.at.home.starts_with(d))
             .find(|d| d.join("pyproject.toml").is_file())
             .map(Path::to_owned);
         let Some(project) = found else {

@@ -60,7 +60,7 @@ impl Planner<'_> {
             for text in directories {
                 let (host, guest) = text.split_once("::").unwrap_or((text, text));
                 let host = self.request.cwd.join(host);
-                self.grants.derived([host.clone()], access);
+                self.grants.asked([host.clone()], access);
                 option(name, directory(&host, guest));
             }
         }
@@ -99,13 +99,14 @@ impl Planner<'_> {
     }
 
     /// What the profile and the user open.
-    fn opened(&self) -> Vec<(PathBuf, Access)> {
+    fn opened(&mut self) -> Vec<(PathBuf, Access)> {
         let profile = &self.profile;
         let of_profile = [(&profile.read, Access::Read), (&profile.write, Access::Write)].into_iter();
         let of_profile = of_profile.flat_map(|(paths, access)| paths.iter().map(move |p| (p, access)));
         let of_profile = of_profile.map(|(path, access)| (profile_path(path, self.at.home), access));
         let of_user = self.context.user.grants.iter().map(|g| (g.path.clone(), g.access.asked()));
-        of_profile.chain(of_user).filter(|(path, _)| fs::symlink_metadata(path).is_ok()).collect()
+        let all: Vec<_> = of_profile.chain(of_user).filter(|(path, _)| fs::symlink_metadata(path).is_ok()).collect();
+        all.into_iter().filter(|(path, _)| !self.grants.is_planted(path)).collect()
     }
 }
 

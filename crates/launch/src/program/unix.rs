@@ -196,9 +196,30 @@ mod tests {
     fn follows_scripts_and_links() {
         let tree = Tree::new();
         let program = tree.resolve("./link", Some("@/bin")).unwrap();
-        let at = |p: &str| tree.dir.path().join(p);
-        assert_eq!(program.interpreter, Some(at("bin/node")));
-        assert!(program.files.contains(&at("cwd/./link")) && program.files.contains(&at("bin/tool")));
-        assert!(program.files.contains(&at("bin/node")));
+        assert_eq!(program.interpreter, Some(tree.dir.path().join("bin/node")));
+        let root = fs::canonicalize(tree.dir.path()).unwrap();
+        for file in ["cwd/link", "bin/tool", "bin/node"] {
+            assert!(program.files.contains(&root.join(file)), "{file}: {:?}", program.files);
+        }
+    }
+
+    #[test]
+    fn every_hop_stands_in_real_directories() {
+        let tree = Tree::new();
+        let root = fs::canonicalize(tree.dir.path()).unwrap();
+        fs::create_dir_all(root.join("other/deep")).unwrap();
+        symlink("../other/../cwd/local", root.join("cwd/lnk")).unwrap();
+        symlink("../bin", root.join("other/out")).unwrap();
+        for (path, want) in [
+            ("other/deep/../../cwd/local", vec!["cwd/local"]),
+            ("other/../cwd/lnk", vec!["cwd/lnk", "cwd/local"]),
+            ("other/out/../cwd/local", vec!["cwd/local"]),
+            ("other/out/node", vec!["bin/node"]),
+            ("absent/../cwd/local", vec![]),
+            ("absent/x", vec!["absent/x"]),
+        ] {
+            let want: Vec<_> = want.into_iter().map(|w| root.join(w)).collect();
+            assert_eq!(links(&root.join(path)), want, "{path}");
+        }
     }
 }

@@ -161,6 +161,26 @@ pub(crate) fn is_interpreter_prefix(prefix: &Path) -> bool {
     })
 }
 
+/// Whether a directory is the installation of a Python: its standard library lies there.
+pub(crate) fn is_python_prefix(prefix: &Path) -> bool {
+    // Those of PyPy before 3.9 lie apart.
+    if prefix.join("lib-python/3/os.py").is_file() {
+        return true;
+    }
+    ["lib", "lib64"].iter().filter_map(|lib| fs::read_dir(prefix.join(lib)).ok()).any(|lib| {
+        lib.take(8192).flatten().any(|e| {
+            let name = e.file_name();
+            let name = name.to_string_lossy();
+            (name.starts_with("python") || name.starts_with("pypy")) && e.path().join("os.py").is_file()
+        })
+    })
+}
+
+/// Whether a file may be started.
+pub(crate) fn is_program(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0)
+}
+
 /// A program of that name in a directory that has one version of a tool.
 pub(crate) fn of_version(dir: &Path, name: &OsStr) -> Option<PathBuf> {
     Some(dir.join("bin").join(name)).filter(|file| file.exists())

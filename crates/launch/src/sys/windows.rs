@@ -289,6 +289,16 @@ pub(crate) fn is_interpreter_prefix(prefix: &Path) -> bool {
         .any(|d| prefix.join(d).is_dir())
 }
 
+/// Whether a directory is the installation of a Python: its standard library lies there.
+pub(crate) fn is_python_prefix(prefix: &Path) -> bool {
+    [r"Lib\os.py", r"lib-python\3\os.py"].iter().any(|file| prefix.join(file).is_file())
+}
+
+/// Whether a file may be started.
+pub(crate) fn is_program(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("exe")) && file.is_file()
+}
+
 /// A program of that name in a directory that has one version of a tool, whatever its stand-in ends with.
 pub(crate) fn of_version(dir: &Path, name: &OsStr) -> Option<PathBuf> {
     let stem = Path::new(name).file_stem()?.to_str()?;
