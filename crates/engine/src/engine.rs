@@ -169,6 +169,7 @@ impl Engine {
             held: RefCell::default(),
             offers: RefCell::new(Offers::new(parts.declined)),
             withheld: RefCell::default(),
+            looked_at: RefCell::default(),
             confirmations: RefCell::default(),
             watching: RefCell::default(),
             logins: Logins::default(),
