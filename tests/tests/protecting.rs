@@ -47,7 +47,7 @@ fn what_an_interrupted_check_has_not_seen_to_answer_is_given_back() {
 }
 
 #[test]
-fn an_entry_with_another_place_for_the_engine_is_told_which_variable_to_give_it() {
+fn an_entry_with_another_place_for_the_engine_is_left_as_it_is() {
     let home = Home::new();
     let elsewhere = home.directory("elsewhere");
     home.set_mode(&elsewhere, 0o700);
@@ -55,9 +55,8 @@ fn an_entry_with_another_place_for_the_engine_is_told_which_variable_to_give_it(
     entry["env"] = json!({"XDG_RUNTIME_DIR": elsewhere});
     let config = home.cursor(json!({"away": entry}));
     let before = fs::read(&config).unwrap();
-    // There is an engine already, at the usual place.
-    home.firedoor(&["mode", "balanced"]).expect_code(0);
-    let said = home.firedoor(&["protect", "--all", "--yes"]).expect_code(1).expect_said("given back");
-    said.expect_said("give this program its XDG_RUNTIME_DIR (an entry: in env)");
+    let said = home.firedoor(&["protect", "--all", "--yes"]);
+    said.expect_said("with its XDG_RUNTIME_DIR Firedoor would look for engine, rules and log elsewhere");
     assert_eq!(fs::read(&config).unwrap(), before);
+    assert!(home.engine().is_none() && fs::read_dir(&elsewhere).unwrap().next().is_none());
 }
