@@ -189,10 +189,10 @@ fn plan(step: &Step, observe: bool, machine: Machine) -> Result<Planned<'_>, Spa
         }
         Network::Proxy(address) => return Err(SpawnError::Proxy(*address)),
         Network::Hosts(hosts) => {
-            let sockets = step.confinement.sockets.clone();
+            let (sockets, own) = (step.confinement.sockets.clone(), step.confinement.own.clone());
             let filter = if elf::may_use_musl(&step.program) { Reach::ListedMusl } else { Reach::Listed };
             let (hosts, rates) = (hosts.clone(), step.confinement.limits.rates);
-            (Some(network::Reach::Listed { hosts, rates, sockets, writable, trees }), filter)
+            (Some(network::Reach::Listed { hosts, rates, sockets, own, writable, trees }), filter)
         }
     };
     let landlock =

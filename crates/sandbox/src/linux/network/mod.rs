@@ -82,6 +82,8 @@ pub(crate) enum Reach {
         rates: Rates,
         /// Unix sockets that may be connected to.
         sockets: Vec<PathBuf>,
+        /// Firedoor's own directories, in which none is.
+        own: Vec<PathBuf>,
         /// Directories in which the server may make sockets of its own, and change modes and times of files.
         writable: Vec<PathBuf>,
         /// The same, and where the guardian writes for the server.
