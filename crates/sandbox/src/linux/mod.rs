@@ -21,6 +21,7 @@ mod seccomp;
 mod server;
 mod signals;
 mod spawn;
+mod stdio;
 mod sys;
 mod tree;
 mod trees;

@@ -19,7 +19,7 @@ const WHOLE: Scope = scope(Reach::Listed, true);
 
 /// Under the newest Landlock.
 const fn scope(reach: Reach, trees: bool) -> Scope {
-    Scope { reach, trees, landlock: u32::MAX, observed: false }
+    Scope { reach, trees, terminal: false, landlock: u32::MAX, observed: false }
 }
 
 fn scopes() -> Vec<Scope> {
@@ -27,7 +27,7 @@ fn scopes() -> Vec<Scope> {
     for reach in REACHES {
         for trees in [false, true] {
             for landlock in [ABI_SCOPE - 1, ABI_SCOPE] {
-                all.push(Scope { landlock, ..scope(reach, trees) });
+                all.push(Scope { landlock, terminal: trees, ..scope(reach, trees) });
             }
         }
     }
@@ -222,6 +222,9 @@ fn what_must_never_pass() {
         ("prlimit64", [1, 0, 0, 0, 0, 0], [perm, perm, perm]),
         ("ioctl", [0, 0x5412, 0, 0, 0, 0], [perm, perm, perm]),
         ("ioctl", [0, 0xdead_0000_5412, 0, 0, 0, 0], [perm, perm, perm]),
+        ("ioctl", [2, 0x5402, 0, 0, 0, 0], [perm; 3]),
+        ("ioctl", [2, 0x402c_542d, 0, 0, 0, 0], [perm; 3]),
+        ("ioctl", [2, 0x5401, 0, 0, 0, 0], [allow; 3]),
         ("ioctl", [0, 0x5413, 0, 0, 0, 0], [allow, allow, allow]),
         ("ioctl", [0, 0x5000_940e, 0, 0, 0, 0], [errno(libc::EOPNOTSUPP); 3]),
         ("ioctl", [0, 0x4008_6602, 0, 0, 0, 0], [errno(libc::EOPNOTSUPP); 3]),
