@@ -13,6 +13,7 @@ pub(crate) mod network;
 mod observe;
 mod orphans;
 mod paths;
+mod priorities;
 mod procfs;
 mod quota;
 mod reap;

@@ -47,6 +47,7 @@ use crate::hosts::{caps, policy, public};
 use crate::linux::{
     metadata::Writable,
     observe::Observer,
+    priorities,
     signals::{self, Sent},
     sys,
     trees::{Answer, Trees},
@@ -120,7 +121,7 @@ pub(crate) struct Supervisor {
 /// What becomes of a call.
 enum Outcome {
     /// The caller does it itself, as it could without us: receiving is never refused, nor what a process sends itself, and
-    /// about files Landlock decides.
+    /// about files Landlock decides. Nor is what a process does to its own tree's priorities.
     Unjudged,
     /// It returns this.
     Done(i64),
@@ -281,6 +282,9 @@ impl Supervisor {
                 Sent::Here => Outcome::Done(0),
                 Sent::ByCaller => Outcome::Unjudged,
             });
+        }
+        if let Some(allowed) = priorities::judge(&caller, number, args) {
+            return allowed.map(|()| Outcome::Unjudged);
         }
         if matches!(self.judge.reach, Reach::Proxy { .. }) && number != libc::SYS_connect {
             return Err(Errno::EPERM);
