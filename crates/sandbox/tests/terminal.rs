@@ -1,5 +1,5 @@
 //! A server whose client was started in a terminal, as root (where the tests are) and as an ordinary user.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 #[expect(dead_code, reason = "shared with the other test programs")]
 mod common;
