@@ -294,6 +294,7 @@ mod tests {
                 network,
                 protected: Default::default(),
                 sockets: Vec::new(),
+                own: Vec::new(),
                 limits: Default::default(),
             },
         }

@@ -162,6 +162,11 @@ impl Grants {
         !own
     }
 
+    /// Where no socket is reached whatever is granted: a name that was granted may be a link by then.
+    pub(crate) fn own_places(&self) -> Vec<PathBuf> {
+        self.protected.own().to_vec()
+    }
+
     fn cut(&mut self, path: &Path, access: Access, origin: Origin) -> bool {
         let cut = self.protected.cut(path, access, origin);
         let any = !cut.grants.is_empty();

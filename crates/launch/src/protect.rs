@@ -147,6 +147,11 @@ impl Protected {
         &self.home
     }
 
+    /// Firedoor's own places, with symbolic links resolved.
+    pub(crate) fn own(&self) -> &[PathBuf] {
+        &self.own
+    }
+
     /// Whether a path, with symbolic links resolved, lies in a directory of Firedoor's.
     pub(crate) fn is_own(&self, path: &Path) -> bool {
         let target = real(path);

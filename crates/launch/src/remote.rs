@@ -125,6 +125,7 @@ pub fn remote(
                 network: Network::Hosts(Hosts { allowed, ..Hosts::default() }),
                 protected: Default::default(),
                 sockets: Vec::new(),
+                own: Vec::new(),
                 limits: grants::base_limits(),
             },
         },

@@ -77,6 +77,9 @@ pub struct Confinement {
     /// Paths of Unix sockets that may be connected to. Only with [`Network::Hosts`], which judges them.
     #[serde(default)]
     pub sockets: Vec<PathBuf>,
+    /// Firedoor's own directories, links resolved: no socket in them is connected to, whatever a grant has become.
+    #[serde(default)]
+    pub own: Vec<PathBuf>,
     /// What it may use up.
     #[serde(default)]
     pub limits: Limits,

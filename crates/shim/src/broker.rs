@@ -179,6 +179,7 @@ mod tests {
             network: Network::Hosts(Hosts::default()),
             protected: Default::default(),
             sockets: Vec::new(),
+            own: Vec::new(),
             limits: Default::default(),
         };
         let env = vec![("BASE".into(), "https://a.example".into()), ("OTHER".into(), "x".into())];

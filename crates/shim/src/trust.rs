@@ -155,6 +155,7 @@ mod tests {
                 network: Network::None,
                 protected: Default::default(),
                 sockets: Vec::new(),
+                own: Vec::new(),
                 limits: Default::default(),
             },
         }

@@ -126,6 +126,7 @@ impl Planner<'_> {
                     protected: ProtectedNames::default(),
                     network: Network::Proxy(proxy.address),
                     sockets: Vec::new(),
+                    own: Vec::new(),
                     limits: grants::base_limits(),
                 },
             },

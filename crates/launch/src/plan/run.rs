@@ -60,6 +60,7 @@ impl Planner<'_> {
             self.grants.trusted(dir, Access::Write);
         }
         let (network, sockets) = self.reach(args);
+        let own = self.grants.own_places();
         let limits = self.profile.limits.over(grants::base_limits());
         if let Network::Hosts(hosts) = &network {
             basis.hosts.clone_from(&hosts.allowed);
@@ -73,7 +74,7 @@ impl Planner<'_> {
                 args: first.into_iter().chain(self.args).collect(),
                 env: self.env,
                 cwd: self.request.cwd.clone(),
-                confinement: Confinement { grants, protected: protect::names().clone(), network, sockets, limits },
+                confinement: Confinement { grants, protected: protect::names().clone(), network, sockets, own, limits },
             },
             identity: self.context.identify.then(|| Identity::new(what, args)),
             profile: self.profile.name,

@@ -279,6 +279,9 @@ fn hosts_and_sockets_are_the_profiles_and_the_users() {
         let Network::Hosts(hosts) = run.step.confinement.network else { panic!("not judged by host") };
         let hosts: Vec<String> =
             hosts.allowed.iter().map(ToString::to_string).chain(hosts.listen.then(|| "listen".into())).collect();
+        // Wherever a granted name leads by then.
+        let engine = world.at("home/.local/state/firedoor/run/engine.sock");
+        assert!(run.step.confinement.own.iter().any(|own| engine.starts_with(own)), "{:?}", run.step.confinement.own);
         (hosts, run.step.confinement.sockets, run.notes)
     };
     assert_eq!(reach(&world, "gosrv"), (Vec::new(), Vec::new(), Vec::new()));

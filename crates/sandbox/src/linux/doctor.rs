@@ -49,7 +49,7 @@ pub fn doctor() -> Report {
 
 fn program() -> Option<Program> {
     // The one with the most rules.
-    let scope = Scope { reach: Reach::Listed, trees: true, landlock: 0, observed: false };
+    let scope = Scope { reach: Reach::Listed, trees: true, terminal: false, landlock: 0, observed: false };
     seccomp::compile(Arch::native()?, scope).ok()
 }
 

@@ -153,7 +153,7 @@ fn to_group(caller: &Caller<'_>, group: Option<Pid>, signal: i32) -> nix::Result
 
 /// Whether a process is in the tree: the chain of its parents leads to us. A parent that began after its child is another
 /// process that has got the pid meanwhile.
-fn is_ours(pid: Pid) -> bool {
+pub(super) fn is_ours(pid: Pid) -> bool {
     let own = Pid::this();
     let mut at = pid;
     let mut younger = u64::MAX;
@@ -173,7 +173,7 @@ fn is_ours(pid: Pid) -> bool {
 }
 
 /// The process of a thread.
-fn process_of(thread: Pid) -> Option<Pid> {
+pub(super) fn process_of(thread: Pid) -> Option<Pid> {
     procfs::status_field(thread, "Tgid")?.parse().ok().map(Pid::from_raw)
 }
 

@@ -3,12 +3,8 @@
 use std::{
     cell::Cell,
     ffi::{CString, OsStr},
-    fs::OpenOptions,
-    io,
-    os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::ffi::OsStrExt,
-    },
+    io::{self, IsTerminal},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::OnceLock,
     time::Duration,
@@ -17,11 +13,9 @@ use std::{
 use firedoor_model::launch::{Access, Network, Step};
 use nix::{
     errno::Errno,
-    libc,
     sys::{
         prctl,
         signal::{Signal, kill},
-        socket::{SockType, getsockopt, sockopt},
     },
     unistd::{ForkResult, Pid},
 };
@@ -38,14 +32,15 @@ use crate::linux::{
     orphans::Orphans,
     procfs, reap, script,
     seccomp::{self, Arch, Listener, Logged, Program, Reach, Scope},
-    server::{Newcomer, Plan, Stdio},
+    server::{Newcomer, Plan},
+    stdio::stdio,
     sys::{self, Vector},
     tree::Tree,
     trees::Trees,
 };
 use crate::{
     error::{SpawnError, Stage},
-    launch::{Launch, Stderr},
+    launch::Launch,
     level::{Level, Outcome, Quota},
 };
 
@@ -66,7 +61,8 @@ static PREPARED: OnceLock<(Scope, Program)> = OnceLock::new();
 pub fn prepare() {
     // What is wrong is found again at the start, and explained.
     let (Some(arch), Ok(landlock)) = (Arch::native(), Version::running()) else { return };
-    let scope = Scope { reach: Reach::Listed, trees: false, landlock: landlock.number, observed: false };
+    let scope =
+        Scope { reach: Reach::Listed, trees: false, terminal: false, landlock: landlock.number, observed: false };
     if let Ok(filter) = seccomp::compile(arch, scope) {
         let _ = PREPARED.set((scope, filter));
     }
@@ -87,7 +83,8 @@ pub fn spawn_on(launch: Launch<'_>, machine: Machine) -> Result<Tree, SpawnError
         threads => return Err(SpawnError::Threads(threads)),
     }
     let Launch { step, stdin, stdout, stderr, observe } = launch;
-    let (plan, reach, observed) = plan(step, observe, machine)?;
+    let terminal = stdin.is_terminal();
+    let (plan, reach, observed) = plan(step, (observe, terminal), machine)?;
     let stdio = stdio(stdin, stdout, stderr)?;
     let mut outcome = outcome(&plan);
     let record = if observe { Some(observe::record().map_err(guardian_setup)?) } else { None };
@@ -167,7 +164,7 @@ pub fn spawn_on(launch: Launch<'_>, machine: Machine) -> Result<Tree, SpawnError
 
 type Planned<'a> = (Plan<'a>, Option<network::Reach>, Option<Logged>);
 
-fn plan(step: &Step, observe: bool, machine: Machine) -> Result<Planned<'_>, SpawnError> {
+fn plan(step: &Step, (observe, terminal): (bool, bool), machine: Machine) -> Result<Planned<'_>, SpawnError> {
     let grants = &step.confinement.grants;
     if !step.program.is_absolute() {
         return Err(SpawnError::RelativeProgram(step.program.clone()));
@@ -189,10 +186,10 @@ fn plan(step: &Step, observe: bool, machine: Machine) -> Result<Planned<'_>, Spa
         }
         Network::Proxy(address) => return Err(SpawnError::Proxy(*address)),
         Network::Hosts(hosts) => {
-            let sockets = step.confinement.sockets.clone();
+            let (sockets, own) = (step.confinement.sockets.clone(), step.confinement.own.clone());
             let filter = if elf::may_use_musl(&step.program) { Reach::ListedMusl } else { Reach::Listed };
             let (hosts, rates) = (hosts.clone(), step.confinement.limits.rates);
-            (Some(network::Reach::Listed { hosts, rates, sockets, writable, trees }), filter)
+            (Some(network::Reach::Listed { hosts, rates, sockets, own, writable, trees }), filter)
         }
     };
     let landlock =
@@ -207,7 +204,7 @@ fn plan(step: &Step, observe: bool, machine: Machine) -> Result<Planned<'_>, Spa
         _ => seccomp::compile(arch, scope).map_err(|e| SpawnError::Table(e.to_string())),
     };
     let trees = reach.is_some() && !edited.is_empty();
-    let scope = Scope { reach: filter, trees, landlock: landlock.number, observed: observe };
+    let scope = Scope { reach: filter, trees, terminal, landlock: landlock.number, observed: observe };
     // An install step without its proxy is of no use; a server without a network, that writes to no tree, may be.
     let offline = Scope { reach: Reach::None, trees: false, observed: false, ..scope };
     let fallback = filter.is_listed().then_some((arch, offline));
@@ -264,42 +261,6 @@ fn outcome(plan: &Plan<'_>) -> Outcome {
     }
 }
 
-fn stdio(stdin: OwnedFd, stdout: OwnedFd, stderr: Stderr) -> Result<Stdio, SpawnError> {
-    for (fd, name) in [(&stdin, "input"), (&stdout, "output")] {
-        if leads_elsewhere(fd.as_fd()) {
-            return Err(SpawnError::Stdio(name));
-        }
-    }
-    let setup = |e: io::Error| SpawnError::setup(Stage::Descriptors, e);
-    let stderr = match stderr {
-        Stderr::Fd(fd) if !leads_elsewhere(fd.as_fd()) => fd,
-        Stderr::Inherit if !leads_elsewhere(sys::standard(2)) => {
-            match sys::duplicate_above(sys::standard(2), 3) {
-                Ok(fd) => fd,
-                // The caller was started without one.
-                Err(Errno::EBADF) => null().map_err(setup)?,
-                Err(e) => return Err(setup(e.into())),
-            }
-        }
-        Stderr::Fd(_) | Stderr::Inherit => null().map_err(setup)?,
-    };
-    Ok(Stdio { stdin, stdout, stderr })
-}
-
-fn null() -> io::Result<OwnedFd> {
-    OpenOptions::new().write(true).open("/dev/null").map(OwnedFd::from)
-}
-
-/// Whether this is a socket that sends to addresses of the sender's choice. Connected streams do not.
-fn leads_elsewhere(fd: BorrowedFd<'_>) -> bool {
-    let Ok(kind) = getsockopt(&fd, sockopt::SockType) else { return false };
-    match sys::socket_domain(fd) {
-        Ok(libc::AF_UNIX) => !matches!(kind, SockType::Stream | SockType::SeqPacket),
-        Ok(libc::AF_INET | libc::AF_INET6) => kind != SockType::Stream,
-        Ok(_) | Err(_) => true,
-    }
-}
-
 fn explain(step: &Step, failure: Failure) -> SpawnError {
     let source = io::Error::from_raw_os_error(failure.errno);
     match failure.at {
@@ -340,22 +301,6 @@ fn exec_hint(program: &Path, errno: Errno) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nix::sys::socket::{AddressFamily, SockFlag, socketpair};
-
-    #[test]
-    fn sockets_that_send_anywhere_are_known() {
-        let pair = |kind| socketpair(AddressFamily::Unix, kind, None, SockFlag::SOCK_CLOEXEC).unwrap().0;
-        for (fd, want) in [
-            (pair(SockType::Stream), false),
-            (pair(SockType::SeqPacket), false),
-            (pair(SockType::Datagram), true),
-            (std::net::UdpSocket::bind("127.0.0.1:0").unwrap().into(), true),
-            (std::net::TcpListener::bind("127.0.0.1:0").unwrap().into(), false),
-            (null().unwrap(), false),
-        ] {
-            assert_eq!(leads_elsewhere(fd.as_fd()), want, "{fd:?}");
-        }
-    }
 
     #[test]
     fn variables_are_names_and_values() {

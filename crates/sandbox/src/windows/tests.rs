@@ -22,6 +22,7 @@ fn step(program: PathBuf, args: &[&str]) -> Step {
         network: Network::None,
         protected: Default::default(),
         sockets: Vec::new(),
+        own: Vec::new(),
         limits: Default::default(),
     };
     let args = args.iter().map(Into::into).collect();

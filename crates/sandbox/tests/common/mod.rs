@@ -82,6 +82,7 @@ impl Setup {
                 protected: ProtectedNames::default(),
                 network: Network::None,
                 sockets: Vec::new(),
+                own: Vec::new(),
                 limits: Limits::default(),
             },
         };

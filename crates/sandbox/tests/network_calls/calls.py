@@ -303,6 +303,21 @@ say("route header", lambda: socket.socket(socket.AF_INET6).setsockopt(41, 57, by
 say("source route", lambda: socket.socket().setsockopt(0, 4, bytes([0x89, 7, 4, 9, 9, 9, 9, 0])))
 
 
+def join(family, level, option, request):
+    def call():
+        with socket.socket(family, socket.SOCK_DGRAM) as s:
+            s.setsockopt(level, option, request)
+            return "ok"
+    return call
+
+
+GROUP_4, GROUP_6 = socket.inet_aton("239.1.2.3"), socket.inet_pton(socket.AF_INET6, "ff02::123")
+say("join group", join(socket.AF_INET, socket.SOL_IP, socket.IP_ADD_MEMBERSHIP, GROUP_4 + bytes(4)))
+say("join group of source", join(socket.AF_INET, socket.SOL_IP, 39, GROUP_4 + bytes(4) + bytes([9, 9, 9, 9])))
+say("join group by name", join(socket.AF_INET, socket.SOL_IP, 42, struct.pack("=Q", 0) + struct.pack("=HH", 2, 0) + GROUP_4 + bytes(120)))
+say("join group v6", join(socket.AF_INET6, 41, socket.IPV6_JOIN_GROUP, GROUP_6 + struct.pack("=I", 1)))
+
+
 def mode(path, **options):
     def call():
         os.chmod(path, 0o640, **options)

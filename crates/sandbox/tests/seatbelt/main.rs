@@ -41,6 +41,7 @@ fn confinement(network: Network) -> Confinement {
         network,
         protected: built_in(),
         sockets: Vec::new(),
+        own: Vec::new(),
         limits: Limits::default(),
     }
 }

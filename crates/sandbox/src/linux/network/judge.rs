@@ -49,8 +49,8 @@ impl Judge {
     pub fn new(reach: Reach, attempts: Attempts) -> nix::Result<Self> {
         let listed = match &reach {
             Reach::Proxy { .. } => None,
-            Reach::Listed { hosts, rates, sockets, writable, trees } => {
-                Some(Listed::new(hosts, *rates, Sockets::new(sockets.clone(), writable.clone(), trees.clone()))?)
+            Reach::Listed { hosts, rates, sockets, own, writable, trees } => {
+                Some(Listed::new(hosts, *rates, Sockets::new(sockets, own.clone(), writable, trees.clone()))?)
             }
         };
         Ok(Self { reach, listed, attempts })

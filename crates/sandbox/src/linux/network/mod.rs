@@ -47,6 +47,7 @@ use crate::hosts::{caps, policy, public};
 use crate::linux::{
     metadata::Writable,
     observe::Observer,
+    priorities,
     signals::{self, Sent},
     sys,
     trees::{Answer, Trees},
@@ -82,6 +83,8 @@ pub(crate) enum Reach {
         rates: Rates,
         /// Unix sockets that may be connected to.
         sockets: Vec<PathBuf>,
+        /// Firedoor's own directories, in which none is.
+        own: Vec<PathBuf>,
         /// Directories in which the server may make sockets of its own, and change modes and times of files.
         writable: Vec<PathBuf>,
         /// The same, and where the guardian writes for the server.
@@ -118,7 +121,7 @@ pub(crate) struct Supervisor {
 /// What becomes of a call.
 enum Outcome {
     /// The caller does it itself, as it could without us: receiving is never refused, nor what a process sends itself, and
-    /// about files Landlock decides.
+    /// about files Landlock decides. Nor is what a process does to its own tree's priorities.
     Unjudged,
     /// It returns this.
     Done(i64),
@@ -279,6 +282,9 @@ impl Supervisor {
                 Sent::Here => Outcome::Done(0),
                 Sent::ByCaller => Outcome::Unjudged,
             });
+        }
+        if let Some(allowed) = priorities::judge(&caller, number, args) {
+            return allowed.map(|()| Outcome::Unjudged);
         }
         if matches!(self.judge.reach, Reach::Proxy { .. }) && number != libc::SYS_connect {
             return Err(Errno::EPERM);

@@ -2,6 +2,10 @@
 //!
 //! The path is resolved once, as the caller would resolve it; what is judged and what is connected to is the same open
 //! file. Abstract names are refused before this.
+//!
+//! What a grant names is found once, before the server runs ([`granted`]): what it makes of that name afterwards is no grant.
+
+mod granted;
 
 use std::{
     ffi::OsStr,
@@ -10,7 +14,7 @@ use std::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use nix::{
@@ -34,7 +38,10 @@ const ASKED_BY_LIBC: [&str; 4] = ["/run/nscd", "/var/run/nscd", "/run/systemd", 
 /// What one server may reach and make.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
+    /// Where they lay before the server ran.
     granted: Vec<PathBuf>,
+    /// Firedoor's own directories. No grant leads into them.
+    closed: Vec<PathBuf>,
     writable: Vec<PathBuf>,
     trees: Trees,
     /// The sockets that were bound for it. Open, so that no other file gets their numbers.
@@ -80,8 +87,14 @@ fn resolve(thread: Pid, path: &[u8]) -> nix::Result<Resolved> {
 }
 
 impl Sockets {
-    pub fn new(granted: Vec<PathBuf>, writable: Vec<PathBuf>, trees: Trees) -> Self {
-        Self { granted, writable, trees, own: Vec::new() }
+    /// Finds the grants. The server does not run yet.
+    pub fn new(granted: &[PathBuf], closed: Vec<PathBuf>, writable: &[PathBuf], trees: Trees) -> Self {
+        let writable: Vec<PathBuf> = writable.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
+        let is_writable = |path: &Path| {
+            writable.iter().any(|root| path.starts_with(root)) || trees.judge(path, Kind::File) != Verdict::Outside
+        };
+        let granted = granted.iter().filter_map(|path| granted::find(path, is_writable)).collect();
+        Self { granted, closed, writable, trees, own: Vec::new() }
     }
 
     /// The socket at a path, and whether it may be connected to.
@@ -91,8 +104,8 @@ impl Sockets {
             return Err(Errno::ECONNREFUSED);
         }
         let own = self.own.iter().any(|o| (o.device, o.inode) == (found.stat.st_dev, found.stat.st_ino));
-        let granted = || self.granted.iter().any(|g| fs::canonicalize(g).is_ok_and(|g| g == found.path));
-        let allowed = own || granted();
+        let granted = self.granted.contains(&found.path) && !self.closed.iter().any(|dir| found.path.starts_with(dir));
+        let allowed = own || granted;
         Ok((found, allowed))
     }
 
@@ -109,8 +122,7 @@ impl Sockets {
         let parent = resolve(thread, parent)?;
         let name = OsStr::from_bytes(name);
         let in_tree = || self.trees.judge_name(&parent.path.join(name), Kind::File) == Verdict::Open;
-        let writable = |g: &PathBuf| fs::canonicalize(g).is_ok_and(|g| parent.path.starts_with(g));
-        if !self.writable.iter().any(writable) && !in_tree() {
+        if !self.writable.iter().any(|root| parent.path.starts_with(root)) && !in_tree() {
             return Err(Errno::EACCES);
         }
         if self.own.len() >= MAX_OWN {
@@ -140,7 +152,7 @@ impl Sockets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{os::unix::net::UnixListener, path::Path};
+    use std::os::unix::{fs::symlink, net::UnixListener};
 
     fn bytes(path: &Path) -> &[u8] {
         path.as_os_str().as_bytes()
@@ -155,12 +167,11 @@ mod tests {
             UnixListener::bind(root.join(name)).unwrap();
         }
         fs::write(root.join("file"), "").unwrap();
-        std::os::unix::fs::symlink(root.join("other"), root.join("link")).unwrap();
-        std::os::unix::fs::symlink(root.join("granted"), root.join("good")).unwrap();
-        std::os::unix::fs::symlink(format!("/proc/self/cwd/{}", root.join("other").display()), root.join("magic"))
-            .unwrap();
+        symlink(root.join("other"), root.join("link")).unwrap();
+        symlink(root.join("granted"), root.join("good")).unwrap();
+        symlink(format!("/proc/self/cwd/{}", root.join("other").display()), root.join("magic")).unwrap();
         // A grant may name a link.
-        let sockets = Sockets::new(vec![root.join("good")], Vec::new(), Trees::default());
+        let sockets = Sockets::new(&[root.join("good")], Vec::new(), &[], Trees::default());
         for (name, want) in [
             ("granted", Ok(true)),
             ("good", Ok(true)),
@@ -184,8 +195,8 @@ mod tests {
         for name in ["open", "closed"] {
             fs::create_dir(root.join(name)).unwrap();
         }
-        std::os::unix::fs::symlink(root.join("closed"), root.join("open/link")).unwrap();
-        let mut sockets = Sockets::new(Vec::new(), vec![root.join("open")], Trees::default());
+        symlink(root.join("closed"), root.join("open/link")).unwrap();
+        let mut sockets = Sockets::new(&[], Vec::new(), &[root.join("open")], Trees::default());
         for (path, want) in [
             ("open/s", Ok(())),
             ("open/s", Err(Errno::EADDRINUSE)),
@@ -201,5 +212,73 @@ mod tests {
             assert_eq!(sockets.bind(Pid::this(), &a.into(), bytes(&root.join(path))), want, "{path}");
         }
         assert!(matches!(sockets.find(Pid::this(), bytes(&root.join("open/s"))), Ok((_, true))));
+    }
+
+    /// What a server, or another one before it, makes of a granted name is not granted.
+    #[test]
+    fn a_granted_name_does_not_become_another_socket() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        for name in ["project", "firedoor", "run"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        let sockets =
+            ["project/app", "project/other", "run/bus", "run/app", "firedoor/engine"].map(|name| root.join(name));
+        let _listeners = sockets.each_ref().map(|path| UnixListener::bind(path).unwrap());
+        let at = |name: &str| root.join(name);
+        symlink(at("firedoor/engine"), at("run/engine")).unwrap();
+        symlink(at("run/bus"), at("project/planted")).unwrap();
+        symlink(at("run"), at("project/directory")).unwrap();
+        symlink(at("project/planted"), at("run/indirect")).unwrap();
+        symlink("other", at("project/within")).unwrap();
+        symlink(at("run/later"), at("run/dangling")).unwrap();
+        let allowed =
+            |sockets: &Sockets, name: &str| sockets.find(Pid::this(), bytes(&at(name))).map(|(_, allowed)| allowed);
+        let granted = [
+            "project/app",
+            "project/planted",
+            "project/directory/app",
+            "project/within",
+            "project/later",
+            "run/engine",
+            "run/indirect",
+            "run/dangling",
+            "firedoor/engine",
+        ]
+        .map(at);
+        for in_tree in [false, true] {
+            let trees = if in_tree { Trees::new(&[at("project")], Default::default()) } else { Trees::default() };
+            let writable = if in_tree { Vec::new() } else { vec![at("project")] };
+            let sockets = Sockets::new(&granted, vec![at("firedoor")], &writable, trees);
+            for (name, want) in [
+                ("project/app", true),
+                ("project/within", true),
+                ("project/planted", false),
+                ("project/directory/app", false),
+                ("run/indirect", false),
+                ("run/engine", false),
+                ("firedoor/engine", false),
+            ] {
+                assert_eq!(allowed(&sockets, name), Ok(want), "{name}");
+            }
+            // Servers that are started later, and one that is started again.
+            let _later = ["project/later", "run/later"].map(|name| UnixListener::bind(at(name)).unwrap());
+            fs::remove_file(at("project/app")).unwrap();
+            let _again = UnixListener::bind(at("project/app")).unwrap();
+            for name in ["project/later", "run/later", "run/dangling", "project/app"] {
+                assert_eq!(allowed(&sockets, name), Ok(true), "{name}");
+            }
+            for target in ["run/bus", "firedoor/engine"] {
+                for name in ["project/app", "project/later"] {
+                    fs::remove_file(at(name)).unwrap();
+                    symlink(at(target), at(name)).unwrap();
+                    assert_eq!(allowed(&sockets, name), Ok(false), "{name} as {target}");
+                }
+            }
+            for name in ["project/later", "run/later", "project/app"] {
+                fs::remove_file(at(name)).unwrap();
+            }
+            let _app = UnixListener::bind(at("project/app")).unwrap();
+        }
     }
 }

@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn every_logged_call_is_understood() {
-        let scope = Scope { reach: Reach::Listed, trees: false, landlock: u32::MAX, observed: true };
+        let scope = Scope { reach: Reach::Listed, trees: false, terminal: false, landlock: u32::MAX, observed: true };
         let logged = Logged::of(Arch::native().unwrap(), scope);
         let mut understood = 0;
         for number in 0..1000 {

@@ -119,6 +119,8 @@ struct Rule {
     network: Option<Reach>,
     #[serde(default)]
     trees: bool,
+    #[serde(default)]
+    no_terminal: bool,
     landlock_before: Option<u32>,
     #[serde(default)]
     when: Vec<Condition>,
@@ -192,10 +194,10 @@ impl Rule {
     fn to_rust(&self) -> String {
         let network = self.network.map_or_else(|| "None".to_owned(), |n| format!("Some(Reach::{n:?})"));
         let when: String = self.when.iter().map(Condition::to_rust).collect();
-        let Self { trees, landlock_before, action, .. } = self;
+        let Self { trees, no_terminal, landlock_before, action, .. } = self;
         format!(
-            "Rule {{ network: {network}, trees: {trees}, landlock_before: {landlock_before:?}, when: &[{when}], \
-             action: Action::{action:?} }}, "
+            "Rule {{ network: {network}, trees: {trees}, no_terminal: {no_terminal}, \
+             landlock_before: {landlock_before:?}, when: &[{when}], action: Action::{action:?} }}, "
         )
     }
 }
@@ -274,15 +276,15 @@ mod tests {
     fn rules_keep_their_order_and_all_their_words() {
         let table = Source::parse(
             "[numbers]\na = { x86_64 = 1, aarch64 = \"absent\" }\n\
-             [[rule]]\ncalls = [\"a\"]\nnetwork = \"listed_musl\"\ntrees = true\nlandlock_before = 3\n\
+             [[rule]]\ncalls = [\"a\"]\nnetwork = \"listed_musl\"\ntrees = true\nno_terminal = true\nlandlock_before = 3\n\
              when = [{ arg = 2, mask = 6, not = [2, 4] }, { arg = 0, is = [7] }]\naction = \"notify\"\nreason = \"r\"\n\
              [[rule]]\ncalls = [\"a\"]\naction = \"EPERM\"\nreason = \"r\"\n",
         );
         let want = "&[\n(\"a\", Call { x86_64: Some(1), aarch64: None, rules: &[\
-            Rule { network: Some(Reach::ListedMusl), trees: true, landlock_before: Some(3), when: &[\
+            Rule { network: Some(Reach::ListedMusl), trees: true, no_terminal: true, landlock_before: Some(3), when: &[\
             Condition { arg: 2, mask: 6, test: Test::Not(&[2, 4]) }, \
             Condition { arg: 0, mask: 4294967295, test: Test::Is(&[7]) }, ], action: Action::Notify }, \
-            Rule { network: None, trees: false, landlock_before: None, when: &[], action: Action::NotPermitted }, ] }),\n]\n";
+            Rule { network: None, trees: false, no_terminal: false, landlock_before: None, when: &[], action: Action::NotPermitted }, ] }),\n]\n";
         assert_eq!(table.unwrap().to_rust(), want);
     }
 }

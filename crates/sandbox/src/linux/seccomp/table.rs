@@ -35,6 +35,8 @@ pub(crate) struct Scope {
     pub reach: Reach,
     /// Whether the guardian writes to granted trees in the server's stead.
     pub trees: bool,
+    /// Whether its input is a terminal: somebody has started it by hand, and types to it.
+    pub terminal: bool,
     /// Version of the Landlock that governs it.
     pub landlock: u32,
     /// Whether what it does is written down.
@@ -63,6 +65,8 @@ pub(super) struct Rule {
     pub network: Option<Reach>,
     /// Only for servers whose granted trees the guardian writes to.
     pub trees: bool,
+    /// Only for servers whose input is no terminal.
+    pub no_terminal: bool,
     /// Only under a Landlock older than this.
     pub landlock_before: Option<u32>,
     pub when: &'static [Condition],
@@ -73,6 +77,7 @@ impl Rule {
     fn holds_for(&self, scope: Scope) -> bool {
         self.network.is_none_or(|network| network.covers(scope.reach))
             && (scope.trees || !self.trees)
+            && (!scope.terminal || !self.no_terminal)
             && self.landlock_before.is_none_or(|version| scope.landlock < version)
             && (scope.observed || self.action != Action::Log)
     }
@@ -255,6 +260,10 @@ mod tests {
             quotactl_fd = SYS_quotactl_fd,
             reboot = SYS_reboot,
             request_key = SYS_request_key,
+            sched_setaffinity = SYS_sched_setaffinity,
+            sched_setattr = SYS_sched_setattr,
+            sched_setparam = SYS_sched_setparam,
+            sched_setscheduler = SYS_sched_setscheduler,
             semctl = SYS_semctl,
             semget = SYS_semget,
             semop = SYS_semop,

@@ -45,6 +45,7 @@ fn step(dir: &Path, script: &str) -> Step {
         network: Network::None,
         protected: Default::default(),
         sockets: Vec::new(),
+        own: Vec::new(),
         limits: Limits::default(),
     };
     let env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("HTTP_PROXY".into(), "http://corp.example:1".into())];

@@ -19,7 +19,7 @@ const WHOLE: Scope = scope(Reach::Listed, true);
 
 /// Under the newest Landlock.
 const fn scope(reach: Reach, trees: bool) -> Scope {
-    Scope { reach, trees, landlock: u32::MAX, observed: false }
+    Scope { reach, trees, terminal: false, landlock: u32::MAX, observed: false }
 }
 
 fn scopes() -> Vec<Scope> {
@@ -27,7 +27,7 @@ fn scopes() -> Vec<Scope> {
     for reach in REACHES {
         for trees in [false, true] {
             for landlock in [ABI_SCOPE - 1, ABI_SCOPE] {
-                all.push(Scope { landlock, ..scope(reach, trees) });
+                all.push(Scope { landlock, terminal: trees, ..scope(reach, trees) });
             }
         }
     }
@@ -212,16 +212,41 @@ fn what_must_never_pass() {
         ("socket", [1, 3, 0, 0, 0, 0], [acces; 3]),
         ("setsockopt", [3, 0, 4, 0, 0, 0], [perm; 3]),
         ("setsockopt", [3, 41, 57, 0, 0, 0], [perm; 3]),
+        ("setsockopt", [3, 0, 35, 0, 0, 0], [perm; 3]),
+        ("setsockopt", [3, 0, 39, 0, 0, 0], [perm; 3]),
+        ("setsockopt", [3, 0, 42, 0, 0, 0], [perm; 3]),
+        ("setsockopt", [3, 41, 20, 0, 0, 0], [perm; 3]),
+        ("setsockopt", [3, 41, 46, 0, 0, 0], [perm; 3]),
+        // IP_MULTICAST_IF, IP_MULTICAST_ALL, IPV6_MULTICAST_ALL, IPV6_V6ONLY send nothing.
+        ("setsockopt", [3, 0, 32, 0, 0, 0], [allow; 3]),
+        ("setsockopt", [3, 0, 49, 0, 0, 0], [allow; 3]),
+        ("setsockopt", [3, 41, 29, 0, 0, 0], [allow; 3]),
+        ("setsockopt", [3, 41, 26, 0, 0, 0], [allow; 3]),
         ("setsockopt", [3, 6, 1, 0, 0, 0], [allow; 3]),
         ("clone", [0x1000_0000 | 17, 0, 0, 0, 0, 0], [perm, perm, perm]),
         ("clone", [0x003d_0f00, 0, 0, 0, 0, 0], [allow, allow, allow]),
         ("clone", [0x003d_0b00, 0, 0, 0, 0, 0], [perm, perm, perm]),
         ("clone", [17, 0, 0, 0, 0, 0], [allow, allow, allow]),
+        ("setpriority", [0, 0, 19, 0, 0, 0], [allow; 3]),
+        ("setpriority", [0, 7, 19, 0, 0, 0], [allow, notify, notify]),
+        ("setpriority", [1, 0, 19, 0, 0, 0], [perm; 3]),
+        ("setpriority", [2, 0, 19, 0, 0, 0], [perm; 3]),
+        ("ioprio_set", [1, 0, 0, 0, 0, 0], [allow; 3]),
+        ("ioprio_set", [1, 7, 0, 0, 0, 0], [allow, notify, notify]),
+        ("ioprio_set", [2, 0, 0, 0, 0, 0], [perm; 3]),
+        ("sched_setaffinity", [0; 6], [allow; 3]),
+        ("sched_setaffinity", [7, 0, 0, 0, 0, 0], [allow, notify, notify]),
+        ("sched_setscheduler", [7, 0, 0, 0, 0, 0], [allow, notify, notify]),
+        ("sched_setparam", [7, 0, 0, 0, 0, 0], [allow, notify, notify]),
+        ("sched_setattr", [7, 0, 0, 0, 0, 0], [allow, notify, notify]),
         ("clone3", [0; 6], [errno(libc::ENOSYS), errno(libc::ENOSYS), errno(libc::ENOSYS)]),
         ("prlimit64", [0; 6], [allow, allow, allow]),
         ("prlimit64", [1, 0, 0, 0, 0, 0], [perm, perm, perm]),
         ("ioctl", [0, 0x5412, 0, 0, 0, 0], [perm, perm, perm]),
         ("ioctl", [0, 0xdead_0000_5412, 0, 0, 0, 0], [perm, perm, perm]),
+        ("ioctl", [2, 0x5402, 0, 0, 0, 0], [perm; 3]),
+        ("ioctl", [2, 0x402c_542d, 0, 0, 0, 0], [perm; 3]),
+        ("ioctl", [2, 0x5401, 0, 0, 0, 0], [allow; 3]),
         ("ioctl", [0, 0x5413, 0, 0, 0, 0], [allow, allow, allow]),
         ("ioctl", [0, 0x5000_940e, 0, 0, 0, 0], [errno(libc::EOPNOTSUPP); 3]),
         ("ioctl", [0, 0x4008_6602, 0, 0, 0, 0], [errno(libc::EOPNOTSUPP); 3]),
