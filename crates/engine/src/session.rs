@@ -15,6 +15,7 @@ pub mod held;
 mod inspected;
 pub mod ledger;
 mod life;
+mod logs;
 mod malformed;
 mod observed;
 mod oversize;

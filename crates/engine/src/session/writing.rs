@@ -21,6 +21,13 @@ impl Session {
         self.to_client.send(bytes, Box::new(move || ledger.write_all(records)));
     }
 
+    /// Notes what became of a line of which the client gets nothing, once it has everything before: notes in another order would
+    /// lose that with this engine.
+    pub(super) async fn note_down(&self, records: Vec<Record>) {
+        self.to_client.written().await;
+        self.ledger.write_all(records);
+    }
+
     /// Writes something of our own to the client that nothing depends on.
     pub(super) fn tell_client(&self, bytes: &[u8]) {
         self.to_client.send(bytes, Box::new(|| {}));

@@ -27,8 +27,8 @@ impl State {
             Record::Answered(ids) => ids.iter().for_each(|id| {
                 self.requests.remove(id);
             }),
-            Record::Through(Way::Up, offset) => self.up = offset,
-            Record::Through(Way::Down, offset) => self.down = offset,
+            Record::Through(Way::Up, offset) => advance(&mut self.up, offset),
+            Record::Through(Way::Down, offset) => advance(&mut self.down, offset),
             Record::Begun(Way::Up, end) => self.up_end = end,
             Record::Begun(Way::Down, end) => self.down_end = end,
             Record::Torn(torn) => self.torn = torn,
@@ -64,7 +64,20 @@ impl Ledger {
     }
 }
 
+/// Goes on to an offset, or back to the start, never to anything between.
+fn advance(through: &mut u64, offset: u64) {
+    *through = if offset == 0 { 0 } else { offset.max(*through) };
+}
+
 impl Kept {
+    /// The offset up to which a log is dealt with.
+    pub(super) fn through(&self, way: Way) -> u64 {
+        match way {
+            Way::Up => self.state.up,
+            Way::Down => self.state.down,
+        }
+    }
+
     /// Writes records down. What cannot be written any more is emptied.
     pub(super) fn take(&mut self, records: Vec<Record>) {
         if self.append(&records).is_err() {
