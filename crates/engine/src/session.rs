@@ -19,6 +19,7 @@ mod logs;
 mod malformed;
 mod observed;
 mod oversize;
+mod owed;
 mod pending;
 mod refusals;
 mod renewals;
@@ -50,6 +51,7 @@ use connections::HeldConnection;
 use definitions::Tool;
 use held::HeldLine;
 use ledger::Ledger;
+use owed::Owed;
 use pending::Pending;
 use refusals::Refusals;
 use renewals::Renewals;
@@ -100,6 +102,8 @@ pub struct Session {
     to_server: Outlet,
     to_client: Outlet,
     ledger: Rc<Ledger>,
+    /// Our own answers to the server that it has not read.
+    owed: Owed,
     /// Requests that were answered in the server's place: its own answer, if it comes, is dropped.
     abandoned: RefCell<Pending>,
     pending: RefCell<Pending>,

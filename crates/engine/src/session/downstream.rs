@@ -59,6 +59,10 @@ pub(super) async fn run(session: Rc<Session>, engine: Rc<Engine>, mut inlet: Inl
         }
         while let Some((line, held)) = lines.next() {
             session.from_server(&engine, line, inlet.done(held)).await;
+            if session.owed.is_news() {
+                let why = "the server reads too little: answers of Firedoor's to its requests are dropped";
+                engine.recorder.record(session.failed(&engine, why));
+            }
             session.to_client.room().await;
         }
         shorten(Way::Down, (&mut inlet, &lines), &session.to_client, &session.ledger).await;

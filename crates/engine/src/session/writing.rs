@@ -33,9 +33,9 @@ impl Session {
         self.to_client.send(bytes, Box::new(|| {}));
     }
 
-    /// Writes something of our own to the server that nothing depends on.
+    /// Writes an answer of our own to the server that nothing depends on.
     pub(super) fn tell_server(&self, bytes: &[u8]) {
-        self.to_server.send(bytes, Box::new(|| {}));
+        self.owed.send(&self.to_server, bytes);
     }
 }
 
