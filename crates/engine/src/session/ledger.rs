@@ -19,6 +19,8 @@ use super::{
 /// Longest method or name that is kept.
 const MAX_NAME: usize = 512;
 
+#[cfg(unix)]
+mod ages;
 #[cfg_attr(unix, path = "ledger/kept.rs")]
 #[cfg_attr(windows, path = "ledger/absent.rs")]
 mod kept;
