@@ -1,5 +1,5 @@
 //! The proxy through which install steps reach their registry: HTTP CONNECT (RFC 9110 §9.3.6) on a loopback port, one
-//! token per step, judged by host name and port.
+//! token per step, judged by host name and port. Other users' programs are not heard: they could take all of its connections.
 
 use std::{
     cell::RefCell,
@@ -17,6 +17,8 @@ use tokio::{
     sync::Semaphore,
     time::timeout,
 };
+
+use crate::login::is_ours;
 
 /// Longest request head, in bytes.
 const MAX_HEAD: usize = 16 << 10;
@@ -57,6 +59,11 @@ impl Drop for Pass {
 impl Egress {
     /// Listens on a free loopback port. Needs a running tokio `LocalSet`.
     pub async fn start() -> io::Result<Rc<Self>> {
+        Self::start_for(is_ours).await
+    }
+
+    /// Serves only those whose address, beside our own, `is_ours`.
+    async fn start_for(is_ours: impl Fn(SocketAddr, SocketAddr) -> bool + 'static) -> io::Result<Rc<Self>> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let SocketAddr::V4(address) = listener.local_addr()? else {
             return Err(io::Error::other("the proxy did not get an IPv4 address"));
@@ -66,9 +73,10 @@ impl Egress {
         tokio::task::spawn_local(async move {
             let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
             loop {
-                let Ok(slot) = slots.clone().acquire_owned().await else { return };
                 match listener.accept().await {
+                    Ok((_, peer)) if !is_ours(peer, address.into()) => {}
                     Ok((client, _)) => {
+                        let Ok(slot) = slots.clone().acquire_owned().await else { return };
                         let egress = serving.clone();
                         tokio::task::spawn_local(async move {
                             egress.serve(client).await;
@@ -194,7 +202,9 @@ impl Refusal {
 
 #[cfg(test)]
 mod tests {
-    use tokio::task::LocalSet;
+    use std::collections::HashSet;
+
+    use tokio::{net::TcpSocket, task::LocalSet};
 
     use super::*;
 
@@ -204,6 +214,29 @@ mod tests {
         let mut text = String::new();
         socket.read_to_string(&mut text).await.unwrap();
         text
+    }
+
+    #[tokio::test]
+    async fn other_users_take_no_connections() {
+        LocalSet::new()
+            .run_until(async {
+                let others: Rc<RefCell<HashSet<SocketAddr>>> = Rc::default();
+                let known = others.clone();
+                let egress = Egress::start_for(move |peer, _| !known.borrow().contains(&peer)).await.unwrap();
+                let mut held = Vec::new();
+                for _ in 0..MAX_CONNECTIONS {
+                    let socket = TcpSocket::new_v4().unwrap();
+                    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+                    others.borrow_mut().insert(socket.local_addr().unwrap());
+                    held.push(socket.connect(egress.address().into()).await.unwrap());
+                }
+                let answer = timeout(SETUP_LIMIT / 2, ask(&egress, "\r\n\r\n".to_owned())).await;
+                assert!(answer.unwrap().starts_with("HTTP/1.1 400"));
+                for mut socket in held {
+                    assert!(matches!(socket.read(&mut [0]).await, Ok(0) | Err(_)));
+                }
+            })
+            .await;
     }
 
     #[tokio::test]

@@ -20,6 +20,7 @@ use firedoor_model::{
 };
 
 pub use self::callback::Typed;
+pub(crate) use self::callback::is_ours;
 use self::callback::{Browser, Callback, Came};
 use crate::errand::{ErrandError, Errands};
 

@@ -15,9 +15,11 @@ pub mod held;
 mod inspected;
 pub mod ledger;
 mod life;
+mod logs;
 mod malformed;
 mod observed;
 mod oversize;
+mod owed;
 mod pending;
 mod refusals;
 mod renewals;
@@ -49,6 +51,7 @@ use connections::HeldConnection;
 use definitions::Tool;
 use held::HeldLine;
 use ledger::Ledger;
+use owed::Owed;
 use pending::Pending;
 use refusals::Refusals;
 use renewals::Renewals;
@@ -99,6 +102,8 @@ pub struct Session {
     to_server: Outlet,
     to_client: Outlet,
     ledger: Rc<Ledger>,
+    /// Our own answers to the server that it has not read.
+    owed: Owed,
     /// Requests that were answered in the server's place: its own answer, if it comes, is dropped.
     abandoned: RefCell<Pending>,
     pending: RefCell<Pending>,

@@ -25,7 +25,8 @@ use crate::sys;
 /// Bytes moved into a log at once: what a pipe holds.
 const MOVE: usize = 64 << 10;
 
-/// A log longer than this is started anew when everything in it is dealt with.
+/// A log longer than this is started anew when everything in it is dealt with. While something is not, the memory of what is
+/// goes back in pieces of this length.
 const LONG: u64 = 1 << 20;
 
 /// What was read from a stream and is not dealt with: a file in memory that outlives the engine.
@@ -39,6 +40,8 @@ pub struct Log {
     read: u64,
     /// Offset up to which bytes are in it.
     end: u64,
+    /// Offset up to which its memory went back.
+    freed: u64,
     /// Between a socket and the file, since splice needs a pipe at one end.
     between: Option<(OwnedFd, OwnedFd)>,
 }
@@ -46,7 +49,7 @@ pub struct Log {
 impl Log {
     /// Goes on with a log of which `done` bytes are dealt with.
     pub fn open(file: OwnedFd, between: Option<(OwnedFd, OwnedFd)>, done: u64) -> io::Result<Self> {
-        let mut log = Self { file, read: 0, end: 0, between };
+        let mut log = Self { file, read: 0, end: 0, freed: 0, between };
         while log.settle()? > 0 {}
         log.end = u64::try_from(lseek(&log.file, 0, Whence::SeekCur)?).unwrap_or_default();
         // A log that is shorter than what was dealt with has been started anew since.
@@ -126,6 +129,20 @@ impl Inlet {
         self.log.as_ref().map_or(0, |log| log.read.saturating_sub(held as u64))
     }
 
+    /// Whether the log has grown so much that some of it should go.
+    pub fn is_long(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.read.saturating_sub(log.freed) > LONG)
+    }
+
+    /// Gives back the memory of a log's first `through` bytes, which nobody reads again. Offsets stay as they are.
+    pub fn release(&mut self, through: u64) {
+        let Some(log) = self.log.as_mut().filter(|log| through.saturating_sub(log.freed) > LONG) else { return };
+        // From the start, because only whole pages go: the last one of the piece before is whole by now.
+        if i64::try_from(through).is_ok_and(|length| sys::punch(&log.file, 0, length).is_ok()) {
+            log.freed = through;
+        }
+    }
+
     /// Starts a long log anew, if everything in it is dealt with. True when it did: the ledger's offset is then zero.
     pub fn renew(&mut self, held: usize) -> bool {
         let Some(log) = self.log.as_mut().filter(|log| held == 0 && log.read == log.end && log.end > LONG) else {
@@ -136,7 +153,7 @@ impl Inlet {
             return false;
         }
         let _ = ftruncate(&log.file, 0);
-        (log.read, log.end) = (0, 0);
+        (log.read, log.end, log.freed) = (0, 0, 0);
         true
     }
 

@@ -92,6 +92,11 @@ impl Lines {
         self.end - self.start
     }
 
+    /// Whether a line is being skipped whose end has not come.
+    pub fn skips(&self) -> bool {
+        self.skipped.is_some()
+    }
+
     /// The next line that has come in full, and what [`Lines::held`] is after it.
     pub fn next(&mut self) -> Option<(Line<'_>, usize)> {
         match memchr::memchr(b'\n', &self.data[self.scanned..self.end]) {

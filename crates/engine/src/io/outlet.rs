@@ -138,6 +138,16 @@ impl Outlet {
         }
     }
 
+    /// Whether everything is written that was to be.
+    pub fn is_empty(&self) -> bool {
+        self.0.queued.get() == 0
+    }
+
+    /// Whether what is sent is dropped: it is closed, or the reader has gone.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.0.state.get(), State::Closed | State::Broken)
+    }
+
     /// Closes the descriptor once everything is written.
     pub fn close(&self) {
         if self.0.state.get() == State::Open {
@@ -166,7 +176,7 @@ impl Outlet {
 
     /// Waits until everything is written that was to be, or the reader is gone.
     pub async fn written(&self) {
-        self.0.until(|inner| inner.queued.get() == 0).await;
+        self.0.until(|_| self.is_empty()).await;
     }
 
     /// Waits until the reader is gone.

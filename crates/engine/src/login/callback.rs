@@ -100,7 +100,7 @@ enum Said {
 
 /// Whether the socket at the other end is one of the user's programs, or of root, who can do all that anyway. Where the system
 /// is not asked, it is everybody's that knows the address: what comes is still matched with what was sent to the browser.
-fn is_ours(peer: SocketAddr, own: SocketAddr) -> bool {
+pub fn is_ours(peer: SocketAddr, own: SocketAddr) -> bool {
     match tcp::other_end(peer, own) {
         Ok(end) => end.is_ours() || end.uid == 0,
         Err(e) => e.kind() == io::ErrorKind::Unsupported,

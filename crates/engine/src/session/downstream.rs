@@ -15,6 +15,7 @@ use super::{
     edit::replace_part,
     held::{REFUSED, Request},
     ledger::{Record, Way},
+    logs::shorten,
     oversize::{self, Remains},
     pending::{Asked, answered, canonical},
     rounds,
@@ -58,11 +59,13 @@ pub(super) async fn run(session: Rc<Session>, engine: Rc<Engine>, mut inlet: Inl
         }
         while let Some((line, held)) = lines.next() {
             session.from_server(&engine, line, inlet.done(held)).await;
+            if session.owed.is_news() {
+                let why = "the server reads too little: answers of Firedoor's to its requests are dropped";
+                engine.recorder.record(session.failed(&engine, why));
+            }
             session.to_client.room().await;
         }
-        if inlet.renew(lines.held()) {
-            session.ledger.write(Record::Through(Way::Down, 0));
-        }
+        shorten(Way::Down, (&mut inlet, &lines), &session.to_client, &session.ledger).await;
     }
     let end = inlet.done(0);
     if let Some(line) = lines.finish() {
@@ -78,18 +81,18 @@ impl Session {
             Line::Whole(line) => line,
             Line::TooLong { bytes, head, tail } => {
                 self.answer_too_long(engine, bytes, head, tail);
-                return self.ledger.write(through);
+                return self.note_down(vec![through]).await;
             }
         };
         let body = line.trim_ascii();
         if body.is_empty() {
-            return self.ledger.write(through);
+            return self.note_down(vec![through]).await;
         }
         let frame = match Frame::parse(body) {
             Ok(frame) => frame,
             Err(e) => {
                 self.noise(engine, body, e);
-                return self.ledger.write(through);
+                return self.note_down(vec![through]).await;
             }
         };
         let mut changed = false;
@@ -110,7 +113,7 @@ impl Session {
         }
         // What is left stands byte for byte as it came; only the brackets and commas of a batch are ours.
         let edited = match (&frame, parts.as_slice()) {
-            (_, []) => String::new(),
+            (_, []) => return self.note_down(records).await,
             (Frame::Single(_), [one]) => format!("{one}\n"),
             _ => format!("[{}]\n", parts.join(",")),
         };

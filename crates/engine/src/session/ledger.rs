@@ -19,6 +19,8 @@ use super::{
 /// Longest method or name that is kept.
 const MAX_NAME: usize = 512;
 
+#[cfg(unix)]
+mod ages;
 #[cfg_attr(unix, path = "ledger/kept.rs")]
 #[cfg_attr(windows, path = "ledger/absent.rs")]
 mod kept;
@@ -111,7 +113,8 @@ pub enum Record {
     Sent(Vec<(String, Claimed)>),
     /// These requests are answered, or given up.
     Answered(Vec<String>),
-    /// A log is dealt with up to this offset.
+    /// A log is dealt with up to this offset, or was started anew (zero). What goes another way may be noted later than what
+    /// came after it, so a smaller one says nothing.
     Through(Way, u64),
     /// A long message was begun, which ends there in its remainder.
     Begun(Way, u64),
@@ -136,6 +139,11 @@ impl Ledger {
     /// cannot take over.
     pub fn write(&self, record: Record) {
         self.write_all(vec![record]);
+    }
+
+    /// The offset up to which a log is dealt with; `None` where nobody will go on from it.
+    pub fn through(&self, way: Way) -> Option<u64> {
+        self.0.as_ref().map(|kept| kept.borrow().through(way))
     }
 
     /// Writes several changes at once.

@@ -3,16 +3,19 @@
 
 use std::{cell::RefCell, collections::VecDeque};
 
-use firedoor_model::wire::{Object, unescape};
+use firedoor_model::{
+    Digest,
+    wire::{Object, unescape},
+};
 
 use super::pending::Asked;
 
 /// Most tasks remembered of one session; the oldest is forgotten first.
 const MAX_TASKS: usize = 256;
 
-/// The calls behind the tasks of one session.
+/// The calls behind the tasks of one session, by their tasks' ids, which servers may choose as long as they like.
 #[derive(Default)]
-pub struct Tasks(RefCell<VecDeque<(String, Asked)>>);
+pub struct Tasks(RefCell<VecDeque<(Digest, Asked)>>);
 
 impl Tasks {
     /// Remembers the call when its result is a task.
@@ -20,7 +23,7 @@ impl Tasks {
         let task = Object::parse(result).and_then(|r| r.get("task")).and_then(Object::parse);
         let Some(id) = task.and_then(|t| t.get("taskId")).and_then(unescape) else { return };
         let mut known = self.0.borrow_mut();
-        known.push_back((id.into_owned(), Asked { allowed: None, ..asked.clone() }));
+        known.push_back((Digest::of(id.as_bytes()), Asked { allowed: None, ..asked.clone() }));
         if known.len() > MAX_TASKS {
             known.pop_front();
         }
@@ -32,6 +35,7 @@ impl Tasks {
             return None;
         }
         let id = params.and_then(Object::parse).and_then(|p| p.get("taskId")).and_then(unescape)?;
+        let id = Digest::of(id.as_bytes());
         self.0.borrow().iter().rev().find(|(known, _)| *known == id).map(|(_, asked)| asked.clone())
     }
 }
@@ -49,6 +53,10 @@ mod tests {
         let behind = |method: &str, params: &str| tasks.behind(method, Some(params)).map(|a| a.subject);
         assert_eq!(behind("tasks/result", r#"{"taskId":"t1"}"#), Some("read".into()));
         assert_eq!(behind("tasks/result", r#"{"taskId":"other"}"#), None);
+        let long = "t".repeat(1 << 20);
+        tasks.answered(&asked("long"), &format!(r#"{{"task":{{"taskId":"{long}"}}}}"#));
+        assert_eq!(behind("tasks/result", &format!(r#"{{"taskId":"{long}"}}"#)), Some("long".into()));
+        assert_eq!(tasks.0.borrow()[1].0, Digest::of(long.as_bytes()), "an id is kept in few bytes");
         assert_eq!(behind("tools/call", r#"{"taskId":"t1"}"#), None);
         for n in 0..2 * MAX_TASKS {
             tasks.answered(&asked("x"), &format!(r#"{{"task":{{"taskId":"n{n}"}}}}"#));

@@ -18,6 +18,7 @@ use super::{
     held::{HeldLine, Request},
     inspected::Content,
     ledger::{Record, Way},
+    logs::shorten,
     pending::{Asked, canonical},
     rounds,
     ruling::{Judged, Ruling},
@@ -59,9 +60,7 @@ pub(super) async fn run(session: Rc<Session>, engine: Rc<Engine>, mut inlet: Inl
             // Refusals and errors are answers of ours: a client that writes and never reads must wait as it would for a server.
             session.to_client.room().await;
         }
-        if inlet.renew(lines.held()) {
-            session.ledger.write(Record::Through(Way::Up, 0));
-        }
+        shorten(Way::Up, (&mut inlet, &lines), &session.to_server, &session.ledger).await;
     }
     let end = inlet.done(0);
     if let Some(line) = lines.finish() {

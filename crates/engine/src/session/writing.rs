@@ -21,14 +21,21 @@ impl Session {
         self.to_client.send(bytes, Box::new(move || ledger.write_all(records)));
     }
 
+    /// Notes what became of a line of which the client gets nothing, once it has everything before: notes in another order would
+    /// lose that with this engine.
+    pub(super) async fn note_down(&self, records: Vec<Record>) {
+        self.to_client.written().await;
+        self.ledger.write_all(records);
+    }
+
     /// Writes something of our own to the client that nothing depends on.
     pub(super) fn tell_client(&self, bytes: &[u8]) {
         self.to_client.send(bytes, Box::new(|| {}));
     }
 
-    /// Writes something of our own to the server that nothing depends on.
+    /// Writes an answer of our own to the server that nothing depends on.
     pub(super) fn tell_server(&self, bytes: &[u8]) {
-        self.to_server.send(bytes, Box::new(|| {}));
+        self.owed.send(&self.to_server, bytes);
     }
 }
 

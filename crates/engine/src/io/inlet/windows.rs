@@ -20,6 +20,14 @@ impl Inlet {
         0
     }
 
+    /// There is none that grows.
+    pub fn is_long(&self) -> bool {
+        false
+    }
+
+    /// There is none whose memory could go back.
+    pub fn release(&mut self, _through: u64) {}
+
     /// There is none to start anew.
     pub fn renew(&mut self, _held: usize) -> bool {
         false

@@ -8,12 +8,15 @@ use nix::{
     unistd::ftruncate,
 };
 
-use super::{Ledger, Record, State, Way};
+use super::{Ledger, Record, State, Way, ages::Ages};
 
 /// Where the regions begin; the byte at 0 says which one counts.
 const REGIONS: [u64; 2] = [4096, 1 << 32];
-/// A region of this length gives way to the other.
+/// A region of this length gives way to the other, but not before the state in it is the smaller part of it.
 const LONG: u64 = 1 << 20;
+/// Most open requests. The oldest is forgotten first: its answer is then looked at as an answer to an unknown request, and
+/// where the server may not have it the next engine does not say so.
+const MAX_OPEN: usize = 4096;
 /// Longest record that is read back.
 const MAX_RECORD: usize = 64 << 20;
 impl State {
@@ -27,8 +30,8 @@ impl State {
             Record::Answered(ids) => ids.iter().for_each(|id| {
                 self.requests.remove(id);
             }),
-            Record::Through(Way::Up, offset) => self.up = offset,
-            Record::Through(Way::Down, offset) => self.down = offset,
+            Record::Through(Way::Up, offset) => advance(&mut self.up, offset),
+            Record::Through(Way::Down, offset) => advance(&mut self.down, offset),
             Record::Begun(Way::Up, end) => self.up_end = end,
             Record::Begun(Way::Down, end) => self.down_end = end,
             Record::Torn(torn) => self.torn = torn,
@@ -38,12 +41,20 @@ impl State {
     }
 }
 
+/// Where a region gives way that begins with a state of this length.
+fn due_after(length: u64) -> u64 {
+    LONG.max(length.saturating_mul(2))
+}
+
 /// One that is written.
 pub struct Kept {
     file: OwnedFd,
     region: usize,
     cursor: u64,
+    /// From here on the region gives way.
+    due: u64,
     state: State,
+    ages: Ages,
 }
 
 impl Ledger {
@@ -54,27 +65,60 @@ impl Ledger {
         let region = usize::from(which[0] != 0);
         let (mut state, mut cursor) = (State::default(), 0);
         let mut start = REGIONS[region];
+        let mut due = LONG;
         while let Some((record, length)) = read_record(&file, start)? {
+            if matches!(record, Record::Snapshot(_)) {
+                due = due_after(length);
+            }
             state.apply(record);
             start += length;
             cursor += length;
         }
-        let kept = Kept { file, region, cursor, state: state.clone() };
+        let mut kept = Kept { file, region, cursor, due, state: state.clone(), ages: Ages::default() };
+        state.requests.keys().for_each(|id| kept.ages.add(id));
         Ok((Self(Some(RefCell::new(kept))), state))
     }
 }
 
+/// Goes on to an offset, or back to the start, never to anything between.
+fn advance(through: &mut u64, offset: u64) {
+    *through = if offset == 0 { 0 } else { offset.max(*through) };
+}
+
 impl Kept {
+    /// The offset up to which a log is dealt with.
+    pub(super) fn through(&self, way: Way) -> u64 {
+        match way {
+            Way::Up => self.state.up,
+            Way::Down => self.state.down,
+        }
+    }
+
     /// Writes records down. What cannot be written any more is emptied.
-    pub(super) fn take(&mut self, records: Vec<Record>) {
+    pub(super) fn take(&mut self, mut records: Vec<Record>) {
+        records.iter().for_each(|record| self.count(record));
+        let forgotten = self.ages.above(MAX_OPEN);
+        if !forgotten.is_empty() {
+            records.push(Record::Answered(forgotten));
+        }
         if self.append(&records).is_err() {
             let _ = ftruncate(&self.file, 0);
         }
         records.into_iter().for_each(|record| self.state.apply(record));
     }
 
+    /// Counts the requests that a record opens and ends.
+    fn count(&mut self, record: &Record) {
+        match record {
+            Record::Claim(id, ..) => self.ages.add(id),
+            Record::Sent(requests) => requests.iter().for_each(|(id, _)| self.ages.add(id)),
+            Record::Answered(ids) => ids.iter().for_each(|id| self.ages.remove(id)),
+            Record::Through(..) | Record::Begun(..) | Record::Torn(_) | Record::Legacy | Record::Snapshot(_) => {}
+        }
+    }
+
     fn append(&mut self, records: &[Record]) -> io::Result<()> {
-        if self.cursor > LONG {
+        if self.cursor > self.due {
             self.switch()?;
         }
         let mut bytes = Vec::new();
@@ -95,6 +139,7 @@ impl Kept {
         write_all(&self.file, &[u8::from(other == 1)], 0)?;
         punch(&self.file, REGIONS[self.region])?;
         (self.region, self.cursor) = (other, bytes.len() as u64);
+        self.due = due_after(self.cursor);
         Ok(())
     }
 }
@@ -202,5 +247,31 @@ mod tests {
         write_all(&file, &[0; 8], REGIONS[region] + cursor - 8).unwrap();
         let (_, state) = Ledger::open(file).unwrap();
         assert_eq!(state.requests.len(), 2);
+    }
+
+    #[test]
+    fn open_requests_are_few_and_the_state_is_not_written_for_each() {
+        let file = memfd_create("t", MFdFlags::MFD_CLOEXEC).unwrap();
+        let (ledger, _) = Ledger::open(file.try_clone().unwrap()).unwrap();
+        let id = |n: usize| format!("{n:1000}");
+        let kept = ledger.0.as_ref().unwrap();
+        let (mut switches, mut region) = (0, kept.borrow().region);
+        for n in 0..2 * MAX_OPEN {
+            ledger.write(claim(&id(n), n as u64));
+            ledger.write(Record::sent(&[(id(n), asked("tool"))]));
+            switches += usize::from(kept.borrow().region != region);
+            region = kept.borrow().region;
+        }
+        // Of 16 MiB, a state of up to 4 MiB.
+        assert!((1..12).contains(&switches), "{switches}");
+        let (next, state) = Ledger::open(file).unwrap();
+        assert_eq!(state.requests.len(), MAX_OPEN);
+        let claimed = Record::claim(&Request { id: id(MAX_OPEN), tool_call: true, modern: false }, 0);
+        let Record::Claim(oldest, ..) = claimed else { panic!() };
+        assert!(state.requests.contains_key(&oldest), "the oldest go first");
+        // The next engine counts on.
+        assert!(next.0.as_ref().unwrap().borrow().due > LONG);
+        next.write(claim("\"new\"", 1));
+        assert_eq!(next.0.as_ref().unwrap().borrow().state.requests.len(), MAX_OPEN);
     }
 }
