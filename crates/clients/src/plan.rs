@@ -13,6 +13,7 @@ use std::{
 use firedoor_model::{Digest, EntryId, SecretRef};
 use serde::Serialize;
 
+pub(crate) use restoring::has_ours;
 use restoring::{original, restored};
 
 use crate::{
