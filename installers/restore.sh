@@ -1,23 +1,36 @@
 #!/bin/sh
 # Gives clients' configurations back without Firedoor: when its programs, its engine or its database are gone.
 #
-#   sh restore.sh [--yes] [FILE…]
+#   sh restore.sh [--yes] [--] [FILE…]
 #
 # Without a FILE: every file that Firedoor's journal names. A file that is still exactly what Firedoor wrote gets its saved
 # original back; in every other one each protected entry is taken apart by its own text, and what else was changed stays.
 # Secrets that were moved into the keychain stay there, and are named.
+# Exit 0: done; 1: a file could not be given back, or nobody answered; 2: it was called wrongly, or there is no journal.
 # Shows the difference and asks, unless --yes is given. What a client writes meanwhile is kept: it is worked out anew. Needs a POSIX shell and awk, nothing else.
 set -u
 LC_ALL=C
 export LC_ALL
 
+usage='usage: sh restore.sh [--yes] [--] [FILE...]'
+wrong() { printf '%s: options stand before files, and there are no others\n%s\n' "$1" "$usage" | tr -d '\000-\011\013-\037\177' >&2; exit 2; }
 yes=
-[ "${1:-}" = --yes ] && { yes=1; shift; }
+while [ $# -gt 0 ]; do
+    case $1 in
+        --yes) yes=1 ;;
+        --help | -h) printf '%s\n' "$usage"; exit 0 ;;
+        --) shift; break ;;
+        -*) wrong "$1" ;;
+        # A slip behind a file is no file either.
+        *) for more; do case $more in --) break ;; -*) wrong "$more" ;; esac; done; break ;;
+    esac
+    shift
+done
 backups="${XDG_STATE_HOME:-${HOME:?HOME is not set}/.local/state}/firedoor/backups"
 scratch=$(mktemp -d) || exit 2
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
-mkdir "$scratch/was" || exit 2
+mkdir "$scratch/was" "$scratch/original" || exit 2
 failed=0
 
 # The text behind a key of a journal record, which stands on a line of its own.
@@ -419,7 +432,12 @@ take_apart() {
 restore() {
     file=$1 original=$2 wrote=$3
     name=$(printf '%s' "$file" | tr '\n\t' '??' | visible)
-    [ -f "$file" ] || { say "no such file"; return; }
+    case $file in -*) file=./$file ;; esac
+    if [ ! -f "$file" ]; then
+        # What a journal names may have gone with its client.
+        if [ -n "$wrote" ]; then say "no such file"; else fail "no such file"; fi
+        return
+    fi
     [ -L "$file" ] && file=$(readlink -f "$file")
     tries=5
     until try; do
@@ -445,13 +463,26 @@ references() {
     }' "$1"
 }
 
+# Whether a saved original is one: nothing in it starts Firedoor.
+clean() {
+    grep -q -e firedoor-shim -e '#firedoor:' "$1" || return 0
+    take_apart "$1" > /dev/null 2>&1
+    [ $? = 4 ]
+}
+
 # Fails only when the file was written by somebody else meanwhile.
 try() {
     # Everything is worked out from one copy, with the file's own name, which says what it is.
     was="$scratch/was/${file##*/}"
     cp "$file" "$was" 2>/dev/null || { fail "cannot be read"; return 0; }
+    saved=
     if [ -n "$original" ] && [ "$(digest "$was")" = "$wrote" ]; then
-        cp "$original" "$scratch/new" 2>/dev/null || { fail "its saved original cannot be read"; return 0; }
+        saved="$scratch/original/${file##*/}"
+        cp "$original" "$saved" 2>/dev/null || { fail "its saved original cannot be read"; return 0; }
+        clean "$saved" || saved=
+    fi
+    if [ -n "$saved" ]; then
+        cp "$saved" "$scratch/new" || { fail "its saved original cannot be copied"; return 0; }
     else
         take_apart "$was" > "$scratch/new" 2> "$scratch/why"
         taken=$?
@@ -472,7 +503,12 @@ try() {
     fi
     if [ -z "$yes" ]; then
         printf 'Write it? [y/N] '
-        read -r answer || answer=
+        # At the end of the input there is none.
+        if ! read -r answer && [ -z "$answer" ]; then
+            printf '\n'
+            fail "not restored: nobody answered (--yes does not ask)"
+            return 0
+        fi
         case $answer in y | Y | yes) ;; *) return 0 ;; esac
     fi
     # Beside it and then in its place, with its mode: a client never sees half a file.

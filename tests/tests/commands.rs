@@ -60,6 +60,40 @@ fn a_project_that_is_not_there_is_a_slip_of_the_pen() {
     }
 }
 
+/// What did not happen is not on record, and what no start would grant is refused at once.
+#[test]
+fn grants_are_what_the_log_says() {
+    let home = Home::new();
+    home.cursor(json!({"s": home.entry("echo_server.py", &[])}));
+    let folder = home.directory("folder");
+    let folder = folder.to_str().unwrap();
+    let grants = |what: &str, options: &[&str]| home.firedoor(&[&["grants", what, "cursor/user/s"], options].concat());
+    grants("add", &["--env", "A=B"]).expect_code(2).expect_said("--env A");
+    grants("add", &["--rw", "/"]).expect_code(1).expect_said("never granted");
+    let state = home.state("");
+    grants("add", &["--ro", state.to_str().unwrap()]).expect_code(1).expect_said("belongs to Firedoor");
+    grants("remove", &["--rw", folder]).expect_code(1).expect_said("none of these");
+    let log = home.firedoor(&["log"]).expect_code(0).stdout;
+    assert!(!log.contains("grant"), "{log}");
+    home.directory(".ssh");
+    let whole = home.path();
+    grants("add", &["--rw", whole.to_str().unwrap()]).expect_code(0).expect_said("~/.ssh");
+    grants("add", &["--rw", folder]).expect_code(0);
+    grants("remove", &["--ro", folder]).expect_code(0);
+    let log = home.firedoor(&["log"]).expect_code(0).stdout;
+    assert!(log.contains(&format!("grants removed from cursor/user/s: {folder} (to write)")), "{log}");
+}
+
+#[test]
+fn a_variable_of_a_confined_command_has_a_value() {
+    let home = Home::new();
+    let run = |env: &str| home.firedoor(&["sandbox", "run", "--env", env, "--", "/bin/sh", "-c", "echo FOO is $FOO"]);
+    run("FOO").expect_code(2).expect_said("there is no such variable");
+    run("FOO=1").expect_code(0).expect_said("FOO is 1");
+    home.set("FOO", "2");
+    run("FOO").expect_code(0).expect_said("FOO is 2");
+}
+
 #[test]
 fn a_message_says_what_to_do() {
     let home = Home::new();

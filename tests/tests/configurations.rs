@@ -27,6 +27,27 @@ fn an_unknown_client_is_named_with_those_there_are() {
     assert!(!is_protected(&config));
 }
 
+/// What was named is protected, or it is no success; what was not named is no failure.
+#[test]
+fn protect_says_whether_what_was_named_is_protected() {
+    let home = Home::new();
+    home.cursor(json!({"a": {"command": "true"}, "odd": {"command": "true", "args": [1]}}));
+    home.write(".gemini/settings.json", "{ broken");
+    let named = |names: &[&str], code| {
+        let dry = [&["protect", "--dry-run"], names].concat();
+        home.firedoor(&dry).expect_code(code);
+        home.firedoor(&[&["protect", "--yes", "--no-verify"], names].concat()).expect_code(code)
+    };
+    named(&["cursor/a"], 0);
+    named(&["cursor/a"], 0).expect_said("protected already");
+    named(&["cursor/odd"], 1);
+    named(&["cursor"], 1);
+    named(&["gemini-cli", "cursor/a"], 1).expect_said("settings.json");
+    named(&["--all"], 1);
+    home.write(".gemini/settings.json", "{}");
+    named(&["--all"], 0).expect_said("odd");
+}
+
 #[test]
 fn without_any_configuration_there_is_nothing_to_do() {
     let home = Home::new();

@@ -182,6 +182,24 @@ fn a_second_engine_is_refused_and_the_first_goes_on() {
     assert_eq!(text(&client.call("echo", json!({"text": "x"}))).0, "x");
 }
 
+/// `finish` reads both streams to their ends: the engine has neither.
+#[test]
+fn an_engine_in_the_background_is_ready_or_says_why_not() {
+    let home = Home::new();
+    let background = ["daemon", "--background"];
+    let said = home.firedoor(&background).expect_code(0);
+    assert_eq!(said.stdout, "ready\n");
+    let first = home.engine();
+    assert!(first.is_some());
+    home.firedoor(&background).expect_code(2).expect_said("another Firedoor engine is running");
+    assert_eq!(home.engine(), first);
+    drop(home);
+    let home = Home::new();
+    home.set("XDG_STATE_HOME", "/proc/nowhere");
+    let said = home.firedoor(&background).expect_code(2);
+    said.expect_said("/proc/nowhere/firedoor").expect_said("XDG_STATE_HOME to one that is");
+}
+
 #[test]
 fn an_engine_that_is_ending_is_waited_for() {
     let home = Home::new();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use firedoor_clients::{
-    Clients, Env, FilePlan, FileResult, Plan, SecretLeft, Selection, select,
+    Clients, Env, FilePlan, FileResult, Plan, SecretLeft, Selection, Skipped, State, select,
     verify::{Outcome, Verified},
 };
 use firedoor_model::{EntryId, SecretRef, Untrusted};
@@ -77,10 +77,23 @@ struct Problem {
     message: String,
 }
 
-fn chosen(clients: &Clients, env: &Env<'_>, all: bool, names: &[String]) -> Result<BTreeSet<EntryId>, Failure> {
-    let selections =
-        if all { vec![Selection::All] } else { names.iter().map(|n| n.parse()).collect::<Result<_, _>>()? };
-    Ok(select(clients, &clients.scan(env), &selections)?)
+fn selected(all: bool, names: &[String]) -> Result<Vec<Selection>, Failure> {
+    Ok(if all { vec![Selection::All] } else { names.iter().map(|n| n.parse()).collect::<Result<_, _>>()? })
+}
+
+/// Chosen entries that are not protected: what was named is to be, and of `--all` what can be.
+fn unprotected<'s>(
+    clients: &Clients,
+    env: &Env<'_>,
+    options: &ProtectOptions,
+    mut skipped: impl Iterator<Item = &'s Skipped>,
+) -> bool {
+    if options.all {
+        return false;
+    }
+    let entries = clients.scan(env).clients.into_iter().flat_map(|c| c.files).flat_map(|f| f.entries);
+    let protected: BTreeSet<EntryId> = entries.filter(|e| e.state == State::Protected).map(|e| e.id).collect();
+    skipped.any(|left| !protected.contains(&left.id))
 }
 
 /// What there is to give back, wherever it stands.
@@ -94,12 +107,15 @@ fn all_of_ours(clients: &Clients, env: &Env<'_>) -> BTreeSet<EntryId> {
 pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
     let env = surroundings(options.projects.clone())?;
     let clients = Clients::load()?;
-    let chosen = chosen(clients, &env, options.all, &options.entries)?;
+    let selections = selected(options.all, &options.entries)?;
+    let chosen = select(clients, &clients.scan(&env), &selections)?;
     let addresses = match options.endpoint {
         true => running::addresses(clients, &env, &chosen, options.dry_run)?,
         false => BTreeMap::new(),
     };
-    let plan = clients.plan_protect_at(&env, &chosen, &running::shim()?, addresses.clone())?;
+    let mut plan = clients.plan_protect_at(&env, &chosen, &running::shim()?, addresses.clone())?;
+    // Whoever names an entry has nothing to do with what another client's file is like.
+    plan.problems.retain(|p| selections.iter().any(|s| s.client().is_none_or(|client| client == p.client)));
     if options.dry_run {
         if options.json {
             output::json(&plan)?;
@@ -111,7 +127,9 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
             }
             remarks(&plan);
         }
-        let fails = plan.files.iter().any(|file| file.hindrance.is_some()) || !plan.problems.is_empty();
+        let fails = plan.files.iter().any(|file| file.hindrance.is_some())
+            || !plan.problems.is_empty()
+            || unprotected(clients, &env, options, plan.skipped.iter());
         return Ok(if fails { ExitCode::from(1) } else { ExitCode::SUCCESS });
     }
     if !options.yes && !plan.files.is_empty() {
@@ -158,9 +176,12 @@ pub fn protect(options: &ProtectOptions) -> Result<ExitCode, Failure> {
     }
     let held_back = running::held_back(&outcomes);
     report(&plan, &results, Some((&outcomes, &held_back)), options.json)?;
+    let meanwhile = results.iter().filter_map(|r| r.result.as_ref().ok()).flat_map(|applied| &applied.skipped);
+    let skipped = plan.skipped.iter().chain(meanwhile);
     let ok = results.iter().all(|r| r.result.is_ok())
         && plan.problems.is_empty()
-        && outcomes.iter().all(|o| !o.rolled_back());
+        && outcomes.iter().all(|o| !o.rolled_back())
+        && !unprotected(clients, &env, options, skipped);
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
@@ -187,7 +208,7 @@ pub fn restore(options: &RestoreOptions) -> Result<ExitCode, Failure> {
     let clients = Clients::load()?;
     let chosen = match options.all {
         true => all_of_ours(clients, &env),
-        false => chosen(clients, &env, false, &options.entries)?,
+        false => select(clients, &clients.scan(&env), &selected(false, &options.entries)?)?,
     };
     let plan = clients.plan_restore(&env, &chosen);
     // Nobody is asked about nothing, and nothing is written down as given back that was not.

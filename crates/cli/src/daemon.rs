@@ -1,12 +1,14 @@
 //! `firedoor daemon`.
 
 use std::{
+    cell::Cell,
     env,
     process::{Command, ExitCode, Stdio},
 };
 
 use firedoor_clients::verify::{Apart, protect_apart};
 use firedoor_engine::screens_of_the_user;
+use firedoor_ipc::endpoint;
 use firedoor_model::{
     EntryId,
     paths::{Paths, sibling},
@@ -25,14 +27,22 @@ pub fn run(background: bool, child: bool) -> Result<ExitCode, Failure> {
         return detach();
     }
     let paths = paths()?;
+    let ready = Cell::new(false);
     let say = || {
+        ready.set(true);
         if child {
             output::line("ready");
             show_desktop(&paths);
         }
     };
-    firedoor_engine::run(paths.clone(), protect, say)?;
-    Ok(ExitCode::SUCCESS)
+    match firedoor_engine::run(paths.clone(), protect, say) {
+        // Whoever started us waits for it, and says it.
+        Err(e) if child && !ready.get() => {
+            output::line(&e.to_string());
+            Ok(ExitCode::from(Failure::from(e).code))
+        }
+        ended => ended.map(|()| ExitCode::SUCCESS).map_err(Failure::from),
+    }
 }
 
 /// How the engine protects a server by itself.
@@ -60,13 +70,14 @@ fn show_desktop(paths: &Paths) {
 }
 
 /// Leaves the session of whoever started us and hands over to a child, which then has no parent: it lives on when that
-/// session ends, and does not count as the client's descendant.
+/// session ends, and does not count as the client's descendant. Ends when that child listens, or has said why it cannot.
 fn detach() -> Result<ExitCode, Failure> {
     system::leave_session();
     let own = env::current_exe().map_err(|e| Failure::environment(format!("cannot find this program: {e}")))?;
     let mut command = Command::new(own);
-    command.args(["daemon", "--child"]).stdin(Stdio::null());
+    command.args(["daemon", "--child"]);
     system::apart(&mut command);
-    command.spawn().map_err(|e| Failure::environment(format!("cannot start the engine: {e}")))?;
+    endpoint::start_apart(&paths()?, command)?;
+    output::line("ready");
     Ok(ExitCode::SUCCESS)
 }

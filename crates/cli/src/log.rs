@@ -45,17 +45,34 @@ pub fn show(form: Form, follow: bool, server: Option<String>, since: Option<&str
     let query = LogQuery { server, since, follow };
     let engine = if follow { Some(Engine::running_or_started()?) } else { Engine::running()? };
     let Some(mut engine) = engine else { return stored(form, &query) };
+    let (server, mut any) = (query.server.clone(), false);
     engine.send(&Request::Log(query))?;
     loop {
         match engine.next()? {
-            Reply::Event(row) => print(form, &row)?,
-            Reply::Done { .. } => return Ok(ExitCode::SUCCESS),
+            Reply::Event(row) => {
+                any = true;
+                print(form, &row)?;
+            }
+            Reply::Done { .. } => {
+                if !any {
+                    nothing(server.as_deref(), since);
+                }
+                return Ok(ExitCode::SUCCESS);
+            }
             _ => return Err(unexpected()),
         }
         // The next row may be long in coming, and nobody would see it.
         if output::stopped() {
             return Ok(ExitCode::SUCCESS);
         }
+    }
+}
+
+/// A name may be a slip of the pen.
+fn nothing(server: Option<&str>, since: Option<Millis>) {
+    if let Some(server) = server {
+        let since = if since.is_some() { " since then" } else { "" };
+        output::remark(&format!("Nothing on record is about {}{since}", Untrusted::new(server).visible(200)));
     }
 }
 
@@ -73,7 +90,12 @@ fn stored(form: Form, query: &LogQuery) -> Result<ExitCode, Failure> {
             since: query.since,
             ..Query::default()
         })?;
-        let Some(last) = rows.last() else { return Ok(ExitCode::SUCCESS) };
+        let Some(last) = rows.last() else {
+            if after_seq == 0 {
+                nothing(query.server.as_deref(), query.since);
+            }
+            return Ok(ExitCode::SUCCESS);
+        };
         after_seq = last.seq;
         for row in rows {
             print(form, &Row { seq: row.seq, hash: row.hash, event: row.event })?;
@@ -159,6 +181,10 @@ fn in_words(what: &What, entry: Option<&EntryId>) -> String {
             for finding in findings {
                 text.push_str(&format!("; {} ({})", finding.summary, finding.detector));
                 if let (Some((folder, access)), Some(entry)) = (finding.folder(), entry) {
+                    if refused_anyway(folder, access) {
+                        text.push_str(". Its own permissions refuse you, too: no grant would change that");
+                        continue;
+                    }
                     text.push_str(&format!(". If it should: {}", grant_command(entry, folder, access)));
                 }
             }
@@ -177,6 +203,22 @@ fn in_words(what: &What, entry: Option<&EntryId>) -> String {
         What::Noticed(notice) => notice.in_words(entry.map(EntryId::server)),
         What::Failed { reason } => format!("failed: {reason}"),
     }
+}
+
+/// Whether the system refuses the user what a grant would allow.
+#[cfg(unix)]
+fn refused_anyway(folder: &Path, access: Access) -> bool {
+    use nix::{
+        errno::Errno,
+        unistd::{AccessFlags, access as may},
+    };
+    let how = if access == Access::Write { AccessFlags::W_OK } else { AccessFlags::R_OK };
+    may(folder, how) == Err(Errno::EACCES)
+}
+
+#[cfg(not(unix))]
+fn refused_anyway(_: &Path, _: Access) -> bool {
+    false
 }
 
 /// The command that grants a folder, as a shell takes it.

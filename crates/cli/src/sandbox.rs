@@ -15,7 +15,7 @@ use crate::{
     engine::paths,
     failure::Failure,
     log, output,
-    settings::access,
+    settings::{access, variables},
 };
 
 #[cfg_attr(unix, path = "sandbox/unix.rs")]
@@ -69,7 +69,10 @@ fn confined(
     observe: Option<Wanted>,
     command: Vec<OsString>,
 ) -> Result<ExitCode, Failure> {
-    let user = access(options)?;
+    let mut options = options;
+    let variables = variables(&std::mem::take(&mut options.env))?;
+    let mut user = access(options)?;
+    user.env.extend(variables.iter().map(|(name, _)| name.clone()));
     let paths = paths()?;
     let mut command = command.into_iter();
     let program = command.next().ok_or_else(|| Failure::environment("say what to run: firedoor sandbox run -- CMD"))?;
@@ -82,7 +85,8 @@ fn confined(
         cwd: env::current_dir().map_err(|e| Failure::environment(format!("cannot read the working directory: {e}")))?,
         // Only what was named.
         env: env::vars_os()
-            .filter(|(name, _)| is_given(name) || name.to_str().is_some_and(|n| user.env.contains(n)))
+            .filter(|(name, _)| is_given(name) && !variables.iter().any(|(given, _)| same(name, OsStr::new(given))))
+            .chain(variables.iter().map(|(name, value)| (name.into(), value.into())))
             .collect(),
     };
     let (profiles, problems) = Profiles::load(&paths.config.join("profiles"));
@@ -101,6 +105,10 @@ fn confined(
 }
 
 fn is_given(name: &OsStr) -> bool {
-    // Names of variables have no case on Windows.
-    GIVEN.iter().any(|given| if cfg!(windows) { name.eq_ignore_ascii_case(given) } else { name == *given })
+    GIVEN.iter().any(|given| same(name, OsStr::new(given)))
+}
+
+/// Names of variables have no case on Windows.
+fn same(name: &OsStr, other: &OsStr) -> bool {
+    if cfg!(windows) { name.eq_ignore_ascii_case(other) } else { name == other }
 }

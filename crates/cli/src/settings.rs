@@ -25,6 +25,8 @@ use crate::{
     scan::surroundings,
 };
 
+mod granting;
+
 /// Shows or sets the mode.
 pub fn mode(mode: Option<Mode>, json: bool) -> Result<ExitCode, Failure> {
     match Engine::running_or_started()?.ask(&Request::Mode { set: mode })? {
@@ -84,6 +86,12 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
                     "say what to allow, with --entry, --client, --tool or --detector: an allow rule without any would silence \
                      everything; to be asked about nothing for a while, use `firedoor mode watch`",
                 ));
+            }
+            // It may come later, unlike what is granted something.
+            if let Some(entry) = &matches.entry
+                && let Some(unknown) = unknown(&mut engine, entry, Vec::new())?
+            {
+                output::remark(&format!("{unknown}. The rule holds for it once it is there"));
             }
             let rules = vec![WantedRule { effect, matches, expires }];
             return settled(&mut engine, &Request::AddRules { rules }, json);
@@ -183,7 +191,12 @@ pub fn pins(command: PinsCommand) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         PinsCommand::Diff { entry, json } => {
-            let pins: Vec<_> = all(entry)?.into_iter().filter(|pin| pin.seen.is_some()).collect();
+            let pins = all(entry.clone())?;
+            if let Some(entry) = entry.filter(|_| pins.is_empty()) {
+                let entry = Untrusted::new(entry.to_string()).visible(200);
+                output::remark(&format!("Nothing of {entry} is pinned: see `firedoor pins list`"));
+            }
+            let pins: Vec<_> = pins.into_iter().filter(|pin| pin.seen.is_some()).collect();
             if json {
                 output::json(&serde_json::json!({ "pins": pins }))?;
             }
@@ -267,6 +280,7 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
         GrantsCommand::Add(options) => {
             let UserGrants { grants, env, hosts, sockets } = named(options.access)?;
             known(&mut engine, &options.entry, options.projects)?;
+            let left_out = granting::looked_at(&grants, &sockets)?;
             let absent: Vec<PathBuf> =
                 grants.iter().map(|g| &g.path).chain(&sockets).filter(|p| !p.exists()).cloned().collect();
             let env = env.into_iter().collect();
@@ -278,6 +292,7 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
                     path.display()
                 ));
             }
+            left_out.iter().for_each(|text| output::remark(text));
             Ok(code)
         }
         GrantsCommand::Remove(options) => {
@@ -291,24 +306,37 @@ pub fn grants(command: GrantsCommand) -> Result<ExitCode, Failure> {
 
 /// Refuses an entry that stands in no configuration and that the engine has never had to do with: it is a slip of the pen.
 pub fn known(engine: &mut Engine, entry: &EntryId, projects: Vec<PathBuf>) -> Result<(), Failure> {
+    match unknown(engine, entry, projects)? {
+        None => Ok(()),
+        Some(unknown) => Err(Failure::environment(format!(
+            "nothing was changed: {unknown}. Name the directory of a project's configuration with --project"
+        ))),
+    }
+}
+
+/// Says that there is no such entry, and which there are.
+fn unknown(engine: &mut Engine, entry: &EntryId, projects: Vec<PathBuf>) -> Result<Option<String>, Failure> {
     let clients = Clients::load()?;
     let found = select(clients, &clients.scan(&surroundings(projects)?), &[Selection::Entry(entry.clone())]);
-    let Err(unknown) = found else { return Ok(()) };
+    let Err(unknown) = found else { return Ok(None) };
     if endpoints::all(engine)?.iter().any(|endpoint| endpoint.entry == *entry) {
-        return Ok(());
+        return Ok(None);
     }
     // A project's server, asked for from another directory.
     match engine.ask(&Request::Pins { entry: Some(entry.clone()) })? {
-        Reply::Pins { pins } if !pins.is_empty() => Ok(()),
-        Reply::Pins { .. } => Err(Failure::environment(format!(
-            "nothing was changed: {unknown}. Name the directory of a project's configuration with --project"
-        ))),
+        Reply::Pins { pins } => Ok(pins.is_empty().then(|| unknown.to_string())),
         _ => Err(unexpected()),
     }
 }
 
 /// The options as grants, at least one.
 fn named(options: AccessOptions) -> Result<UserGrants, Failure> {
+    if let Some(pair) = options.env.iter().find(|name| name.contains('=')) {
+        let name = pair.split('=').next().unwrap_or_default();
+        return Err(Failure::environment(format!(
+            "--env {name}=…: a variable is granted by its name alone, --env {name}; its value comes from the client"
+        )));
+    }
     let named = access(options)?;
     if named == UserGrants::default() {
         return Err(Failure::environment(
@@ -333,4 +361,17 @@ pub fn access(options: AccessOptions) -> Result<UserGrants, Failure> {
         hosts: options.hosts,
         sockets: options.sockets.into_iter().map(|path| cwd.join(path)).collect(),
     })
+}
+
+/// `NAME=VALUE`, or `NAME` for our own value.
+pub fn variables(given: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    let one = |text: &String| match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) => Err(Failure::environment("--env: write NAME=VALUE or NAME")),
+        None => match env::var(text) {
+            Ok(value) => Ok((text.clone(), value)),
+            Err(_) => Err(Failure::environment(format!("--env {text}: there is no such variable (or it is no text)"))),
+        },
+    };
+    given.iter().map(one).collect()
 }

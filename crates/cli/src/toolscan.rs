@@ -51,7 +51,7 @@ pub fn wasm(options: WasmScanOptions) -> Result<ExitCode, Failure> {
         return batch::wasm(&options);
     }
     let module = options.module.as_deref().ok_or_else(|| Failure::environment("name a module"))?;
-    let variables = variables(&options.env)?;
+    let variables = settings::variables(&options.env)?;
     let roots = directories(&options.directories)?;
     let mut args: Vec<OsString> = vec!["run".into()];
     let mut option = |name: &str, value: OsString| args.extend([name.into(), value]);
@@ -86,7 +86,7 @@ pub fn native(options: ScanToolOptions) -> Result<ExitCode, Failure> {
         return batch::native(&options);
     }
     let mut access = options.access;
-    let variables = variables(&std::mem::take(&mut access.env))?;
+    let variables = settings::variables(&std::mem::take(&mut access.env))?;
     let user = settings::access(access)?;
     let roots = user.grants.iter().map(|g| g.path.clone()).collect();
     let mut words = options.command.into_iter();
@@ -95,19 +95,6 @@ pub fn native(options: ScanToolOptions) -> Result<ExitCode, Failure> {
     let target = std::iter::once(&program).chain(&args).map(|w| w.to_string_lossy().into_owned()).collect();
     Scan { program, args, target, variables, roots, user, profile: options.profile, keeps_time: false }
         .run(&options.scan)
-}
-
-/// `NAME=VALUE`, or `NAME` for our own value.
-fn variables(given: &[String]) -> Result<Vec<(String, String)>, Failure> {
-    let one = |text: &String| match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        Some(_) => Err(Failure::environment("--env: write NAME=VALUE or NAME")),
-        None => match env::var(text) {
-            Ok(value) => Ok((text.clone(), value)),
-            Err(_) => Err(Failure::environment(format!("--env {text}: there is no such variable (or it is no text)"))),
-        },
-    };
-    given.iter().map(one).collect()
 }
 
 /// Host and guest of each `--dir`.
@@ -195,8 +182,16 @@ impl Scan {
 /// What our runtime says where it could not run a module. A module that says so itself is not called clean either.
 fn not_run(outcome: &Outcome) -> Option<String> {
     let stderr = String::from_utf8_lossy(&outcome.stderr);
-    let line = stderr.lines().find(|line| line.starts_with(RUNTIME) && !line.starts_with(STOPPED))?;
-    (outcome.exit.shell_code() == 2).then(|| Untrusted::new(line).visible(1000))
+    not_run_by(&stderr).filter(|_| outcome.exit.shell_code() == 2)
+}
+
+/// It may say it in several lines: nothing else was run that could have written those that follow.
+fn not_run_by(stderr: &str) -> Option<String> {
+    let begins = |line: &&str| line.starts_with(RUNTIME) && !line.starts_with(STOPPED);
+    let mut lines = stderr.lines().skip_while(|line| !begins(line)).peekable();
+    lines.peek()?;
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    Some(Untrusted::new(words.join(" ")).visible(1000))
 }
 
 fn report(target: Vec<String>, mut sources: Vec<Source>, outcome: Outcome, paper: bool, paths: &Paths) -> Report {
@@ -304,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_is_given() {
-        let given = |text: &str| variables(&[text.to_owned()]).map_err(|f| f.text);
+        let given = |text: &str| settings::variables(&[text.to_owned()]).map_err(|f| f.text);
         assert_eq!(given("A=b=c").unwrap(), [("A".to_owned(), "b=c".to_owned())]);
         assert_eq!(given("A=").unwrap(), [("A".to_owned(), String::new())]);
         assert!(given("=x").unwrap_err().contains("NAME=VALUE"));
@@ -316,5 +311,14 @@ mod tests {
         let errors = |all: &[String]| directories(all).err().map(|f| f.text).unwrap_or_default();
         assert!(errors(&[text.clone(), text.clone()]).contains("two directories"));
         assert!(errors(&[format!("{text}/absent")]).contains("No such file"));
+    }
+
+    #[test]
+    fn what_the_runtime_says_is_said_to_its_end() {
+        let said = "x\nfiredoor-wasm: m.wasm: bad magic number - expected=[\n    0x0,\n] actual=[\n    0x68,\n]\u{1b} (at offset 0x0)\n";
+        let want =
+            "firedoor-wasm: m.wasm: bad magic number - expected=[ 0x0, ] actual=[ 0x68, ]⟨U+001B⟩ (at offset 0x0)";
+        assert_eq!(not_run_by(said).as_deref(), Some(want));
+        assert_eq!(not_run_by("firedoor-wasm: stopped: out of fuel\n"), None);
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     fault,
     journal::{Journal, Locked, Record},
     moved::SecretLeft,
-    plan::{Action, Plan, Rewritten, Secrets, Skipped},
+    plan::{Action, Plan, Rewritten, Secrets, Skipped, has_ours},
     replace::{Outcome, replace, sweep},
     seal::SealKey,
     source::Source,
@@ -120,7 +120,7 @@ impl Clients {
                 continue;
             }
             let key = self.key_for(env, file, &source, &new)?;
-            let record = record(&lock, file, &source, &new, action, key)?;
+            let record = record(env, &lock, file, &source, &new, key)?;
             // Written first: after a crash in between, its hash is that of no file, and restoring goes by the entries.
             lock.write(record)?;
             match replace(&file.path, &target, source.digest(), &new.bytes)? {
@@ -155,11 +155,11 @@ impl Clients {
 
 /// Saves the original and says what the file will be.
 fn record(
+    env: &Env<'_>,
     lock: &Locked,
     file: &ConfigFile,
     source: &Source,
     new: &Rewritten,
-    action: &Action,
     key: Option<&SealKey>,
 ) -> Result<Record, FileError> {
     let known = lock.record();
@@ -168,15 +168,19 @@ fn record(
     }
     let ours = known.as_ref().is_some_and(|r| r.wrote == source.digest());
     let mut backups = known.as_ref().map(|r| r.backups.clone()).unwrap_or_default();
-    let original = match (&known, action) {
-        // We wrote what is there: the original is the one from before that.
-        (Some(known), _) if ours => known.original,
-        // A file that somebody wrote since: what it is now is what a restore of it as a whole would go back to.
-        _ => {
+    // We wrote what is there: the original is the one from before that, if that one is an original.
+    let before = known.and_then(|known| known.original).filter(|_| ours);
+    let journal = Journal::open(env);
+    let before = before.filter(|saved| journal.original(env, *saved).is_none_or(|bytes| !has_ours(file, &bytes)));
+    let original = match before {
+        Some(original) => Some(original),
+        // A file that somebody wrote since: what it is now is what a restore of it as a whole would go back to. Where entries in it
+        // are protected, as before a restore, or while others are, it is kept as a copy only.
+        None => {
             let saved = lock.back_up(&source.bytes, key)?;
             backups.retain(|b| *b != saved);
             backups.push(saved);
-            saved
+            (!has_ours(file, &source.bytes)).then_some(saved)
         }
     };
     Ok(Record {

@@ -32,8 +32,10 @@ pub(crate) struct Record {
     /// The project of a project file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Hash of the bytes before our last chain of edits; its backup has the same name.
-    pub original: Digest,
+    /// Hash of the bytes before our last chain of edits; its backup has the same name. There is none where something of ours
+    /// was in them: then only the entries say what they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<Digest>,
     /// Hash of what we wrote last.
     pub wrote: Digest,
     /// Hash of what that replaced.
@@ -56,7 +58,7 @@ pub(crate) struct Journal {
 impl Record {
     /// Whether bytes with this hash are known: saved, written by us, or just replaced by us.
     pub fn knows(&self, digest: Digest) -> bool {
-        [self.original, self.wrote, self.replaced].contains(&digest) || self.backups.contains(&digest)
+        self.original == Some(digest) || [self.wrote, self.replaced].contains(&digest) || self.backups.contains(&digest)
     }
 }
 
@@ -179,7 +181,7 @@ impl Locked {
 
     /// Seals what was saved of the file before there was a key, and removes the copies in clear.
     pub fn seal_all(&self, record: &Record, key: &SealKey) -> Result<(), FileError> {
-        for digest in record.backups.iter().chain([&record.original]) {
+        for digest in record.backups.iter().chain(&record.original) {
             let path = backup_path(&self.dir, *digest);
             let Some(bytes) = read_backup(&path).filter(|bytes| Digest::of(bytes) == *digest) else { continue };
             self.back_up(&bytes, Some(key))?;
@@ -199,7 +201,7 @@ impl Locked {
         let io = |e| FileError::io("write the journal", &path, e);
         let bytes = serde_json::to_vec_pretty(&record).map_err(|e| io(io::Error::other(e)))?;
         write_private(&self.dir, &path, &bytes).map_err(io)?;
-        for digest in dropped.iter().filter(|d| !record.backups.contains(d) && record.original != **d) {
+        for digest in dropped.iter().filter(|d| !record.backups.contains(d) && record.original != Some(**d)) {
             self.remove_backup(*digest);
         }
         Ok(())

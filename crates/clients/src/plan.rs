@@ -13,6 +13,7 @@ use std::{
 use firedoor_model::{Digest, EntryId, SecretRef};
 use serde::Serialize;
 
+pub(crate) use restoring::has_ours;
 use restoring::{original, restored};
 
 use crate::{
@@ -75,6 +76,9 @@ pub struct Skipped {
 /// A file that cannot be read.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileProblem {
+    /// Whose file.
+    #[serde(skip)]
+    pub client: String,
     /// Which file.
     pub path: PathBuf,
     /// What is wrong.
@@ -179,7 +183,10 @@ impl Clients {
                     }
                 }
                 Err(_) if matches!(plan.action, Action::Restore) && !restoring::may_be_ours(&file.path, &journal) => {}
-                Err(e) => plan.problems.push(FileProblem { path: file.path, problem: Problem::from(&e) }),
+                Err(e) => {
+                    let problem = Problem::from(&e);
+                    plan.problems.push(FileProblem { client: file.client, path: file.path, problem });
+                }
             }
         }
         plan

@@ -74,6 +74,15 @@ impl FromStr for Selection {
 }
 
 impl Selection {
+    /// The client that it is about; `None` for all.
+    pub fn client(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::Client(client) | Self::Server { client, .. } => Some(client),
+            Self::Entry(entry) => Some(entry.client()),
+        }
+    }
+
     fn takes(&self, id: &EntryId) -> bool {
         match self {
             Self::All => true,

@@ -167,6 +167,20 @@ impl Recorder {
         .await
     }
 
+    /// Does something with the store that puts itself on record.
+    pub async fn on_record<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Store) -> Result<(R, Vec<StoredEvent>), StoreError> + Send + 'static,
+    ) -> Result<R, RecorderError> {
+        let shared = self.shared.clone();
+        self.with(move |store| {
+            let (done, rows) = work(store)?;
+            shared.publish(rows);
+            Ok(done)
+        })
+        .await
+    }
+
     /// Writes a row soon. Noise of one session that comes before that is one row, and so is a failure that comes
     /// again: a server must not push everything else out of the log with lines of two bytes.
     pub fn record(self: &Rc<Self>, event: Event) {

@@ -5,7 +5,7 @@ use std::{
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -55,6 +55,17 @@ pub enum EndpointError {
     /// The engine was started but did not come up.
     #[error("the Firedoor engine did not start: {0}")]
     Start(String),
+    /// The same, in the engine's own words.
+    #[error("{0}")]
+    Said(String),
+    /// The directory of the log cannot be made, or written to.
+    #[error("cannot write {}, the engine's log: {source}. {STATE}", .path.display())]
+    State {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: Box<EndpointError>,
+    },
     /// A socket's address has 108 bytes, the last of which is zero (unix(7)).
     #[error("the path of the engine's socket is too long for the system ({}): set XDG_RUNTIME_DIR to a shorter directory", .0.display())]
     TooLong(PathBuf),
@@ -87,6 +98,13 @@ const RUNTIME: &str = if cfg!(windows) {
     "Make the directory that it lies in writable for you"
 } else {
     "Set XDG_RUNTIME_DIR to a directory that you may write to, or unset it"
+};
+
+/// The same of its log.
+const STATE: &str = if cfg!(windows) {
+    "Make the directory that it lies in writable for you"
+} else {
+    "Make that directory writable for you, or set XDG_STATE_HOME to one that is"
 };
 
 fn runtime_directory(paths: &Paths) -> Result<(), EndpointError> {
@@ -201,30 +219,74 @@ pub fn lock(path: &Path, limit: Duration, worth: impl Fn() -> bool) -> Result<Op
     }
 }
 
-/// Starts an engine that outlives us, and waits until it listens.
+/// Has an engine started that outlives us and does not descend from us, and waits until it listens.
 fn start_engine(paths: &Paths, firedoor: &Path, var: impl Fn(&str) -> Option<OsString>) -> Result<(), EndpointError> {
-    private_directory(&paths.state)?;
-    let log = paths.state.join("engine.log");
-    let stderr = system::open_log(&log)?;
-    let before = stderr.metadata().map_or(0, |m| m.len());
-    let (ready, stdout) = io::pipe().map_err(|e| EndpointError::Start(e.to_string()))?;
     let mut command = Command::new(firedoor);
     command.args(["daemon", "--background"]).env_clear().current_dir(system::ROOT);
     command.envs(system::KEPT.iter().filter_map(|name| Some((name, var(name)?))));
     system::apart(&mut command);
-    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-    let mut child = command.spawn().map_err(io_error("start", firedoor))?;
-    // `command` holds the pipe's write end: with it gone, the end of the stream means that the engine is gone.
-    drop(command);
-    let status = child.wait().map_err(io_error("wait for", firedoor))?;
-    let deadline = Instant::now() + START_LIMIT;
-    let said = system::first_line(ready, deadline).map_err(|e| EndpointError::Start(e.to_string()))?;
-    if said.starts_with(b"ready\n") {
-        return Ok(());
+    let mut start = Start::begin(paths, command)?;
+    // It ends once it knows; what it said went into the log.
+    start.child.wait().map_err(io_error("wait for", firedoor))?;
+    if start.ready() { Ok(()) } else { Err(start.failure()) }
+}
+
+/// The second half of `firedoor daemon --background`: starts the engine itself with this command, which lives on without our
+/// streams, and waits until it says that it listens, or why not.
+pub fn start_apart(paths: &Paths, command: Command) -> Result<(), EndpointError> {
+    let start = Start::begin(paths, command)?;
+    let said = String::from_utf8_lossy(&start.said).trim().to_owned();
+    match start.ready() {
+        true => Ok(()),
+        false if said.is_empty() => Err(start.failure()),
+        false => Err(EndpointError::Said(said)),
     }
-    let why = if Instant::now() < deadline { "it ended" } else { "it gave no sign in time" };
-    let last = last_line(&log, before).map(|line| format!(": {line}")).unwrap_or_default();
-    Err(EndpointError::Start(format!("{why} ({status}){last}; see {}", log.display())))
+}
+
+/// An engine that was started, up to the first line on its stdout.
+struct Start {
+    child: Child,
+    said: Vec<u8>,
+    /// Whether it said that in time, or closed its stdout.
+    in_time: bool,
+    log: PathBuf,
+    /// The log's length before.
+    before: u64,
+}
+
+impl Start {
+    /// Its stderr leads to the log.
+    fn begin(paths: &Paths, mut command: Command) -> Result<Self, EndpointError> {
+        let log = paths.state.join("engine.log");
+        let stderr = private_directory(&paths.state).and_then(|()| system::open_log(&log));
+        let stderr = stderr.map_err(|e| match e {
+            EndpointError::Io { .. } => EndpointError::State { path: log.clone(), source: Box::new(e) },
+            other => other,
+        })?;
+        let before = stderr.metadata().map_or(0, |m| m.len());
+        let (ready, stdout) = io::pipe().map_err(|e| EndpointError::Start(e.to_string()))?;
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        system::keep_streams();
+        let program = PathBuf::from(command.get_program());
+        let child = command.spawn().map_err(io_error("start", &program))?;
+        // `command` holds the pipe's write end: with it gone, the end of the stream means that the engine is gone.
+        drop(command);
+        let deadline = Instant::now() + START_LIMIT;
+        let said = system::first_line(ready, deadline).map_err(|e| EndpointError::Start(e.to_string()))?;
+        Ok(Self { child, said, in_time: Instant::now() < deadline, log, before })
+    }
+
+    fn ready(&self) -> bool {
+        self.said.starts_with(b"ready\n")
+    }
+
+    fn failure(mut self) -> EndpointError {
+        let why = if self.in_time { "it ended" } else { "it gave no sign in time" };
+        let status = if self.in_time { self.child.wait().ok() } else { self.child.try_wait().ok().flatten() };
+        let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
+        let last = last_line(&self.log, self.before).map(|line| format!(": {line}")).unwrap_or_default();
+        EndpointError::Start(format!("{why}{status}{last}; see {}", self.log.display()))
+    }
 }
 
 /// The last line of what was added to a log since it had `before` bytes, shortened.

@@ -1,5 +1,7 @@
 //! The audit log: appending, reading, retention.
 
+use std::path::Path;
+
 use firedoor_model::{EntryId, Millis, audit::Event};
 use rusqlite::{Connection, Row, Transaction, params, params_from_iter, types::Value};
 
@@ -13,6 +15,8 @@ pub const MAX_EVENT: usize = 1 << 20;
 
 /// Most events that one query gives.
 pub const MAX_EVENTS: u32 = 10_000;
+
+const WRITING: &str = "write the audit log";
 
 /// An event in its place in the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,28 +49,10 @@ pub struct Query {
 impl Store {
     /// Appends events in one transaction: all of them or none. They are on disk when this returns.
     pub fn append(&mut self, events: &[Event]) -> Result<Vec<StoredEvent>, StoreError> {
-        const DOING: &str = "write the audit log";
         if events.is_empty() {
             return Ok(Vec::new());
         }
-        self.write(DOING, |tx, path| {
-            let failed = |e| StoreError::sqlite(path, DOING, e);
-            let mut head = end(tx, path)?;
-            let mut stored = Vec::with_capacity(events.len());
-            let mut insert =
-                tx.prepare_cached("INSERT INTO event (seq, body, hash) VALUES (?1, ?2, ?3)").map_err(failed)?;
-            for event in events {
-                let body = row::json(event)?;
-                if body.len() > MAX_EVENT {
-                    return Err(StoreError::Refused { doing: DOING, why: "an event is longer than 1 MiB" });
-                }
-                head = head.next(event.at, body.as_bytes());
-                insert.execute(params![sql_seq(head.seq), body, head.hash.0]).map_err(failed)?;
-                stored.push(StoredEvent { seq: head.seq, hash: head.hash, event: event.clone() });
-            }
-            set_mark(tx, "head", head).map_err(failed)?;
-            Ok(stored)
-        })
+        self.write(WRITING, |tx, path| append(tx, path, events))
     }
 
     /// Removes events older than `before`, and the oldest above `keep`. The chain stays verifiable from the last
@@ -100,6 +86,25 @@ impl Store {
             Ok(report.rows)
         })
     }
+}
+
+/// The same, in a transaction that does what the events tell of.
+pub(crate) fn append(tx: &Transaction<'_>, path: &Path, events: &[Event]) -> Result<Vec<StoredEvent>, StoreError> {
+    let failed = |e| StoreError::sqlite(path, WRITING, e);
+    let mut head = end(tx, path)?;
+    let mut stored = Vec::with_capacity(events.len());
+    let mut insert = tx.prepare_cached("INSERT INTO event (seq, body, hash) VALUES (?1, ?2, ?3)").map_err(failed)?;
+    for event in events {
+        let body = row::json(event)?;
+        if body.len() > MAX_EVENT {
+            return Err(StoreError::Refused { doing: WRITING, why: "an event is longer than 1 MiB" });
+        }
+        head = head.next(event.at, body.as_bytes());
+        insert.execute(params![sql_seq(head.seq), body, head.hash.0]).map_err(failed)?;
+        stored.push(StoredEvent { seq: head.seq, hash: head.hash, event: event.clone() });
+    }
+    set_mark(tx, "head", head).map_err(failed)?;
+    Ok(stored)
 }
 
 impl<A> Store<A> {

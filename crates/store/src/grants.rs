@@ -7,12 +7,13 @@ use std::{
 
 use firedoor_model::{
     EntryId,
+    audit::Event,
     launch::{Access, Grant},
     network::HostGrant,
 };
-use rusqlite::params;
+use rusqlite::{Transaction, params};
 
-use crate::{Store, StoreError, row};
+use crate::{Store, StoreError, StoredEvent, audit::append, row};
 
 /// Longest path or variable name, in bytes.
 const MAX_NAME: usize = 4096;
@@ -30,74 +31,120 @@ pub struct EntryGrants {
     pub sockets: Vec<PathBuf>,
 }
 
+const ADDING: &str = "add grants";
+const REMOVING: &str = "remove grants";
+
+impl EntryGrants {
+    /// Whether nothing is granted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What of `other` is here, whatever the access is there.
+    pub fn common(mut self, other: &Self) -> Self {
+        self.grants.retain(|g| other.grants.iter().any(|o| o.path == g.path));
+        self.env.retain(|name| other.env.contains(name));
+        self.hosts.retain(|host| other.hosts.contains(host));
+        self.sockets.retain(|path| other.sockets.contains(path));
+        self
+    }
+}
+
 impl Store {
     /// Adds grants to an entry. For a path that has one already, the new access takes the old one's place.
     pub fn add_grants(&mut self, entry: &EntryId, more: &EntryGrants) -> Result<(), StoreError> {
-        const DOING: &str = "add grants";
-        for path in more.grants.iter().map(|g| &g.path).chain(&more.sockets) {
-            acceptable_path(path).map_err(|why| StoreError::Refused { doing: DOING, why })?;
-        }
-        for name in &more.env {
-            acceptable_variable(name).map_err(|why| StoreError::Refused { doing: DOING, why })?;
-        }
-        let entry = entry.to_string();
-        self.write(DOING, |tx, path| {
-            let failed = |e| StoreError::sqlite(path, DOING, e);
-            for Grant { path, access } in &more.grants {
-                tx.execute(
-                    "INSERT INTO grant_path (entry, path, access) VALUES (?1, ?2, ?3)
-                     ON CONFLICT (entry, path) DO UPDATE SET access = excluded.access",
-                    params![entry, path.as_os_str().as_encoded_bytes(), row::word(access)?],
-                )
-                .map_err(failed)?;
-            }
-            for name in &more.env {
-                tx.execute("INSERT OR IGNORE INTO grant_env (entry, name) VALUES (?1, ?2)", params![entry, name])
-                    .map_err(failed)?;
-            }
-            for host in &more.hosts {
-                let sql = "INSERT OR IGNORE INTO grant_host (entry, host) VALUES (?1, ?2)";
-                tx.execute(sql, params![entry, host.to_string()]).map_err(failed)?;
-            }
-            for socket in &more.sockets {
-                let sql = "INSERT OR IGNORE INTO grant_socket (entry, path) VALUES (?1, ?2)";
-                tx.execute(sql, params![entry, socket.as_os_str().as_encoded_bytes()]).map_err(failed)?;
-            }
-            Ok(())
+        acceptable(more)?;
+        self.write(ADDING, |tx, path| add(tx, path, entry, more))
+    }
+
+    /// The same, and the events that tell of it: both or neither.
+    pub fn add_grants_on_record(
+        &mut self,
+        entry: &EntryId,
+        more: &EntryGrants,
+        events: &[Event],
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        acceptable(more)?;
+        self.write(ADDING, |tx, path| {
+            add(tx, path, entry, more)?;
+            append(tx, path, events)
         })
     }
 
     /// Takes grants away, whatever the access was. Gives how many there were.
     pub fn remove_grants(&mut self, entry: &EntryId, less: &EntryGrants) -> Result<usize, StoreError> {
-        const DOING: &str = "remove grants";
-        let entry = entry.to_string();
-        self.write(DOING, |tx, path| {
-            let failed = |e| StoreError::sqlite(path, DOING, e);
-            let mut removed = 0;
-            for Grant { path, .. } in &less.grants {
-                removed += tx
-                    .execute(
-                        "DELETE FROM grant_path WHERE entry = ?1 AND path = ?2",
-                        params![entry, path.as_os_str().as_encoded_bytes()],
-                    )
-                    .map_err(failed)?;
-            }
-            for name in &less.env {
-                removed += tx
-                    .execute("DELETE FROM grant_env WHERE entry = ?1 AND name = ?2", params![entry, name])
-                    .map_err(failed)?;
-            }
-            for host in &less.hosts {
-                let sql = "DELETE FROM grant_host WHERE entry = ?1 AND host = ?2";
-                removed += tx.execute(sql, params![entry, host.to_string()]).map_err(failed)?;
-            }
-            for socket in &less.sockets {
-                let sql = "DELETE FROM grant_socket WHERE entry = ?1 AND path = ?2";
-                removed += tx.execute(sql, params![entry, socket.as_os_str().as_encoded_bytes()]).map_err(failed)?;
-            }
-            Ok(removed)
-        })
+        self.write(REMOVING, |tx, path| remove(tx, path, entry, less))
     }
+
+    /// The same, and the events that tell of it: both or neither.
+    pub fn remove_grants_on_record(
+        &mut self,
+        entry: &EntryId,
+        less: &EntryGrants,
+        events: &[Event],
+    ) -> Result<(usize, Vec<StoredEvent>), StoreError> {
+        self.write(REMOVING, |tx, path| Ok((remove(tx, path, entry, less)?, append(tx, path, events)?)))
+    }
+}
+
+fn acceptable(grants: &EntryGrants) -> Result<(), StoreError> {
+    let refused = |why| StoreError::Refused { doing: ADDING, why };
+    grants
+        .grants
+        .iter()
+        .map(|g| &g.path)
+        .chain(&grants.sockets)
+        .try_for_each(|path| acceptable_path(path).map_err(refused))?;
+    grants.env.iter().try_for_each(|name| acceptable_variable(name).map_err(refused))
+}
+
+fn add(tx: &Transaction<'_>, path: &Path, entry: &EntryId, more: &EntryGrants) -> Result<(), StoreError> {
+    let failed = |e| StoreError::sqlite(path, ADDING, e);
+    let entry = entry.to_string();
+    for Grant { path, access } in &more.grants {
+        tx.execute(
+            "INSERT INTO grant_path (entry, path, access) VALUES (?1, ?2, ?3)
+             ON CONFLICT (entry, path) DO UPDATE SET access = excluded.access",
+            params![entry, path.as_os_str().as_encoded_bytes(), row::word(access)?],
+        )
+        .map_err(failed)?;
+    }
+    for name in &more.env {
+        let sql = "INSERT OR IGNORE INTO grant_env (entry, name) VALUES (?1, ?2)";
+        tx.execute(sql, params![entry, name]).map_err(failed)?;
+    }
+    for host in &more.hosts {
+        let sql = "INSERT OR IGNORE INTO grant_host (entry, host) VALUES (?1, ?2)";
+        tx.execute(sql, params![entry, host.to_string()]).map_err(failed)?;
+    }
+    for socket in &more.sockets {
+        let sql = "INSERT OR IGNORE INTO grant_socket (entry, path) VALUES (?1, ?2)";
+        tx.execute(sql, params![entry, socket.as_os_str().as_encoded_bytes()]).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn remove(tx: &Transaction<'_>, path: &Path, entry: &EntryId, less: &EntryGrants) -> Result<usize, StoreError> {
+    let failed = |e| StoreError::sqlite(path, REMOVING, e);
+    let entry = entry.to_string();
+    let mut removed = 0;
+    for Grant { path, .. } in &less.grants {
+        let sql = "DELETE FROM grant_path WHERE entry = ?1 AND path = ?2";
+        removed += tx.execute(sql, params![entry, path.as_os_str().as_encoded_bytes()]).map_err(failed)?;
+    }
+    for name in &less.env {
+        let sql = "DELETE FROM grant_env WHERE entry = ?1 AND name = ?2";
+        removed += tx.execute(sql, params![entry, name]).map_err(failed)?;
+    }
+    for host in &less.hosts {
+        let sql = "DELETE FROM grant_host WHERE entry = ?1 AND host = ?2";
+        removed += tx.execute(sql, params![entry, host.to_string()]).map_err(failed)?;
+    }
+    for socket in &less.sockets {
+        let sql = "DELETE FROM grant_socket WHERE entry = ?1 AND path = ?2";
+        removed += tx.execute(sql, params![entry, socket.as_os_str().as_encoded_bytes()]).map_err(failed)?;
+    }
+    Ok(removed)
 }
 
 impl<A> Store<A> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use firedoor_model::{EntryId, SecretRef};
+use firedoor_model::{EntryId, SecretRef, entry::EntryIdError};
 
 #[derive(Subcommand)]
 pub enum SecretsCommand {
@@ -19,6 +19,7 @@ pub enum SecretsCommand {
     /// Give one another value, which is read from stdin
     Set {
         /// Its name, as `list` shows it
+        #[arg(value_parser = secret)]
         secret: SecretRef,
         /// Also where the same old value is kept for another entry
         #[arg(long)]
@@ -46,6 +47,7 @@ pub enum SecretsCommand {
     Remove {
         /// Its name, as `list` shows it
         #[arg(required_unless_present = "unused")]
+        #[arg(value_parser = secret)]
         secret: Option<SecretRef>,
         /// All that no entry refers to
         #[arg(long, conflicts_with = "secret")]
@@ -132,4 +134,14 @@ pub struct LoginOptions {
     /// Look for project configurations here, too
     #[arg(long = "project", value_name = "DIR")]
     pub projects: Vec<PathBuf>,
+}
+
+fn secret(text: &str) -> Result<SecretRef, String> {
+    let form = |why| match why {
+        EntryIdError::Parts | EntryIdError::Empty => {
+            "a secret is named CLIENT/SCOPE/SERVER/NAME, as `firedoor secrets list` shows it".into()
+        }
+        other => other.to_string(),
+    };
+    text.parse().map_err(form)
 }

@@ -52,8 +52,15 @@ pub(super) fn restored(
 /// The saved original, if the file is still what we wrote last and the original has nothing of ours in it.
 pub(super) fn original(env: &Env<'_>, file: &ConfigFile, source: &Source, journal: &Journal) -> Option<Vec<u8>> {
     let record = journal.of(&source.target).filter(|r| r.wrote == source.digest())?;
-    let original = journal.original(env, record.original)?;
-    wrapped_ids(file, &original).ok()?.is_empty().then_some(original)
+    let original = journal.original(env, record.original?)?;
+    (!has_ours(file, &original)).then_some(original)
+}
+
+/// Whether bytes of a file have something of ours in them, which makes them nobody's original. Several clients may keep servers in one
+/// file, so not only what this one would start counts.
+pub(crate) fn has_ours(file: &ConfigFile, bytes: &[u8]) -> bool {
+    let holds = |mark: &str| bytes.windows(mark.len()).any(|at| at == mark.as_bytes());
+    [SHIM, endpoint::MARK].into_iter().any(holds) || wrapped_ids(file, bytes).map_or(true, |ids| !ids.is_empty())
 }
 
 /// Whether a file that cannot be taken apart may hold something of ours: the last that we wrote there was protected, or it speaks

@@ -5,8 +5,10 @@ use std::{
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
+
+use firedoor_model::Digest;
 
 use crate::home::{Home, one, read};
 
@@ -300,4 +302,77 @@ fn nothing_steers_the_terminal() {
         let said = shown(&script.output().unwrap());
         assert!(said.contains("cursor/user/?a") && !said.contains(raw), "{script:?} {said:?}");
     }
+}
+
+/// Whatever its client wrote before a restore, the saved original starts no Firedoor: neither by a new journal nor by one that has
+/// kept protected bytes as the original.
+#[test]
+fn no_original_starts_firedoor() {
+    const BEFORE: &str = r#"{"mcpServers":{"a":{"command":"x","args":["1"]},"b":{"command":"y"}}}"#;
+    for restored in [&["cursor"][..], &["cursor/a"]] {
+        let home = Home::new();
+        let path = home.write(CURSOR, BEFORE);
+        one(home.protect(&[])).unwrap();
+        fs::write(&path, read(&path).replace("\"1\"]", "\"2\"]")).unwrap();
+        let by_client = fs::read(&path).unwrap();
+        one(home.restore(restored)).unwrap();
+        one(home.protect(&[])).unwrap();
+        let want = BEFORE.replace("\"1\"]", "\"2\"]");
+        let protected = read(&path);
+        let backups = home.at("home/.local/state/firedoor/backups");
+        let record = fs::read_dir(&backups).unwrap().map(|e| e.unwrap().path());
+        let record = record.into_iter().find(|p| p.extension().is_some_and(|e| e == "json")).unwrap();
+        let journal: serde_json::Value = serde_json::from_str(&read(&record)).unwrap();
+        let saved = |digest: &str| read(&backups.join(format!("{digest}.orig")));
+        if let Some(original) = journal["original"].as_str() {
+            assert_eq!(saved(original), want, "{restored:?}");
+        }
+        // A journal from before that.
+        let mut old = journal.clone();
+        old["original"] = Digest::of(&by_client).to_string().into();
+        for journal in [&journal, &old] {
+            fs::write(&record, serde_json::to_string_pretty(journal).unwrap()).unwrap();
+            for mut script in scripts(&home) {
+                fs::write(&path, &protected).unwrap();
+                let done = script.output().unwrap();
+                assert!(done.status.success(), "{script:?} {}", shown(&done));
+                assert_eq!(read(&path), want, "{script:?} {}", shown(&done));
+            }
+            fs::write(&path, &protected).unwrap();
+            one(home.restore(&[])).unwrap();
+            assert_eq!(read(&path), want);
+            fs::write(&path, &protected).unwrap();
+        }
+    }
+}
+
+/// What it was not told to do, or not told at all, is no success.
+#[test]
+fn slips_are_no_files() {
+    let home = Home::new();
+    let path = home.write(CURSOR, r#"{"mcpServers":{"a":{"command":"x","args":["1"]}}}"#);
+    one(home.protect(&[])).unwrap();
+    let protected = read(&path);
+    let name = path.to_str().unwrap();
+    for (args, code, said) in [
+        (&["--help"][..], 0, "usage: sh restore.sh"),
+        (&["--bogus"], 2, "usage: sh restore.sh"),
+        (&["--yess", name], 2, "usage: sh restore.sh"),
+        (&[name, "--yes"], 2, "usage: sh restore.sh"),
+        (&["--yes", "/nowhere/mcp.json"], 1, "/nowhere/mcp.json: no such file"),
+        (&["--", "--yes"], 1, "no such file"),
+        (&[name], 1, "not restored: nobody answered"),
+        (&[], 1, "not restored: nobody answered"),
+    ] {
+        let done = home.asking_script().args(args).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(done.status.code(), Some(code), "{args:?} {}", shown(&done));
+        assert!(shown(&done).contains(said), "{args:?} {}", shown(&done));
+        assert_eq!(read(&path), protected, "{args:?}");
+    }
+    // A client that was removed with its file keeps nobody from the others.
+    fs::remove_file(&path).unwrap();
+    let done = home.script().output().unwrap();
+    assert!(done.status.success() && shown(&done).contains("no such file"), "{}", shown(&done));
+    let done = home.script().args(["--", name]).output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", shown(&done));
 }

@@ -6,8 +6,12 @@ use firedoor_ipc::{
     command::{self, Reply},
     wire::MAX_BODY,
 };
-use firedoor_model::{Digest, EntryId, Mode, Untrusted, audit::What, launch::Access};
-use firedoor_store::{Accepted, EntryGrants, PinKey, PinKind, PinState};
+use firedoor_model::{
+    Digest, EntryId, Mode, Untrusted,
+    audit::{Event, What},
+    launch::Access,
+};
+use firedoor_store::{Accepted, EntryGrants, PinKey, PinKind, PinState, Store};
 
 use super::confirm::Shown;
 use crate::engine::Engine;
@@ -167,19 +171,33 @@ pub async fn grants(engine: &Rc<Engine>, entry: Option<EntryId>) -> Outcome {
 }
 
 pub async fn add_grants(engine: &Rc<Engine>, entry: EntryId, more: EntryGrants) -> Outcome {
-    note(engine, Some(&entry), format!("granted to {entry}: {}", words(&more))).await?;
+    let event = told(engine, &entry, format!("granted to {entry}: {}", words(&more)));
     let of = entry.clone();
-    engine.recorder.with(move |store| store.add_grants(&of, &more)).await.map_err(text)?;
+    let add = move |store: &mut Store| Ok(((), store.add_grants_on_record(&of, &more, &[event])?));
+    engine.recorder.on_record(add).await.map_err(text)?;
     Ok(Reply::Done { text: format!("granted to {entry}; it holds from the server's next start") })
 }
 
 pub async fn remove_grants(engine: &Rc<Engine>, entry: EntryId, less: EntryGrants) -> Outcome {
-    note(engine, Some(&entry), format!("grants removed from {entry}: {}", words(&less))).await?;
+    let event = told(engine, &entry, String::new());
     let of = entry.clone();
-    match engine.recorder.with(move |store| store.remove_grants(&of, &less)).await.map_err(text)? {
+    let remove = move |store: &mut Store| {
+        // With the access that they had.
+        let gone = store.grants(&of)?.common(&less);
+        if gone.is_empty() {
+            return Ok((0, Vec::new()));
+        }
+        let what = What::Command { text: format!("grants removed from {of}: {}", words(&gone)) };
+        store.remove_grants_on_record(&of, &gone, &[Event { what, ..event }])
+    };
+    match engine.recorder.on_record(remove).await.map_err(text)? {
         0 => Err(format!("{entry} had none of these grants: see `firedoor grants list`")),
         n => Ok(Reply::Done { text: format!("{n} removed from {entry}; it holds from the server's next start") }),
     }
+}
+
+fn told(engine: &Rc<Engine>, entry: &EntryId, text: String) -> Event {
+    Event { entry: Some(entry.clone()), ..engine.event(What::Command { text }) }
 }
 
 pub(super) fn words(of: &EntryGrants) -> String {

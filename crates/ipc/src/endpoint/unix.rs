@@ -163,6 +163,9 @@ pub(super) fn hide(paths: &Paths) {
 /// descends from the client.
 pub(super) fn apart(_: &mut Command) {}
 
+/// What is started gets no other streams than those that it is given.
+pub(super) fn keep_streams() {}
+
 /// What comes through a pipe up to the end of the first line, of at most 4 KiB, or to the end of the stream, or until `deadline`.
 pub(super) fn first_line(mut from: io::PipeReader, deadline: Instant) -> io::Result<Vec<u8>> {
     let mut said = Vec::new();

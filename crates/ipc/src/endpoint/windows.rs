@@ -126,13 +126,15 @@ pub fn connect(paths: &Paths) -> Result<Stream, EndpointError> {
 
 /// Without a console of its own or the client's, and out of the reach of the client's Ctrl+C. It hands over to a child
 /// (`firedoor daemon --background`), which then no longer descends from the client.
-///
-/// What std starts inherits every handle that can be, and what a client has given us as streams can: an engine would hold them open.
 pub(super) fn apart(command: &mut Command) {
+    command.creation_flags(CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP);
+}
+
+/// What std starts inherits every handle that can be, and what a client has given us as streams can: an engine would hold them open.
+pub(super) fn keep_streams() {
     for stream in [io::stdin().as_raw_handle(), io::stdout().as_raw_handle(), io::stderr().as_raw_handle()] {
         keep(stream);
     }
-    command.creation_flags(CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP);
 }
 
 #[expect(unsafe_code, reason = "the interface has no safe wrapper")]

@@ -273,6 +273,41 @@ fn grants_come_and_go() {
     assert_eq!(store.all_grants().unwrap().into_keys().collect::<Vec<_>>(), [two]);
 }
 
+/// What is on record and what holds are the same.
+#[test]
+fn a_grant_comes_with_its_event_or_not_at_all() {
+    let (_dir, path) = scratch();
+    let mut store = open(&path);
+    let of = entry("a/b/c");
+    let some =
+        EntryGrants { grants: vec![grant("/w", Access::Write)], env: vec!["A".into()], ..EntryGrants::default() };
+    let bad = EntryGrants { env: vec!["A=B".into()], ..EntryGrants::default() };
+    let event = |text: String| Event {
+        at: Millis(1),
+        entry: Some(of.clone()),
+        session: None,
+        client: None,
+        what: What::Command { text },
+    };
+    let (fine, too_long) = (event("granted".into()), event("x".repeat(MAX_EVENT)));
+    let rows = |store: &Store| store.events(&Query::default()).unwrap().len();
+    assert!(store.add_grants_on_record(&of, &bad, std::slice::from_ref(&fine)).is_err());
+    assert!(store.add_grants_on_record(&of, &some, std::slice::from_ref(&too_long)).is_err());
+    assert!(store.all_grants().unwrap().is_empty() && rows(&store) == 0);
+    store.add_grants_on_record(&of, &some, std::slice::from_ref(&fine)).unwrap();
+    assert!(store.remove_grants_on_record(&of, &some, &[too_long]).is_err());
+    assert_eq!((store.grants(&of).unwrap(), rows(&store)), (some.clone(), 1));
+    // A removal names a path alone; what it took has the access that there was.
+    let named =
+        EntryGrants { grants: vec![grant("/w", Access::Read), grant("/x", Access::Read)], ..EntryGrants::default() };
+    let gone = store.grants(&of).unwrap().common(&named);
+    assert_eq!(gone.grants, [grant("/w", Access::Write)]);
+    assert!(gone.env.is_empty());
+    let (count, stored) = store.remove_grants_on_record(&of, &gone, &[fine]).unwrap();
+    assert_eq!((count, stored.len(), rows(&store)), (1, 1, 2));
+    assert!(store.verify().unwrap().first_bad.is_none());
+}
+
 #[test]
 fn grants_that_are_refused() {
     let (_dir, path) = scratch();
