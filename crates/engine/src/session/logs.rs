@@ -21,7 +21,8 @@ pub(super) async fn shorten(way: Way, (inlet, lines): (&mut Inlet, &Lines), to: 
     inlet.release(ledger.through(way).unwrap_or_else(|| inlet.done(lines.held())));
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::{
         fs::File,
@@ -95,7 +96,8 @@ mod tests {
             chunk
         };
         let without_an_end = |_| vec![b'x'; 32 << 10];
-        let ways: [(&str, &dyn Fn(usize) -> Vec<u8>); 2] =
+        type Writing<'w> = &'w dyn Fn(usize) -> Vec<u8>;
+        let ways: [(&str, Writing<'_>); 2] =
             [("a byte of the next line", &with_a_byte_of_the_next), ("no line end", &without_an_end)];
         LocalSet::new()
             .run_until(async {

@@ -48,7 +48,8 @@ impl Owed {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::io::{self, Read};
 
