@@ -1,7 +1,7 @@
 //! Tools of one server that pass for, or speak about, tools of another: the same name in other letters, the same text, and
 //! orders about a tool that the server does not have.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use aho_corasick::AhoCorasick;
 use firedoor_model::{
@@ -98,10 +98,18 @@ pub struct Neighbourhood<'a> {
 }
 
 impl<'a> Neighbourhood<'a> {
-    /// At most `MAX_NEIGHBOURS` of the others count.
-    pub fn new(mut others: Vec<Neighbour<'a>>) -> Self {
-        others.retain(|o| !o.same_program);
-        others.truncate(MAX_NEIGHBOURS);
+    /// At most `MAX_NEIGHBOURS` of the others count: the first of each server, then the second of each, so that a server with many does
+    /// not hide those of others.
+    pub fn new(others: Vec<Neighbour<'a>>) -> Self {
+        let mut of_server: BTreeMap<&EntryId, usize> = BTreeMap::new();
+        let ranked = others.into_iter().filter(|other| !other.same_program).map(|other| {
+            let rank = of_server.entry(other.entry).or_default();
+            *rank += 1;
+            (*rank, other)
+        });
+        let mut ranked: Vec<_> = ranked.collect();
+        ranked.sort_by_key(|(rank, _)| *rank);
+        let others: Vec<Neighbour<'a>> = ranked.into_iter().take(MAX_NEIGHBOURS).map(|(_, other)| other).collect();
         let mut pieces: HashMap<u64, Vec<u32>> = HashMap::new();
         let mut looks: HashMap<&str, Vec<u32>> = HashMap::new();
         let (mut names, mut owners) = (Vec::new(), Vec::new());
@@ -341,6 +349,19 @@ mod tests {
             assert_eq!(got.first().map(|(d, s)| (d.as_str(), *s)), want, "{mine}");
             assert_eq!(found(&mine, &theirs, true), [], "{mine}");
         }
+    }
+
+    #[test]
+    fn a_server_with_many_tools_hides_no_other() {
+        let (junk, mail) = ("c/user/junk".parse().unwrap(), "c/user/mail".parse().unwrap());
+        let many: Vec<Sketch> = (0..2 * MAX_NEIGHBOURS)
+            .map(|n| Sketch::of_definition(&tool(&format!("junk_{n}"), "Does nothing at all.")).unwrap())
+            .collect();
+        let theirs = Sketch::of_definition(&tool("send_email", SENDS)).unwrap();
+        let of = |entry, sketch| Neighbour { entry, same_program: false, sketch };
+        let others = many.iter().map(|sketch| of(&junk, sketch)).chain([of(&mail, &theirs)]);
+        let found = Neighbourhood::new(others.collect()).judge(&tool("send_email", SENDS), &HashSet::new());
+        assert_eq!(found.first().map(|f| &*f.detector), Some("definition/clone"));
     }
 
     #[test]

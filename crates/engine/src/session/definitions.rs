@@ -19,6 +19,9 @@ const UNPINNED: [&str; 2] = ["_meta", "icons"];
 /// Longest definition kept for showing what changed, in bytes.
 const MAX_SHOWN: usize = 16 << 10;
 
+/// Pairs of tools that are compared on a thread of their own from here on.
+const MANY: usize = 4096;
+
 /// One tool of a server.
 #[derive(Clone, Debug)]
 pub struct Tool {
@@ -186,7 +189,7 @@ impl Session {
         let mut suspicions = suspicions(engine, &found.list, result).await;
         // Two servers that are checked at once need not be one agent's.
         if kind == DefinitionKind::Tool && !self.only_compares() {
-            self.compare_with_others(engine, &found.list, result, &mut suspicions);
+            self.compare_with_others(engine, &found.list, result, &mut suspicions).await;
         }
         let now = engine.now();
         let Some(pin_kind) = pin_kind(kind) else {
@@ -265,24 +268,42 @@ impl Session {
     }
 
     /// Adds what the tools have to do with those of the agent's other servers.
-    fn compare_with_others(&self, engine: &Engine, list: &[Definition], result: &str, suspicions: &mut [Vec<Finding>]) {
-        let sessions = engine.sessions.borrow();
-        let others =
-            sessions.values().filter(|s| s.id != self.id && s.entry != self.entry && s.agent.id == self.agent.id);
-        let mut tools: Vec<(&EntryId, bool, Arc<Sketch>)> = Vec::new();
-        for other in others {
-            let same = other.launch == self.launch;
-            let known = other.tools.borrow();
-            tools.extend(known.values().filter_map(|t| t.sketch.clone()).map(|sketch| (&other.entry, same, sketch)));
+    async fn compare_with_others(
+        &self,
+        engine: &Engine,
+        list: &[Definition],
+        result: &str,
+        suspicions: &mut [Vec<Finding>],
+    ) {
+        let mut tools: Vec<(EntryId, bool, Arc<Sketch>)> = Vec::new();
+        {
+            let sessions = engine.sessions.borrow();
+            let others =
+                sessions.values().filter(|s| s.id != self.id && s.entry != self.entry && s.agent.id == self.agent.id);
+            for other in others {
+                let same = other.launch == self.launch;
+                let known = other.tools.borrow();
+                let sketches = known.values().filter_map(|t| t.sketch.clone());
+                tools.extend(sketches.map(|sketch| (other.entry.clone(), same, sketch)));
+            }
         }
-        let neighbours =
-            tools.iter().map(|(entry, same_program, sketch)| Neighbour { entry, same_program: *same_program, sketch });
-        let neighbourhood = Neighbourhood::new(neighbours.collect());
-        let own: HashSet<&str> = list.iter().map(|d| d.name.raw()).collect();
-        for (definition, found) in list.iter().zip(suspicions) {
-            let raw = result.get(definition.span.0..definition.span.1).unwrap_or_default();
-            found.extend(neighbourhood.judge(raw, &own));
-        }
+        let raw = |d: &Definition| result.get(d.span.0..d.span.1).unwrap_or_default().to_owned();
+        let own: Vec<(String, String)> = list.iter().map(|d| (d.name.raw().to_owned(), raw(d))).collect();
+        let many = own.len() * tools.len() > MANY;
+        let work = move || {
+            let names: HashSet<&str> = own.iter().map(|(name, _)| name.as_str()).collect();
+            let neighbours = tools.iter().map(|(entry, same, sketch)| Neighbour { entry, same_program: *same, sketch });
+            let neighbourhood = Neighbourhood::new(neighbours.collect());
+            own.iter().map(|(_, raw)| neighbourhood.judge(raw, &names)).collect::<Vec<_>>()
+        };
+        // As above: what was not compared waits for the user.
+        let found = match many {
+            true => tokio::task::spawn_blocking(work)
+                .await
+                .unwrap_or_else(|_| vec![vec![crate::engine::lost()]; list.len()]),
+            false => work(),
+        };
+        suspicions.iter_mut().zip(found).for_each(|(all, more)| all.extend(more));
     }
 
     /// Whether the client is a program of ours that compares the list with what the server gives directly. No model reads
