@@ -1,6 +1,6 @@
 //! Variables of an entry that act on firedoor-shim itself: the client starts that with them, outside of the sandbox.
 
-use std::{collections::HashMap, ffi::OsString};
+use std::ffi::OsString;
 
 use firedoor_model::paths::Paths;
 
@@ -8,7 +8,7 @@ use crate::{
     catalog::Clients,
     declared,
     discover::{ConfigFile, Located},
-    document::{Shape, Stdio},
+    document::{Shape, Stdio, Str},
     env::{Env, System},
     interpolate::Variables,
 };
@@ -26,6 +26,16 @@ const PLACES: [&str; 8] = [
 ];
 /// By which an engine that the shim starts finds the keychain, and a client's files.
 const FOUND_BY: [&str; 2] = ["DBUS_SESSION_BUS_ADDRESS", "CLAUDE_CONFIG_DIR"];
+
+/// What an entry makes of a variable.
+enum Given {
+    /// This value.
+    Value(OsString),
+    /// It is taken away.
+    Away,
+    /// Only the client knows.
+    Unknown,
+}
 
 /// Whether the system's loader takes code, or what decides about it, from a variable (ld.so(8), iconv(1), dyld(1)).
 fn is_loaders(system: System, name: &str) -> bool {
@@ -49,27 +59,30 @@ impl Clients {
         let client = self.client(&file.client)?;
         let variables =
             Variables::new(client.interpolation, env, project).in_plugin(&client.in_plugins, entry.plugin.as_ref());
-        // A variable that is taken away, or that nobody but the client knows, is none.
-        let known = |value: &str| variables.expand(value).ok().map(OsString::from);
-        let mut set: Vec<(String, Option<OsString>)> = match (stdio, &entry.server.shape) {
+        let given = |value: &str| variables.expand(value).map_or(Given::Unknown, |value| Given::Value(value.into()));
+        let mut set: Vec<(String, Given)> = match (stdio, &entry.server.shape) {
             (Some(stdio), _) => {
-                let value = |value: &Option<_>| value.as_ref().and_then(|v: &crate::document::Str| known(&v.value));
+                let value = |value: &Option<Str>| value.as_ref().map_or(Given::Away, |value| given(&value.value));
                 stdio.env.iter().map(|(name, v)| (name.clone(), value(v))).collect()
             }
-            (None, Shape::Remote(remote)) => remote.env.iter().map(|(name, v)| (name.clone(), known(v))).collect(),
+            (None, Shape::Remote(remote)) => remote.env.iter().map(|(name, v)| (name.clone(), given(v))).collect(),
             (None, _) => Vec::new(),
         };
         if let Some(name) = stdio.and_then(|stdio| stdio.env_file.as_deref()) {
             let read = declared::read_env_file(&variables, project, name).unwrap_or_default();
-            set.extend(read.into_iter().map(|(name, value)| (name, Some(value.into()))));
+            set.extend(read.into_iter().map(|(name, value)| (name, Given::Value(value.into()))));
         }
         objection(env, &set)
     }
 }
 
-fn objection(env: &Env<'_>, set: &[(String, Option<OsString>)]) -> Option<String> {
+fn objection(env: &Env<'_>, set: &[(String, Given)]) -> Option<String> {
     let own = |name: &str| env.var(name);
-    let differs = |(name, value): &&(String, Option<OsString>)| own(name) != *value;
+    let differs = |(name, given): &&(String, Given)| match given {
+        Given::Value(value) => own(name).as_ref() != Some(value),
+        Given::Away => own(name).is_some(),
+        Given::Unknown => true,
+    };
     let named = |names: &[&str], name: &str| match env.system {
         System::Windows => names.iter().any(|other| other.eq_ignore_ascii_case(name)),
         System::Linux | System::Macos => names.contains(&name),
@@ -80,31 +93,30 @@ fn objection(env: &Env<'_>, set: &[(String, Option<OsString>)]) -> Option<String
             format!("take it out, or let the command be \"env\", and \"{name}=…\" and the program its first arguments")
         }
     };
-    if let Some((name, _)) = set.iter().filter(differs).find(|(name, _)| is_loaders(env.system, name)) {
+    let other = |is: &dyn Fn(&str) -> bool| set.iter().filter(differs).map(|(name, _)| name).find(|name| is(name));
+    if let Some(name) = other(&|name| is_loaders(env.system, name)) {
         return Some(format!(
             "it sets {name}, which would change what Firedoor's own program loads, outside of the sandbox: {}",
             remedy(name)
         ));
     }
-    if let Some((name, _)) = set.iter().filter(differs).find(|(name, _)| named(&FOUND_BY, name)) {
+    if let Some(name) = other(&|name| named(&FOUND_BY, name)) {
         return Some(format!("it changes {name} for Firedoor's engine, too: {}", remedy(name)));
     }
-    let given: HashMap<String, &Option<OsString>> =
-        set.iter().filter(|(name, _)| named(&PLACES, name)).map(|(name, value)| (place(env, name), value)).collect();
-    let theirs = Paths::from_env(|name| match given.get(name) {
-        Some(value) => (*value).clone(),
-        None => own(name),
-    });
+    let name = other(&|name| named(&PLACES, name))?;
+    let theirs = |asked: &str| {
+        let same = |name: &str| name == asked || env.system == System::Windows && name.eq_ignore_ascii_case(asked);
+        match set.iter().find(|(name, _)| same(name)) {
+            Some((_, Given::Value(value))) => Some(value.clone()),
+            Some((_, Given::Away | Given::Unknown)) => None,
+            None => own(asked),
+        }
+    };
+    let unknown = set.iter().any(|(name, given)| matches!(given, Given::Unknown) && named(&PLACES, name));
     // What this program was told otherwise (another runtime directory) is the entry's right, too.
-    let usual = |paths: &Paths| *paths == env.paths || Paths::from_env(own).is_ok_and(|own| own == *paths);
-    let (name, _) = set.iter().find(|(name, _)| named(&PLACES, name))?;
-    match theirs {
-        Ok(paths) if usual(&paths) => None,
-        _ => Some(format!("with its {name} Firedoor would look for engine, rules and log elsewhere: {}", remedy(name))),
+    let usual = |paths: Paths| paths == env.paths || Paths::from_env(own).is_ok_and(|own| own == paths);
+    if !unknown && Paths::from_env(theirs).is_ok_and(usual) {
+        return None;
     }
-}
-
-/// A name as it is asked for: Windows ignores case.
-fn place(env: &Env<'_>, name: &str) -> String {
-    if env.system == System::Windows { name.to_ascii_uppercase() } else { name.to_owned() }
+    Some(format!("with its {name} Firedoor would look for engine, rules and log elsewhere: {}", remedy(name)))
 }

@@ -52,6 +52,7 @@ fn what_acts_on_the_shim_is_not_protected() {
         (serde_json::json!({"LD_LIBRARY_PATH": "/opt/cuda/lib", "LDFLAGS": "-L/p"}), None),
         (serde_json::json!({"DYLD_INSERT_LIBRARIES": "/p/p.dylib"}), None),
         (serde_json::json!({"HOME": "/tmp/x"}), Some(ELSEWHERE)),
+        (serde_json::json!({"HOME": "${workspaceFolder}"}), Some(ELSEWHERE)),
         (serde_json::json!({"HOME": own, "APPDATA": "x"}), None),
         (serde_json::json!({"XDG_STATE_HOME": "/p/x"}), Some(ELSEWHERE)),
         (serde_json::json!({"XDG_CONFIG_HOME": own.join(".config")}), None),
