@@ -107,8 +107,9 @@ mod tests {
                         let (reader, writer) = io::pipe().unwrap();
                         drop(reader);
                         let to = Outlet::new(if gone { writer.into() } else { null.into() }, None).unwrap();
-                        let longest = longest((0..512).map(way), 0, &to, &memory(), memory()).await;
-                        assert!(longest < 4 << 20, "{name}, {gone}: {longest}");
+                        let longest = longest((0..1024).map(way), 0, &to, &memory(), memory()).await;
+                        // Of 32 MiB: how much is written between two looks depends on the machine.
+                        assert!(longest < 8 << 20, "{name}, {gone}: {longest}");
                     }
                 }
             })
