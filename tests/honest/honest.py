@@ -271,6 +271,11 @@ def main():
     options.add_argument("names", nargs="*")
     chosen = options.parse_args()
     as_ordinary_user(__file__)
+    for file in filter(None, (chosen.keep, chosen.record)):
+        try:
+            file.touch()
+        except OSError as error:
+            raise Missing(f"{file} cannot be written by the ordinary user that the sessions run as: {error.strerror}") from error
     listed = tomllib.loads(SERVERS.read_text())
     known = {entry["name"]: entry for entry in tomllib.loads(LIST.read_text())["server"]}
     known = {name: {**known[name], **listed["other"].get(name, {})} for name in listed["real"]}

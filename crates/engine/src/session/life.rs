@@ -27,7 +27,7 @@ use super::{
     held::Request,
     ledger::{Claimed, Record, State},
     owed::Owed,
-    pending::{Asked, Pending},
+    pending::{Asked, MAX_PENDING, Pending},
     refusals::Refusals,
     renewals::Renewals,
     streams::{self, Streams},
@@ -195,6 +195,10 @@ impl Session {
         if state.torn {
             self.tell_client(b"\n");
             self.ledger.write(Record::Torn(false));
+        }
+        // One that could not be written has lost all.
+        if state.requests.len() >= MAX_PENDING || (state.up, state.down) == (0, 0) {
+            self.pending.borrow_mut().may_be_more();
         }
         for (id, claimed) in state.requests {
             let Claimed::Open { tool_call, modern } = claimed else {

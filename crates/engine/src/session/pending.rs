@@ -11,7 +11,7 @@ use firedoor_policy::Allowed;
 
 /// Most requests in flight in one session. The oldest is forgotten first: from then on answers to unknown requests are passed on,
 /// inspected like every other.
-const MAX_PENDING: usize = 4096;
+pub const MAX_PENDING: usize = 4096;
 
 /// What was asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -109,6 +109,11 @@ impl Pending {
     pub fn has(&self, id: RawId<'_>) -> bool {
         let key = Key::of(id);
         self.by_id.contains_key(&key) || key.otherwise().is_some_and(|key| self.by_id.contains_key(&key))
+    }
+
+    /// Notes that some may have been forgotten by whoever had the session before.
+    pub fn may_be_more(&mut self) {
+        self.forgot = true;
     }
 
     /// Whether one was forgotten, so that an answer to none that is known may be its.

@@ -8,15 +8,15 @@ use nix::{
     unistd::ftruncate,
 };
 
-use super::{Ledger, Record, State, Way, ages::Ages};
+use super::{super::pending::MAX_PENDING, Ledger, Record, State, Way, ages::Ages};
 
 /// Where the regions begin; the byte at 0 says which one counts.
 const REGIONS: [u64; 2] = [4096, 1 << 32];
 /// A region of this length gives way to the other, but not before the state in it is the smaller part of it.
 const LONG: u64 = 1 << 20;
-/// Most open requests. The oldest is forgotten first: its answer is then looked at as an answer to an unknown request, and
-/// where the server may not have it the next engine does not say so.
-const MAX_OPEN: usize = 4096;
+/// Most open requests, as many as an engine itself knows. The oldest is forgotten first: where the server may not have it the next
+/// engine does not say so.
+const MAX_OPEN: usize = MAX_PENDING;
 /// Longest record that is read back.
 const MAX_RECORD: usize = 64 << 20;
 impl State {
