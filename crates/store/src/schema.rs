@@ -50,10 +50,8 @@ pub(crate) fn examine(path: &Path, access: OpenFlags) -> Result<(Connection, i64
     })()
     .map_err(failed("configure the connection"))?;
 
-    let number = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).map_err(failed("read"));
-    let (application, version) = (number("application_id")?, number("user_version")?);
     let known = MIGRATIONS.len() as i64;
-    let schema = schema_of(&db).map_err(failed("read the schema"))?;
+    let (application, version, schema) = header(&db).map_err(failed("read the schema"))?;
     if application != APPLICATION_ID {
         // A new file, or one whose creation was interrupted before the first migration was committed.
         let blank = application == 0 && version == 0 && schema.is_empty();
@@ -80,14 +78,16 @@ pub(crate) fn prepare(path: &Path, mut db: Connection, version: i64) -> Result<C
         db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         // In WAL mode NORMAL would lose committed rows when the power fails.
         db.pragma_update(None, "synchronous", "FULL")?;
-        let pending = MIGRATIONS.iter().enumerate().skip(usize::try_from(version).unwrap_or(0));
-        for (index, migration) in pending {
-            let step = db.transaction_with_behavior(TransactionBehavior::Exclusive)?;
-            step.execute_batch(migration)?;
-            step.pragma_update(None, "user_version", index as i64 + 1)?;
-            step.commit()?;
+        if version == newest() {
+            return Ok(());
         }
-        Ok(())
+        // All at once: no reader sees one half made, and none is left so by a crash.
+        let step = db.transaction_with_behavior(TransactionBehavior::Exclusive)?;
+        for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0)) {
+            step.execute_batch(migration)?;
+        }
+        step.pragma_update(None, "user_version", newest())?;
+        step.commit()
     })()
     .map_err(|e| StoreError::sqlite(path, "bring the schema up to date", e))?;
     Ok(db)
@@ -99,6 +99,13 @@ pub(crate) fn newest() -> i64 {
 }
 
 type Schema = Vec<(String, String, Option<String>)>;
+
+/// The application's id, the version, and the tables, all of one moment: an engine may be making them.
+fn header(db: &Connection) -> rusqlite::Result<(i64, i64, Schema)> {
+    let moment = db.unchecked_transaction()?;
+    let number = |pragma| moment.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    Ok((number("application_id")?, number("user_version")?, schema_of(&moment)?))
+}
 
 fn schema_of(db: &Connection) -> rusqlite::Result<Schema> {
     db.prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name")?

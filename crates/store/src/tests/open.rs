@@ -189,3 +189,23 @@ fn what_was_committed_survives_a_crash() {
     assert_eq!((report.rows, report.first_bad), (2, None));
     assert_eq!(report.head, store.verify().unwrap().head);
 }
+
+#[test]
+fn whoever_reads_while_it_is_made_sees_nothing_or_all_of_it() {
+    for _ in 0..20 {
+        let (_dir, path) = scratch();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                loop {
+                    match Store::open_read_only(&path) {
+                        Ok(_) => break,
+                        Err(StoreError::Missing { .. }) => {}
+                        Err(e) => panic!("{e}"),
+                    }
+                }
+            });
+            open(&path);
+            reader.join().unwrap();
+        });
+    }
+}
