@@ -53,7 +53,7 @@ pub(crate) fn examine(path: &Path, access: OpenFlags) -> Result<(Connection, i64
     let known = MIGRATIONS.len() as i64;
     let (application, version, schema) = header(&db).map_err(failed("read the schema"))?;
     if application != APPLICATION_ID {
-        // A new file, or one whose creation was interrupted before the first migration was committed.
+        // A new file, or one whose creation was interrupted: its tables come all at once.
         let blank = application == 0 && version == 0 && schema.is_empty();
         return if blank { Ok((db, 0)) } else { Err(StoreError::Foreign { path: path.to_owned() }) };
     }
