@@ -1,49 +1,93 @@
 //! Text without what is easily changed on the way: upper case, white space, punctuation.
 
+use wide::u8x16;
+
+use crate::lanes::{self, BLOCK, LANES, within};
+
 /// Appends the folded form: ASCII letters in lower case, ASCII digits, and every byte of other characters.
 pub(crate) fn fold(text: &[u8], out: &mut Vec<u8>) {
     let mut length = out.len();
-    out.resize(length + text.len(), 0);
-    // Every byte is written and then kept or not: nothing for a processor to guess.
-    for b in text {
-        let plain = PLAIN.get(usize::from(*b)).copied().unwrap_or_default();
-        if let Some(slot) = out.get_mut(length) {
-            *slot = plain;
-        }
-        length += usize::from(plain != 0);
+    // Runs are copied by whole lanes.
+    out.resize(length + text.len() + LANES, 0);
+    for block in lanes::blocks(text, 0) {
+        let small = lowered(&block);
+        each_run(stay(&block), |start, many| {
+            for at in (0..many).step_by(LANES) {
+                let (to, from) = (length + at, start + at);
+                if let (Some(to), Some(from)) = (out.get_mut(to..to + LANES), small.get(from..from + LANES)) {
+                    to.copy_from_slice(from);
+                }
+            }
+            length += many;
+        });
     }
     out.truncate(length);
 }
 
-/// What each byte becomes; zero for what is left out.
-const PLAIN: [u8; 256] = {
-    let mut table = [0; 256];
-    let mut b = 0;
-    while b < 256 {
-        let byte = b as u8;
-        if byte.is_ascii_alphanumeric() || byte >= 0x80 {
-            table[b] = byte.to_ascii_lowercase();
-        }
-        b += 1;
-    }
-    table
-};
+/// How many bytes the folded form has.
+pub(crate) fn length(text: &[u8]) -> usize {
+    lanes::count(text, 0, stays)
+}
 
 /// Which bytes of the folded form begin a word, as bits: those before which something was left out. `length` is that of the
 /// folded form.
 pub(crate) fn words(text: &[u8], length: usize) -> Box<[u64]> {
-    let mut bits = vec![0u64; length.div_ceil(64)];
+    let mut begin = vec![0u64; length.div_ceil(64)];
     let (mut at, mut between) = (0, true);
-    // Nothing for a processor to guess.
-    for b in text {
-        let kept = PLAIN.get(usize::from(*b)) != Some(&0);
-        if let Some(word) = bits.get_mut(at / 64) {
-            *word |= u64::from(kept & between) << (at % 64);
-        }
-        at += usize::from(kept);
-        between = !kept;
+    for block in lanes::blocks(text, 0) {
+        let stay = stay(&block);
+        each_run(stay, |start, many| {
+            if let Some(word) = begin.get_mut(at / 64) {
+                *word |= u64::from(start > 0 || between) << (at % 64);
+            }
+            at += many;
+        });
+        between = stay >> (BLOCK - 1) == 0;
     }
-    bits.into()
+    begin.into()
+}
+
+/// The highest bit of those bytes that the folded form has.
+#[inline]
+fn stays(some: u8x16) -> u8x16 {
+    within(some | u8x16::splat(0x20), b'a', b'z') | within(some, b'0', b'9') | some
+}
+
+/// Which bytes of a block the folded form has.
+#[inline]
+fn stay(block: &[u8; BLOCK]) -> u64 {
+    lanes::bits(block, stays)
+}
+
+/// A block with small letters for capitals, and room for lanes behind it.
+#[inline]
+fn lowered(block: &[u8; BLOCK]) -> [u8; BLOCK + LANES] {
+    let mut out = [0; BLOCK + LANES];
+    for (slots, part) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(block.as_chunks::<LANES>().0) {
+        let some = u8x16::new(*part);
+        *slots = (some | within(some, b'A', b'Z') & u8x16::splat(0x20)).to_array();
+    }
+    out
+}
+
+/// The runs of bits that are set: where each begins, and how many they are.
+#[inline]
+fn each_run(bits: u64, mut visit: impl FnMut(usize, usize)) {
+    let (mut left, mut at) = (bits, 0);
+    while left != 0 {
+        let before = left.trailing_zeros();
+        left >>= before;
+        let many = left.trailing_ones();
+        at += before;
+        visit(at as usize, many as usize);
+        at += many;
+        left = left.checked_shr(many).unwrap_or(0);
+    }
+}
+
+/// Whether the folded form has this byte.
+fn kept(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b >= 0x80
 }
 
 /// Where bytes `from..to` of the folded form stand in the text.
@@ -57,7 +101,7 @@ pub(crate) fn all_unfolded(text: &[u8], spans: &[(usize, usize)]) -> Vec<(usize,
     let mut wanted: Vec<usize> = spans.iter().flat_map(ends).collect();
     wanted.sort_unstable();
     wanted.dedup();
-    let mut kept = text.iter().enumerate().filter(|(_, b)| PLAIN.get(usize::from(**b)) != Some(&0)).map(|(at, _)| at);
+    let mut kept = text.iter().enumerate().filter(|(_, b)| kept(**b)).map(|(at, _)| at);
     let mut next = 0;
     let place = |index: &usize| {
         let at = kept.nth(index - next);
@@ -134,5 +178,24 @@ mod tests {
         let mut text = *b"abcxyz019";
         rot13(&mut text);
         assert_eq!(&text, b"nopklm019");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn as_one_by_one(text in "([a-cA-C0-9]{0,40}|[ .\n]|\\PC){0,60}") {
+            let text = text.as_bytes();
+            let want: Vec<u8> = text.iter().filter(|b| kept(**b)).map(u8::to_ascii_lowercase).collect();
+            let begins = |at: &usize| kept(text[*at]) && !at.checked_sub(1).is_some_and(|before| kept(text[before]));
+            let mut begin = vec![0u64; want.len().div_ceil(64)];
+            for at in (0..text.len()).filter(begins) {
+                let at = length(&text[..at]);
+                begin[at / 64] |= 1 << (at % 64);
+            }
+            proptest::prop_assert_eq!(length(text), want.len());
+            proptest::prop_assert_eq!(&*words(text, want.len()), begin);
+            let mut out = b"before".to_vec();
+            fold(text, &mut out);
+            proptest::prop_assert_eq!(out, [b"before".as_slice(), &want].concat());
+        }
     }
 }

@@ -5,10 +5,13 @@ use wide::u8x16;
 /// Bytes of a block. A number has a bit for each, the first in the lowest.
 pub(crate) const BLOCK: usize = u64::BITS as usize;
 
+/// Bytes that a processor compares at once.
+pub(crate) const LANES: usize = 16;
+
 /// Which bytes of a block are some, where `some` sets the highest bit of those that are.
 #[inline]
 pub(crate) fn bits(block: &[u8; BLOCK], some: impl Fn(u8x16) -> u8x16) -> u64 {
-    let (parts, _) = block.as_chunks::<16>();
+    let (parts, _) = block.as_chunks::<LANES>();
     parts.iter().rev().fold(0, |bits, part| bits << 16 | u64::from(some(u8x16::new(*part)).to_bitmask()))
 }
 

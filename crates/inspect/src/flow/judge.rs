@@ -75,7 +75,7 @@ fn path_in(item: &Item, leaves: &[Outgoing<'_>], matched: &Match) -> usize {
     let plain = matched.transform.as_deref().is_none_or(|how| how == Encoding::Leet.name());
     let text = leaves.get(matched.leaf).map(|leaf| leaf.text.as_bytes()).filter(|_| plain && there > 0);
     let Some(text) = text.filter(|text| text.len() <= MAX_NAMING) else { return 0 };
-    let length = |from: usize, to: usize| fold::folded(text.get(from..to).unwrap_or_default()).len();
+    let length = |from: usize, to: usize| fold::length(text.get(from..to).unwrap_or_default());
     let (from, to) = match matched.seen {
         Seen::Folded(from, to) => (from, to),
         Seen::Raw(from, to) => (length(0, from), length(0, to)),
@@ -101,7 +101,7 @@ const NEXT: usize = 16;
 fn is_destination(leaves: &[Outgoing<'_>], matched: &Match) -> bool {
     let Some(first) = leaves.get(matched.leaf) else { return false };
     let Seen::Folded(from, to) = matched.seen else { return false };
-    let length = |leaf: &Outgoing<'_>| fold::folded(leaf.text.as_bytes()).len();
+    let length = |leaf: &Outgoing<'_>| fold::length(leaf.text.as_bytes());
     let (leaf, upto) = if from == 0 && first.goes_to > 0 {
         (first, to)
     } else {
@@ -119,7 +119,7 @@ fn is_destination(leaves: &[Outgoing<'_>], matched: &Match) -> bool {
         }
     };
     let address = leaf.text.as_bytes().get(..leaf.goes_to).unwrap_or_default();
-    matched.transform.is_none() && upto >= fold::folded(address).len() && upto < length(leaf) + MIN_PIECE
+    matched.transform.is_none() && upto >= fold::length(address) && upto < length(leaf) + MIN_PIECE
 }
 
 pub(super) fn judge(

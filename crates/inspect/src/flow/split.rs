@@ -140,7 +140,7 @@ fn rejoined(memory: &Memory, row: &[Box<[u8]>], leaf: usize, out: &mut Vec<Match
     let Some((last, before)) = row.split_last() else { return };
     // `from` and `to`: where the last piece stands in the text.
     let mut seen = |text: &[u8], how: &'static str, encoded: bool, (from, to): (usize, usize)| {
-        let place = |at: usize| fold::folded(text.get(..at).unwrap_or(text)).len();
+        let place = |at: usize| fold::length(text.get(..at).unwrap_or(text));
         let (from, to) = (place(from), place(to));
         runs(memory, &fold::folded(text), encoded, &mut |item, start, end, at| {
             let has_part = at < to && at + (end - start) > from;

@@ -3,10 +3,8 @@
 use wide::u8x16;
 
 pub(super) use crate::lanes::BLOCK;
-use crate::lanes::{is, within};
+use crate::lanes::{LANES, is, within};
 
-/// Bytes that a processor compares at once.
-const LANES: usize = 16;
 /// Bytes behind a block that are looked at with it.
 const AHEAD: usize = 2;
 

@@ -48,13 +48,18 @@ pub(super) fn beside_a_text(text: &[u8], length: usize, mailboxes: bool) -> Box<
 
 /// How many bits are set from one place to another.
 pub(crate) fn count(bits: &[u64], from: usize, to: usize) -> usize {
-    let is_set = |at: &usize| bits.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
-    if bits.is_empty() { 0 } else { (from..to).filter(is_set).count() }
+    let first = from / 64;
+    let words = bits.get(first..to.div_ceil(64).min(bits.len())).unwrap_or_default().iter().zip(first..);
+    let within = |(word, number): (&u64, usize)| {
+        let (before, behind) = (from.saturating_sub(number * 64), ((number + 1) * 64).saturating_sub(to));
+        (word >> before << before << behind).count_ones() as usize
+    };
+    words.map(within).sum()
 }
 
 /// How many bytes of a part stay when it is folded.
 fn kept(text: &[u8], from: usize, to: usize) -> usize {
-    fold::folded(text.get(from..to).unwrap_or_default()).len()
+    fold::length(text.get(from..to).unwrap_or_default())
 }
 
 /// The next absolute path behind a place: `/a/b`, `~/a`, `C:\a\b`, with two separators at least but for a home's. No address of the
