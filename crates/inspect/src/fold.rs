@@ -4,8 +4,15 @@ use wide::u8x16;
 
 use crate::lanes::{self, BLOCK, LANES, within};
 
+/// A text that is shorter is folded byte by byte: a block costs as much.
+const SHORT: usize = 32;
+
 /// Appends the folded form: ASCII letters in lower case, ASCII digits, and every byte of other characters.
 pub(crate) fn fold(text: &[u8], out: &mut Vec<u8>) {
+    if text.len() < SHORT {
+        out.extend(text.iter().filter(|b| kept(**b)).map(u8::to_ascii_lowercase));
+        return;
+    }
     let mut length = out.len();
     // Runs are copied by whole lanes.
     out.resize(length + text.len() + LANES, 0);

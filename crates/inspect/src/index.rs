@@ -14,6 +14,9 @@ const FILTER_SIZE: (u32, u32) = (13, 24);
 /// The filter knows the last six bytes of each window, so that one look per byte serves all kinds.
 const FILTERED: u64 = 0xFFFF_FFFF_FFFF;
 
+/// Places of a text that are looked at before any of its windows is; a power of two, so that none is out of bounds.
+const STRETCH: usize = 64;
+
 /// Where a window stands: item and offset in the item's folded text.
 pub(crate) type Place = (u32, u32);
 
@@ -239,19 +242,30 @@ impl<const KINDS: usize> Index<KINDS> {
         }
         let mut wanted = [from; KINDS];
         let mut recent = 0u64;
-        for (i, b) in text.iter().enumerate().skip(from) {
-            recent = recent << 8 | u64::from(*b);
-            if !has(&self.filter, self.bits, recent) {
-                continue;
+        let mut rest = text.get(from..).unwrap_or_default();
+        let mut before = from;
+        while !rest.is_empty() {
+            // Those that pass the filter are noted first: no step asks a processor to guess.
+            let (stretch, behind) = rest.split_at(rest.len().min(STRETCH));
+            let (mut places, mut many) = ([0u8; STRETCH], 0);
+            for (place, b) in (0..).zip(stretch) {
+                recent = recent << 8 | u64::from(*b);
+                places[many % STRETCH] = place;
+                many += usize::from(has(&self.filter, self.bits, recent));
             }
-            for ((kind, table, width), wanted) in used.iter().flatten().zip(&mut wanted) {
-                let begin = (i + 1).checked_sub(*width).filter(|at| *at >= *wanted);
-                let Some(window) = begin.and_then(|at| text.get(at..=i)) else { continue };
-                let tag = self.tag(key(window));
-                for (_, slot) in table.chain(tag).filter(|(_, s)| s.tag == tag && s.item != GONE) {
-                    *wanted = visit(*kind, i + 1, (slot.item, slot.at)).max(*wanted);
+            for place in places.iter().take(many) {
+                let end = before + usize::from(*place) + 1;
+                for ((kind, table, width), wanted) in used.iter().flatten().zip(&mut wanted) {
+                    let begin = end.checked_sub(*width).filter(|at| *at >= *wanted);
+                    let Some(window) = begin.and_then(|at| text.get(at..end)) else { continue };
+                    let tag = self.tag(key(window));
+                    for (_, slot) in table.chain(tag).filter(|(_, s)| s.tag == tag && s.item != GONE) {
+                        *wanted = visit(*kind, end, (slot.item, slot.at)).max(*wanted);
+                    }
                 }
             }
+            before += stretch.len();
+            rest = behind;
         }
     }
 }

@@ -484,7 +484,7 @@ fn overload_is_said() {
     let mut session = Session::new();
     session.result("files", OPEN, &token());
     // Twelve readings of every word as base64 and base32, and the same again below a URL and a JSON escape.
-    let body = format!("%41\\n {}", "abcdefghijklmnop ".repeat(50_000));
+    let body = format!("%41\\n {}", "Abcdefghijklmnop ".repeat(50_000));
     let found = session.call("net", Sink::External, &serde_json::json!({"body": body}));
     assert_eq!(found.iter().map(|f| f.detector.as_ref()).collect::<Vec<_>>(), ["flow/unchecked"]);
     // Honest ones stay below: a file, the same inside a document with escapes, and a list of numbers in hex.

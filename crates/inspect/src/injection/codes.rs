@@ -8,6 +8,8 @@ const MIN_LIST: usize = 40;
 const STEP: usize = MIN_LIST / 2;
 /// Shortest row of bits without blanks.
 const MIN_BITS: usize = 16;
+/// A text has fewer than one character beyond ASCII in so many.
+const BEYOND: usize = 6;
 /// Most lists of one text that say something.
 const MAX_LISTS: usize = 64;
 
@@ -47,7 +49,7 @@ const PART: [bool; 256] = {
         let byte = b as u8;
         table[b] = byte.is_ascii_hexdigit()
             || matches!(byte, b' ' | b',' | b'.' | b'-' | b'/' | b'\n' | b'x' | b'\\')
-            || matches!(byte, b':' | b';' | b'_' | b'+' | b'U' | b'u' | b'%');
+            || matches!(byte, b':' | b';' | b'_' | b'+' | b'U' | b'u' | b'%' | b'o');
         b += 1;
     }
     table
@@ -74,7 +76,7 @@ enum Digits {
 fn codes_as(run: &str, digits: Digits) -> Option<String> {
     let pairs = digits == Digits::Pairs;
     let mut out = String::new();
-    let mut bad = 0usize;
+    let (mut bad, mut beyond) = (0usize, 0usize);
     let apart = [' ', ',', '\n', ';', ':', '_', '-', '.', '%'];
     let groups = run.split(apart).flat_map(|g| g.strip_prefix("U+").unwrap_or(g).split('+')).filter(|g| !g.is_empty());
     let several = |group: &&str| pairs && (4..=32).contains(&group.len()) && group.len().is_multiple_of(2);
@@ -113,22 +115,41 @@ fn codes_as(run: &str, digits: Digits) -> Option<String> {
             hex if hex.starts_with('x') && hex.len() == 3 => of(hex.get(1..)?, 16),
             hex if hex.starts_with('u') && hex.len() == 5 => of(hex.get(1..)?, 16),
             hex if pairs && hex.len() == 2 => of(hex, 16),
-            octal if digits == Digits::Octal && octal.len() <= 3 => of(octal, 8),
+            octal if octal.starts_with("0o") && octal.len() <= 5 => of(octal.get(2..)?, 8),
+            octal if digits == Digits::Octal && (octal.len() <= 3 || octal.len() == 4 && octal.starts_with('0')) => {
+                of(octal, 8)
+            }
             decimal if decimal.len() <= 3 => of(decimal, 10),
             _ => None,
         };
-        match code.and_then(char::from_u32).filter(|c| (' '..='~').contains(c) || *c == '\n') {
-            Some(c) => out.push(c),
-            None => bad += 1,
+        match code.and_then(char::from_u32) {
+            Some(c) if (' '..='~').contains(&c) || c == '\n' => out.push(c),
+            // A byte of a character beyond ASCII, or a letter of western Europe (ISO 8859-1): of a text they are few.
+            Some(c @ '\u{80}'..='\u{FF}') if beyond * BEYOND <= out.len() => {
+                beyond += 1;
+                out.push(c);
+            }
+            _ => bad += 1,
         }
         // Columns of numbers are no text.
         if bad > 3 && bad * 8 > out.len() {
             return None;
         }
     }
-    let letters = out.bytes().filter(|b| b.is_ascii_alphabetic() || *b == b' ').count();
+    let written = out.chars().filter(|c| c.is_alphanumeric() || *c == ' ').count();
+    let digits = out.bytes().filter(u8::is_ascii_digit).count();
     let blanks = out.bytes().filter(|b| *b == b' ').count();
-    (out.len() >= MIN_TEXT && letters * 10 >= out.len() * 8 && blanks * 14 >= out.len()).then_some(out)
+    let length = out.chars().count();
+    let text = length >= MIN_TEXT && written * 10 >= length * 8 && digits * 3 <= length && blanks * 14 >= length;
+    text.then(|| utf8(&out).unwrap_or(out))
+}
+
+/// What characters are the bytes of, if they are UTF-8.
+fn utf8(bytes: &str) -> Option<String> {
+    if bytes.is_ascii() {
+        return None;
+    }
+    String::from_utf8(bytes.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect::<Option<_>>()?).ok()
 }
 
 /// Letters by their place in the alphabet: `19-5-14-4 9-20`.

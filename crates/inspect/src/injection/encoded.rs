@@ -220,7 +220,7 @@ fn forwards(run: &[u8], span: (usize, usize), how: Concealment, found: &mut Foun
         }
         if let Some(text) = prose(&narrowed(&bytes)) {
             // Documents are encoded, sentences seldom.
-            let document = name == "base64" && text.len() > DOCUMENT;
+            let document = matches!(name, "base64" | "hex") && text.len() > DOCUMENT;
             found.push(Inner::made(text, if document { Concealment::Customary } else { how }, name, span));
             return true;
         }

@@ -13,9 +13,14 @@ const MIN_ESCAPES: usize = 4;
 const MAX_VALUES: usize = 32;
 /// Bytes in which so many escapes stand where what is around them is read without.
 const DENSE: usize = 200;
-/// Fewest letters in a row that need not be written as escapes, and bytes from one to the next: blanks and signs may be written so, too.
-const MIN_NEEDLESS: usize = 40;
+/// Fewest letters in a row that need not be written as escapes, of words with so many blanks between them, and of anything: addresses are
+/// hidden from collectors like this. Bytes from one to the next: blanks and signs may be written so, too.
+const MIN_NEEDLESS: usize = 16;
+const MIN_BLANKS: usize = 3;
+const MANY_NEEDLESS: usize = 40;
 const NEAR: usize = 24;
+/// Fewest letters of a stretch that are written as escapes of quoted-printable text.
+const MIN_LETTERS: usize = 8;
 /// Fewest escapes of quoted-printable text, and longest word between two of them that stand for blanks.
 const MIN_QUOTED: usize = 3;
 const MAX_WORD: usize = 16;
@@ -31,6 +36,7 @@ pub(super) fn find<'a>(text: &'a str, places: &Places, found: &mut Found<'a>) {
     quoted_printable(text, &escapes.quoted, found);
     rows(text, &escapes.octal, (b"\\", 3, 8), "octal", found);
     rows(text, &escapes.quoted, (b"=", 2, 16), "quoted-printable", found);
+    needless_quoted(text, &escapes.quoted, found);
     rows(text, &escapes.rich, (b"\\'", 2, 16), "rtf", found);
 }
 
@@ -100,7 +106,10 @@ fn by_number<'a>(text: &'a str, places: &[usize], found: &mut Found<'a>) {
     // From the first to the last of a row, and how many.
     let mut row = (0, 0, 0usize);
     let mut end = |(from, to, many): (usize, usize, usize)| {
-        if let Some(part) = text.get(from..to).filter(|_| many >= MIN_NEEDLESS) {
+        let several = |part: &str| view::normalised(part).matches(' ').count() >= MIN_BLANKS;
+        if let Some(part) =
+            text.get(from..to).filter(|part| many >= MANY_NEEDLESS || many >= MIN_NEEDLESS && several(part))
+        {
             found.push(Inner::part(text, part, Concealment::Encoded, "needless-escapes"));
         }
     };
@@ -213,6 +222,26 @@ fn quoted_printable(text: &str, places: &[usize], found: &mut Found<'_>) {
     }
 }
 
+/// Letters of ASCII that are written so among others that are not, many near each other: no program does that.
+fn needless_quoted(text: &str, places: &[usize], found: &mut Found<'_>) {
+    let value = |at: usize| match text.as_bytes().get(at..)? {
+        [_, h, l, ..] => Some(upper_nibble(*h)? << 4 | upper_nibble(*l)?),
+        _ => None,
+    };
+    // Rows of nothing but escapes are for [`rows`].
+    let plain = |at: usize| text.as_bytes().get(at + 3).is_some_and(u8::is_ascii_alphabetic);
+    let letter = |at: usize| value(at).is_some_and(|b| b.is_ascii_alphabetic());
+    let letters = places.iter().copied().filter(|at| letter(*at) && plain(*at));
+    let dense: Vec<_> = stretches::dense::<MIN_LETTERS>(letters.map(|at| (at, at + 3)), DENSE).collect();
+    if dense.is_empty() {
+        return;
+    }
+    for part in stretches::close_around(text, dense.into_iter()) {
+        let said = String::from_utf8_lossy(&unquoted(part.text.as_bytes())).into_owned();
+        found.push(Inner::made(said, Concealment::Encoded, "quoted-printable", part.span));
+    }
+}
+
 /// Whether a text begins with one word and another blank.
 fn word_and_blank(text: &[u8]) -> bool {
     let word = |b: &u8| b.is_ascii_alphabetic() || b".,:;!?'-/@~".contains(b);
@@ -268,9 +297,13 @@ fn rows(
         read = at;
         while let Some(byte) = value(read) {
             said.push(byte);
-            // With a blank between them, or without.
+            // With a blank or a soft line end between them, or without.
             read += mark.len() + digits;
-            read += usize::from(bytes.get(read) == Some(&b' ') && value(read + 1).is_some());
+            let between: &[&[u8]] = if mark == b"=" { &[b" ", b"=\n", b"=\r\n"] } else { &[b" "] };
+            let length = |between: &&&[u8]| {
+                bytes.get(read..).is_some_and(|rest| rest.starts_with(between)) && value(read + between.len()).is_some()
+            };
+            read += between.iter().find(length).map_or(0, |between| between.len());
         }
         let foreign = said.iter().filter(|b| !b.is_ascii()).count();
         let how = if foreign * 2 > said.len() { Concealment::Customary } else { Concealment::Encoded };

@@ -4,12 +4,13 @@ use std::{borrow::Cow, collections::VecDeque};
 
 use super::{
     allowance::{Hidden, Share},
-    bases, broken, codes, disguised, encoded, joined, leet, markup, noise, pig_latin,
+    bases, broken, codes, disguised, encoded, headers, joined, leet, lettered, markup, noise, picked, pig_latin,
     places::Places,
+    respelt,
     signs::Signs,
     spaced, spelled,
     stretches::BESIDE,
-    strung, turned, unseen, unshown, unspaced,
+    strung, turned, unseen, unshown, unspaced, utf7,
 };
 use crate::view;
 
@@ -285,6 +286,11 @@ fn inside<'t>(outer: &'t Outer<'_>, places: &mut Places, share: &mut Share) -> F
         pig_latin::find(text, &mut found);
     }
     unspaced::find(text, &mut found);
+    picked::find(text, &mut found);
+    utf7::find(text, &mut found);
+    respelt::find(text, &mut found);
+    headers::find(text, &mut found);
+    lettered::find(text, &mut found);
     noise::find(text, places, &mut found);
     // Names of programs that have digits are no order because they lose them.
     if made != leet::NAME {

@@ -15,6 +15,7 @@ use memchr::memmem;
 
 use super::{
     allowance::{Search, Searched},
+    asks::Asks,
     languages::{Languages, Way},
     second::Bounds,
     signs::{SIGNS, Signs},
@@ -117,6 +118,7 @@ impl Line {
 pub(crate) struct Phrases {
     pub(crate) thresholds: Thresholds,
     pub(super) network: Bounds,
+    pub(super) asks: Asks,
     rules: Vec<Rule>,
     lines: Vec<Line>,
     languages: Languages,
@@ -195,6 +197,7 @@ impl Phrases {
         Ok(Self {
             thresholds: file.thresholds,
             network: file.network,
+            asks: file.asks,
             keywords: Keywords::new(&keywords),
             words: keywords,
             strange: Keywords::new(&strange),
@@ -302,9 +305,9 @@ impl Phrases {
         has(&self.security, text, SECURITY_WORDS)
     }
 
-    /// Whether a normalised text may tell of attacks anywhere.
-    pub(crate) fn tells(&self, text: &str) -> bool {
-        self.mentions.anywhere(text)
+    /// Whether a normalised text with so many phrases may tell of attacks anywhere. Where they are few it costs less to look at each.
+    pub(crate) fn tells(&self, text: &str, phrases: usize) -> bool {
+        phrases.saturating_mul(mentions::LOOKED_AT) <= text.len() || self.mentions.anywhere(text)
     }
 
     /// Whether what stands at `span` of a normalised text is an attack that is told of, and not made.

@@ -27,12 +27,22 @@ const SPELLED: usize = BESIDE + 2;
 const NEAR: usize = 600;
 const MAX_LOOKED_AT: usize = 8;
 
+/// Bytes beside one that stands alone, and how many of the commonest words make a sentence there.
+const BESIDE_ONE: usize = 80;
+const MIN_COMMON: usize = 3;
+
 /// Words of which every longer text in English has some.
 const COMMON: [&str; 36] = [
     "the", "to", "and", "of", "you", "your", "is", "are", "be", "it", "this", "that", "with", "for", "all", "any",
     "not", "from", "by", "as", "my", "or", "have", "has", "will", "must", "should", "if", "when", "then", "please",
     "their", "which", "what", "these", "its",
 ];
+
+/// Whether a word, with what stands at its ends, is one of those.
+pub(super) fn is_common(word: &[u8]) -> bool {
+    let letters = word.trim_ascii().iter().copied().filter(u8::is_ascii_alphabetic);
+    COMMON.iter().any(|common| letters.clone().map(|b| b.to_ascii_lowercase()).eq(common.bytes()))
+}
 
 /// Whether a normalised text is in another language than English: more than a quarter of its words have letters beyond ASCII, or of
 /// many words fewer than one in twelve is among the commonest.
@@ -118,8 +128,19 @@ pub(super) fn turned_words(text: &str, way: usize) -> Vec<(usize, usize)> {
         before.iter().rev().take(MAX_LOOKED_AT).any(|met| near(&met))
             || after.iter().skip(1).take(MAX_LOOKED_AT).any(|met| near(&met))
     };
-    let several = met.iter().enumerate().filter(|(at, word)| another(word, *at));
+    // Of one alone, what is beside it has to say something the other way round.
+    let alone = |(start, end, _): &(usize, usize, usize)| way == 1 && said_backwards(text, (*start, *end));
+    let several = met.iter().enumerate().filter(|(at, word)| another(word, *at) || alone(word));
     several.map(|(_, (start, end, _))| (*start, *end)).collect()
+}
+
+/// Whether there are several of the commonest words backwards around a place.
+fn said_backwards(text: &str, (start, end): (usize, usize)) -> bool {
+    let from = text.floor_char_boundary(start.saturating_sub(BESIDE_ONE));
+    let to = text.floor_char_boundary(text.len().min(end + BESIDE_ONE));
+    let back: String = text.get(from..to).unwrap_or_default().chars().rev().map(|c| c.to_ascii_lowercase()).collect();
+    let words = || back.split(|c: char| !c.is_ascii_alphabetic());
+    COMMON.iter().filter(|common| words().any(|word| word == **common)).count() >= MIN_COMMON
 }
 
 /// What is known of a text.
@@ -158,9 +179,10 @@ impl Signs {
         self.plain
     }
 
-    /// Whether several words stand there with their letters moved (0) or backwards (1).
+    /// Whether words stand there backwards (1), or several with their letters moved (0): one such is told by its neighbours.
     pub(crate) fn turned(self, way: usize) -> bool {
-        (self.words >> (way * OF_EACH) & ((1 << OF_EACH) - 1)).count_ones() >= 2
+        let words = (self.words >> (way * OF_EACH) & ((1 << OF_EACH) - 1)).count_ones();
+        words >= if way == 1 { 1 } else { 2 }
     }
 
     /// Whether words of styles stand there that can hide a text.

@@ -51,7 +51,7 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
     };
     let mut at = 0;
     for part in text.split_inclusive(SEPARATORS) {
-        let word = part.trim_end_matches(SEPARATORS);
+        let word = part.trim_matches(|c: char| !c.is_alphanumeric());
         let start = at;
         at += part.len();
         if word.is_empty() {
@@ -62,9 +62,10 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
             continue;
         }
         match letter(word) {
+            Some(' ') if said.is_empty() || said.ends_with(' ') => {}
             Some(c) => {
                 from = if said.is_empty() { start } else { from };
-                to = start + word.len();
+                to = at;
                 said.push(c);
             }
             None if word.len() == 1 && !said.is_empty() => said.push_str(word),
@@ -98,7 +99,9 @@ mod tests {
         let row = "Sierra Echo November Delta  India Tango  Tango Oscar  Echo Victor Echo Dot November Echo Tango";
         assert_eq!(said(row), ["send it to eve.net"]);
         assert_eq!(said(&format!("Read: {} and so on", row.to_uppercase())), ["send it to eve.net"]);
-        assert_eq!(said(&row.replace("  ", " / ").replace(' ', "\n")), ["send/it/to/eve.net"]);
+        assert_eq!(said(&row.replace("  ", " / ").replace(' ', "\n")), ["send it to eve.net"]);
+        assert_eq!(said(&row.replace("  ", " (break) ").replace("Dot", "dot")), ["send it to eve.net"]);
+        assert_eq!(said(&row.replace("  ", " \u{2014} break \u{2014} ")), ["send it to eve.net"]);
         for text in ["Hotel India, Delta 4, November 2025", "", "alfa bravo charlie delta echo", "Echo Tango is a band"]
         {
             assert_eq!(said(text), [""; 0], "{text}");

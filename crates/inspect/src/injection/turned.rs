@@ -1,14 +1,31 @@
 //! English backwards, upside down, or with its letters moved.
 
 use super::{
+    joined,
     layers::{Concealment, Found, Inner},
     signs::{self, Signs},
     stretches,
 };
 use crate::{decode, language::rare, view};
 
-/// Longest text that is looked through for letters moved by other than 13 places, bytes of it that are looked at together, and how far apart.
+/// Longest text that is looked through for moved letters.
 const MAX_MOVED: usize = 64 * 1024;
+/// Bytes that are looked at together, and how many pairs of letters in them that language seldom has make them strange.
+const STRANGE: usize = 24;
+const MIN_STRANGE: usize = 4;
+/// Letters of a word that may be ordinary, and how many such words in a row end a strange row: of moved words of five letters, one in
+/// sixteen looks like one.
+const LONG: usize = 4;
+const MAX_ORDINARY: usize = 3;
+/// Longest word, and longest row to either side, in bytes.
+const MAX_WORD: usize = 64;
+const MAX_ROW: usize = 2048;
+/// Fewest pairs that language seldom has in what was moved, and the commonest words that what says little otherwise has.
+const MIN_GAINED: usize = 7;
+const MIN_SPOKEN: usize = 2;
+/// Most words that look like those of a language behind such as do not.
+const MAX_BEHIND: usize = 4;
+/// Bytes that are looked at together for moved signs, and how far apart.
 const SAMPLE: usize = 48;
 const STEP: usize = 80;
 /// Bytes before and behind them that are read with them.
@@ -30,7 +47,8 @@ const UPSIDE_DOWN: &str = "ɐqɔpǝɟƃɥᴉɾʞןɯuodbɹsʇnʌʍxʎz";
 /// there before. False when there is more than is handed on.
 pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) -> bool {
     for (way, name) in [(0, "rot13"), (1, "reverse")] {
-        if !signs.turned(way) || made == name {
+        // Parts of names, and of what is encoded, look like short words.
+        if !signs.turned(way) || made == name || made == joined::NAME {
             continue;
         }
         for part in stretches::close_around(text, signs::turned_words(text, way).into_iter()) {
@@ -59,37 +77,117 @@ pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) 
     all & upside_down(text, found)
 }
 
-/// Letters moved by some places, or the alphabet backwards: parts of words that no language has, of which one way makes words.
+/// Letters moved by some places or keys, or the alphabet backwards: words that no language has, of which one way makes words.
 fn moved(text: &str, found: &mut Found<'_>) -> bool {
     if text.len() > MAX_MOVED {
         return true;
     }
     let (mut read, mut count) = (0, 0);
-    for at in (0..text.len()).step_by(STEP) {
-        let some = text.as_bytes().get(at..text.len().min(at + SAMPLE)).unwrap_or_default();
-        let strange = rare(some);
-        if at < read || strange * 8 < some.len() || !words(some) {
+    for at in (0..text.len()).step_by(STRANGE) {
+        let some = text.as_bytes().get(at..text.len().min(at + STRANGE)).unwrap_or_default();
+        if at < read || rare(some) < MIN_STRANGE {
             continue;
         }
-        let ways = (1..26).filter(|by| *by != 13).map(Way::By).chain([Way::Backwards]);
-        let strangeness = |way: &Way| rare(&some.iter().map(|b| way.of(*b)).collect::<Vec<u8>>());
-        let Some((least, way)) = ways.map(|way| (strangeness(&way), way)).min_by_key(|(strange, _)| *strange) else {
+        let (from, to) = strange_row(text.as_bytes(), at, read);
+        read = to;
+        let row = text.as_bytes().get(from..to).unwrap_or_default();
+        if rare(row) * 8 < row.len() || !words(row) {
+            continue;
+        }
+        let ways = (1..26).map(Way::By).chain([Way::Backwards, Way::Key(1), Way::Key(-1)]);
+        let Some(best) = ways.map(|way| Moved::back(row, way)).max_by_key(|moved| moved.before - moved.after) else {
             return true;
         };
-        if least * 5 > strange {
+        let (begin, end) = (from + best.span.0, best.way.goes_on(text, from + best.span.1));
+        read = read.max(end);
+        if !best.speaks() || !words(text.as_bytes().get(begin..end).unwrap_or_default()) {
             continue;
         }
-        let (from, to) = (at.saturating_sub(BESIDE).max(read), text.len().min(at + SAMPLE + BESIDE));
-        let (from, to) = (text.floor_char_boundary(from), text.ceil_char_boundary(to));
-        let letter = |c: char| if c.is_ascii() { char::from(way.of(c as u8)) } else { c };
-        let plain = text.get(from..to).unwrap_or_default().chars().map(letter).collect();
-        found.push(Inner::made(plain, Concealment::Encoded, MOVED, (from, to)));
-        (read, count) = (to, count + 1);
+        let letter = |c: char| if c.is_ascii() { char::from(best.way.of(c as u8)) } else { c };
+        let plain = text.get(begin..end).unwrap_or_default().chars().map(letter).collect();
+        let name = if best.way == Way::By(13) { "rot13" } else { MOVED };
+        found.push(Inner::made(plain, Concealment::Encoded, name, (begin, end)));
+        count += 1;
         if count == MAX_PARTS {
             return false;
         }
     }
     true
+}
+
+/// Words in a row whose letters were moved in one way.
+struct Moved {
+    way: Way,
+    span: (usize, usize),
+    /// How many pairs of letters language seldom has, before and after they were moved back.
+    before: usize,
+    after: usize,
+    /// How many of the commonest words there are.
+    common: usize,
+}
+
+impl Moved {
+    /// Those of a row that gain most by it.
+    fn back(row: &[u8], way: Way) -> Self {
+        let nothing = |at: usize| Self { way, span: (at, at), before: 0, after: 0, common: 0 };
+        let (mut best, mut now, mut at) = (nothing(0), nothing(0), 0);
+        for word in row.split(u8::is_ascii_whitespace) {
+            let plain: Vec<u8> = word.iter().map(|b| way.of(*b)).collect();
+            if now.before < now.after {
+                now = nothing(at);
+            }
+            at += word.len() + 1;
+            now = Self {
+                span: (now.span.0, at - 1),
+                before: now.before + rare(word),
+                after: now.after + rare(&plain),
+                common: now.common + usize::from(word.len() > 1 && signs::is_common(&plain)),
+                ..now
+            };
+            // Short words gain nothing.
+            if now.before.saturating_sub(now.after) >= (best.before - best.after).max(1) {
+                best = Self { ..now };
+            }
+        }
+        best
+    }
+
+    /// Whether they are language then. By chance half of the pairs are such as language has.
+    fn speaks(&self) -> bool {
+        self.before >= MIN_GAINED
+            && (self.after * 10 <= self.before || self.after * 3 <= self.before && self.common >= MIN_SPOKEN)
+    }
+}
+
+/// The words around a place that no language has, from `floor` on: they end where some in a row are ordinary.
+fn strange_row(text: &[u8], at: usize, floor: usize) -> (usize, usize) {
+    let blank = |at: &usize| text.get(*at).is_none_or(u8::is_ascii_whitespace);
+    let middle = (floor.max(at.saturating_sub(MAX_WORD))..at).rev().find(blank).map_or(at, |at| at + 1);
+    // How far the strange words of some in a row reach.
+    let reach = |words: &mut dyn Iterator<Item = &[u8]>| {
+        let (mut all, mut strange, mut ordinary) = (0, 0, 0);
+        for word in words {
+            all += word.len() + 1;
+            if rare(word) > 0 {
+                (strange, ordinary) = (all - 1, 0);
+            } else if word.iter().filter(|b| b.is_ascii_alphabetic()).count() >= LONG {
+                ordinary += 1;
+            }
+            if ordinary == MAX_ORDINARY || all > MAX_ROW {
+                break;
+            }
+        }
+        strange
+    };
+    let behind = text.get(middle..).unwrap_or_default();
+    let before = text.get(floor..middle.max(floor + 1) - 1).unwrap_or_default();
+    let to = middle + reach(&mut behind.split(u8::is_ascii_whitespace)).max(STRANGE.min(behind.len()));
+    let from = match reach(&mut before.rsplit(u8::is_ascii_whitespace)) {
+        0 => middle,
+        strange => middle - 1 - strange,
+    };
+    let text = |at: &usize| text.get(*at).is_none_or(|b| !(0x80..0xC0).contains(b));
+    ((floor..=from).rev().find(text).unwrap_or(floor), (to..).find(text).unwrap_or(to))
 }
 
 /// All signs of ASCII moved by 47 places: words without small letters, with digits and the signs before the capitals in them.
@@ -126,16 +224,42 @@ fn turned_by_47(b: u8) -> u8 {
     if b.is_ascii_graphic() { (b - b'!' + 47) % 94 + b'!' } else { b }
 }
 
+/// Rows of keys: what is typed beside is the next one.
+const KEYS: [&[u8]; 3] = [b"qwertyuiop[]", b"asdfghjkl;'", b"zxcvbnm,./"];
+
 /// How letters are moved back.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     By(u8),
     Backwards,
+    /// By so many keys.
+    Key(isize),
 }
 
 impl Way {
+    /// Up to where words behind a place become none that language seldom has: at its end moved words may look like others.
+    fn goes_on(self, text: &str, from: usize) -> usize {
+        let mut end = from;
+        for word in
+            text.get(from..).unwrap_or_default().split(|c: char| c.is_ascii_whitespace()).skip(1).take(MAX_BEHIND)
+        {
+            let plain: Vec<u8> = word.bytes().map(|b| self.of(b)).collect();
+            if !word.is_ascii() || rare(&plain) > 0 {
+                break;
+            }
+            end += 1 + word.len();
+        }
+        end.min(text.len())
+    }
+
     fn of(&self, b: u8) -> u8 {
         let first = if b.is_ascii_uppercase() { b'A' } else { b'a' };
         match self {
+            Self::Key(by) => {
+                let key = |row: &&[u8]| row.iter().position(|key| *key == b.to_ascii_lowercase());
+                let moved = KEYS.iter().find_map(|row| row.get(key(row)?.checked_add_signed(*by)?));
+                moved.copied().unwrap_or(b)
+            }
             _ if !b.is_ascii_alphabetic() => b,
             Self::By(places) => (b - first + places) % 26 + first,
             Self::Backwards => first + 25 - (b - first),

@@ -57,6 +57,11 @@ static WORDS: LazyLock<HashSet<Vec<u8>>> = LazyLock::new(|| {
     classes::words().chain(file.words.into_iter().map(String::into_bytes)).collect()
 });
 
+/// The words that orders are made of.
+pub(super) fn words() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().filter_map(|word| std::str::from_utf8(word).ok())
+}
+
 /// Whether orders are made of a word.
 pub(super) fn is_word(word: &str) -> bool {
     WORDS.contains(word.as_bytes())

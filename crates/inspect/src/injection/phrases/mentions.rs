@@ -14,6 +14,8 @@ const BESIDE: usize = 160;
 /// Bytes from where a phrase begins back to its opening quote, and from where it ends to the closing one.
 const BEFORE: usize = 48;
 const BEHIND: usize = 200;
+/// Bytes around an attack that are looked at, roughly.
+pub(super) const LOOKED_AT: usize = 2 * (RECORD + BESIDE + BEHIND);
 /// Quotes, and what ends them.
 const QUOTES: [(char, &[char]); 8] = [
     ('"', &['"']),

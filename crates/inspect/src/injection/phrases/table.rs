@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, mem::take};
 
 use serde::Deserialize;
 
-use super::super::second::Bounds;
+use super::super::{asks::Asks, second::Bounds};
 
 /// Where a text comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -32,6 +32,7 @@ pub(super) struct File {
     pub(super) security: Subject,
     pub(super) agents: Subject,
     pub(super) mentions: MentionsRow,
+    pub(super) asks: Asks,
     /// What stands in a regex for `(?&name)`. One may have those in it that stand before it by name.
     pub(super) fragments: BTreeMap<String, String>,
     /// Keywords that several rules look for.
@@ -58,6 +59,8 @@ pub(crate) struct Thresholds {
     pub(crate) encoded: f32,
     /// Of such a text without a phrase: honest sentences are encoded, too.
     pub(crate) encoded_alone: f32,
+    /// Of such a text that asks somebody to do something.
+    pub(crate) encoded_asked: f32,
     /// Of a result in a script of East Asia without a phrase.
     pub(crate) eastern: f32,
     /// Least log-odds of the text around a phrase in its own language.
