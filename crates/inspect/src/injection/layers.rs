@@ -290,7 +290,7 @@ fn inside<'t>(outer: &'t Outer<'_>, places: &mut Places, share: &mut Share) -> F
     utf7::find(text, &mut found);
     respelt::find(text, &mut found);
     headers::find(text, &mut found);
-    lettered::find(text, &mut found);
+    lettered::find(text, places, &mut found);
     noise::find(text, places, &mut found);
     // Names of programs that have digits are no order because they lose them.
     if made != leet::NAME {

@@ -1,6 +1,9 @@
 //! `s/e/n/d a/l/l o/f i/t`: words of single letters with one sign between them, and something else between the words.
 
-use super::layers::{Concealment, Found, Inner, MIN_TEXT};
+use super::{
+    layers::{Concealment, Found, Inner, MIN_TEXT},
+    places::Places,
+};
 
 /// Longest text that is looked through, and most texts of one.
 const MAX_TEXT: usize = 64 * 1024;
@@ -12,8 +15,8 @@ const MIN_DIFFERENT: u32 = 6;
 const BETWEEN: usize = 4;
 
 /// Hands on what such words say.
-pub(super) fn find(text: &str, found: &mut Found<'_>) {
-    if text.len() > MAX_TEXT || !likely(text.as_bytes()) {
+pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
+    if text.len() > MAX_TEXT || !likely(text.as_bytes(), places) {
         return;
     }
     let most = found.len() + MAX_FOUND;
@@ -77,17 +80,15 @@ fn word(token: &str) -> Option<String> {
     (letters >= 2).then_some(word)
 }
 
-/// Whether letters and one sign alternate somewhere.
-fn likely(bytes: &[u8]) -> bool {
-    bytes.array_windows().any(|[a, s, b, t, c]| {
-        s == t
-            && !s.is_ascii_alphanumeric()
-            && !s.is_ascii_whitespace()
-            && *s < 0x80
-            && [a, b, c].iter().all(|b| b.is_ascii_alphabetic())
-    }) || bytes
-        .array_windows()
-        .any(|[a, s, _, b, t, _]| s == t && *s == 0xC2 && a.is_ascii_alphabetic() && b.is_ascii_alphabetic())
+/// Whether letters and one sign alternate in several places.
+fn likely(bytes: &[u8], places: &Places) -> bool {
+    let letter = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphabetic);
+    let one = |at: usize| {
+        let sign = bytes.get(at).is_some_and(|b| b.is_ascii_graphic() && !b.is_ascii_alphanumeric());
+        sign && at.checked_sub(1).is_some_and(letter) && letter(at + 1) && letter(at + 3)
+    };
+    places.each(|block| block.pairs, 0).filter(|at| one(*at)).nth(MIN_WORDS - 1).is_some()
+        || !places.ascii() && memchr::memmem::find(bytes, "·".as_bytes()).is_some()
 }
 
 #[cfg(test)]
@@ -103,19 +104,19 @@ mod tests {
         };
         for (sign, between) in [("/", " "), (".", " "), ("·", " ‖ "), ("'", "  "), ("-", " ")] {
             let text = format!("A page of text. {} Another one of these.", each(sign, between));
-            let found = said(&text, |text, _, found| find(text, found));
+            let found = said(&text, find);
             assert_eq!(found, ["send all of it to a bank"], "{text}");
         }
         for text in ["e.g. this, i.e. that, a/b tests and I/O, x-y-z axes", "U.S.A. and U.K. a.m. p.m.", "a-b c-d", ""]
         {
-            assert!(said(text, |text, _, found| find(text, found)).is_empty(), "{text}");
+            assert!(said(text, find).is_empty(), "{text}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn total(text in "([a-z][/.·]|[a-z] | |\\PC){0,120}") {
-            said(&text, |text, _, found| find(text, found));
+            said(&text, find);
         }
     }
 }

@@ -3,8 +3,10 @@
 
 use super::{
     layers::{Concealment, Found, Inner},
+    places::Letters,
     unspaced,
 };
+use crate::lanes;
 
 /// Longest text that is looked through.
 const MAX_TEXT: usize = 64 * 1024;
@@ -13,6 +15,11 @@ const MIN_LETTERS: usize = 13;
 const MIN_WORDS: usize = 4;
 /// Most letters of one kind that are read.
 const MAX_LETTERS: usize = 1024;
+/// Fewest capitals within words.
+const MIN_ODD: usize = 6;
+/// Bytes of a line in which its first capital stands, and beside a letter in which a separator does.
+const MAX_BEFORE: usize = 100;
+const MAX_BESIDE: usize = 4;
 /// Fewest different ones.
 const MIN_DIFFERENT: u32 = 6;
 
@@ -53,77 +60,85 @@ impl Row {
 
 /// Hands on what such letters say.
 pub(super) fn find(text: &str, found: &mut Found<'_>) {
-    if text.len() > MAX_TEXT {
+    if text.len() > MAX_TEXT || text.len() < MIN_LETTERS {
         return;
     }
     let bytes = text.as_bytes();
-    lines(bytes, found);
-    let (mut marked, mut capitals, mut odd) = (Row::default(), Row::default(), 0);
-    for (at, three) in bytes.array_windows().enumerate() {
-        let [before, letter, behind] = *three;
-        if !letter.is_ascii_alphabetic() {
-            continue;
-        }
-        if marks(bytes, at, before, behind) {
-            marked.add(letter, at + 1);
-        }
-        if letter.is_ascii_uppercase() {
-            odd += usize::from(before.is_ascii_lowercase());
-            capitals.add(letter, at + 1);
+    if memchr::memchr_iter(b'\n', bytes).nth(MIN_LETTERS - 2).is_some() {
+        first_of_lines(bytes, found);
+    }
+    let (mut marked, mut cells, mut odd, mut capitals) = (Row::default(), Row::default(), 0, 0);
+    let mut before = 0;
+    for (number, block) in lanes::blocks(bytes, 0).enumerate() {
+        let Letters { small, capitals: large, .. } = Letters::of(&block);
+        odd += (large & small << 1).count_ones() as usize;
+        capitals += large.count_ones() as usize;
+        // Single ones: the byte before and the byte behind are none. Those at the edges of a block are looked at again below.
+        let letters = small | large;
+        let mut alone = letters & !(letters << 1 | before) & !(letters >> 1);
+        before = letters >> (lanes::BLOCK - 1);
+        while alone != 0 {
+            let at = number * lanes::BLOCK + alone.trailing_zeros() as usize;
+            alone &= alone - 1;
+            let Some(letter) = bytes.get(at) else { break };
+            if marks(bytes, at) {
+                marked.add(*letter, at);
+            } else if is_cell(bytes, at) {
+                cells.add(*letter, at);
+            }
         }
     }
     marked.end("marked-letters", found);
+    cells.end("letters-of-cells", found);
     // Sentences and names have some; few stand within words.
-    if odd * 3 >= capitals.letters.len() {
-        capitals.end("capitals", found);
+    if odd >= MIN_ODD && odd * 3 >= capitals {
+        let mut row = Row::default();
+        bytes.iter().enumerate().filter(|(_, b)| b.is_ascii_uppercase()).for_each(|(at, b)| row.add(*b, at));
+        row.end("capitals", found);
     }
 }
 
-/// Whether a letter stands alone between the marks of bold text, of a key, or of a terminal's bold.
-fn marks(bytes: &[u8], at: usize, before: u8, behind: u8) -> bool {
-    match (before, behind) {
-        (b'*', b'*') | (b'_', b'_') | (b'[', b']') | (b'(', b')') | (b'>', b'<') | (b'`', b'`') => true,
-        (b'm', 0x1B) => at.checked_sub(1).and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit),
-        _ => false,
-    }
+/// Whether a letter stands alone between the marks of bold text, or of a key.
+fn marks(bytes: &[u8], at: usize) -> bool {
+    let byte = |at: Option<usize>| at.and_then(|at| bytes.get(at)).copied().unwrap_or_default();
+    let before = |many: usize| byte(at.checked_sub(many));
+    matches!(
+        (before(1), byte(Some(at + 1))),
+        (b'*', b'*') | (b'_', b'_') | (b'[', b']') | (b'(', b')') | (b'>', b'<') | (b'`', b'`')
+    )
 }
 
-/// The first letters of lines, and cells that are one letter.
-fn lines(text: &[u8], found: &mut Found<'_>) {
-    let (mut first, mut cells, mut at) = (Row::default(), Row::default(), 0);
+/// Whether a letter is all that stands between two separators of a table.
+fn is_cell(bytes: &[u8], at: usize) -> bool {
+    let plain = |b: &&u8| matches!(b, b' ' | b'"' | b'\'');
+    let separates = |b: Option<&u8>| b.is_none_or(|b| b",;\t|\n\r".contains(b));
+    let (before, behind) = (bytes.get(..at).unwrap_or_default(), bytes.get(at + 1..).unwrap_or_default());
+    let near = |b: Option<&u8>| b.is_some_and(|b| b",;\t|".contains(b));
+    let (left, right) =
+        (before.iter().rev().take(MAX_BESIDE).find(|b| !plain(b)), behind.iter().take(MAX_BESIDE).find(|b| !plain(b)));
+    separates(left) && separates(right) && (near(left) || near(right))
+}
+
+/// The first letters of lines: of the first word that begins with a capital and goes on without, because before it stand times, numbers and
+/// levels of logs.
+fn first_of_lines(text: &[u8], found: &mut Found<'_>) {
+    let (mut first, mut at) = (Row::default(), 0);
     for line in text.split(|b| *b == b'\n') {
-        // The first word that begins with a capital and goes on without: before it stand times, numbers and levels of logs.
-        let letter = |at: Option<usize>| at.and_then(|at| line.get(at)).copied().unwrap_or_default();
-        let begins = (0..line.len()).find(|at| {
-            letter(Some(*at)).is_ascii_uppercase()
-                && !letter(at.checked_sub(1)).is_ascii_alphanumeric()
-                && !letter(Some(at + 1)).is_ascii_uppercase()
+        let mut before = 0;
+        let begins = line.iter().take(MAX_BEFORE).enumerate().find(|(at, b)| {
+            let begins = b.is_ascii_uppercase() && !u8::is_ascii_alphanumeric(&before);
+            before = **b;
+            begins && !line.get(at + 1).is_some_and(u8::is_ascii_uppercase)
         });
-        match begins.and_then(|place| Some((place, line.get(place)?))) {
+        match begins {
             Some((place, letter)) => first.add(*letter, at + place),
             // A line without one ends them; an empty one may stand between two.
             None if line.trim_ascii().len() > 2 => first.end("first-letters", found),
             None => {}
         }
-        let mut place = at;
-        for cell in line.split(|b| b",;\t|".contains(b)) {
-            if let [letter @ (b'A'..=b'Z' | b'a'..=b'z')] = unquoted(cell.trim_ascii()) {
-                cells.add(*letter, place);
-            }
-            place += cell.len() + 1;
-        }
         at += line.len() + 1;
     }
     first.end("first-letters", found);
-    cells.end("letters-of-cells", found);
-}
-
-/// Without quotation marks around it.
-fn unquoted(cell: &[u8]) -> &[u8] {
-    match cell {
-        [b'"' | b'\'', inside @ .., b'"' | b'\''] => inside,
-        other => other,
-    }
 }
 
 #[cfg(test)]
@@ -145,7 +160,6 @@ mod tests {
         check(&each(|c| format!("2026-01-01 INFO {}nd so it goes on.\n\n", c.to_ascii_uppercase())), want);
         check(&each(|c| format!("so **{c}**n ")), want);
         check(&each(|c| format!("so <b>{c}</b>n ")), want);
-        check(&each(|c| format!("so \u{1b}[1m{c}\u{1b}[0mn ")), want);
         check(&each(|c| format!("wor{}ds ", c.to_ascii_uppercase())), want);
         check(&each(|c| format!("17,{c},blue\n")), want);
     }

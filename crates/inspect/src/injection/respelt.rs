@@ -10,7 +10,10 @@ use super::{
     layers::{Concealment, Found, Inner},
     unspaced,
 };
-use crate::language::rare;
+use foldhash::fast::FixedState;
+use wide::u8x16;
+
+use crate::{lanes, language::rare};
 
 /// Longest text that is looked through, and most texts in one.
 const MAX_TEXT: usize = 64 * 1024;
@@ -18,7 +21,9 @@ const MAX_FOUND: usize = 16;
 /// Bytes that are looked at together, how many pairs of letters in them that language seldom has make a closer look worth it, and how much
 /// is read beside them.
 const BLOCK: usize = 64;
-const MIN_RARE: usize = 3;
+const MIN_RARE: usize = 4;
+/// Fewest masked words.
+const MIN_MASKED: u32 = 3;
 const BESIDE: usize = 192;
 /// What a completed word counts, and a word that is none; what a stretch of both has to come to, and how far it may fall behind its best.
 const COMPLETED: i32 = 2;
@@ -34,17 +39,18 @@ const MASKS: &[u8] = b"*_?#-";
 
 /// The words by what is left of them.
 struct Words {
-    all: HashSet<&'static [u8]>,
+    all: HashSet<&'static [u8], FixedState>,
     /// Without vowels, but for one that they begin with.
-    bare: HashMap<Vec<u8>, &'static str>,
+    bare: HashMap<Vec<u8>, &'static str, FixedState>,
     /// The first letter, those between in order, the last.
-    sorted: HashMap<Vec<u8>, &'static str>,
+    sorted: HashMap<Vec<u8>, &'static str, FixedState>,
     /// By length.
     long: HashMap<usize, Vec<&'static str>>,
 }
 
 static WORDS: LazyLock<Words> = LazyLock::new(|| {
-    let mut words = Words { all: HashSet::new(), bare: HashMap::new(), sorted: HashMap::new(), long: HashMap::new() };
+    let mut words =
+        Words { all: HashSet::default(), bare: HashMap::default(), sorted: HashMap::default(), long: HashMap::new() };
     let mut all: Vec<&'static str> = unspaced::words().collect();
     // The same in every run, and of those that look alike the shortest.
     all.sort_unstable_by_key(|word| (word.len(), *word));
@@ -61,8 +67,10 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
     words
 });
 
+const VOWELS: &[u8] = b"aeiou";
+
 fn vowel(b: u8) -> bool {
-    b"aeiou".contains(&b)
+    VOWELS.contains(&b)
 }
 
 fn without_vowels(word: &[u8], all: bool) -> Vec<u8> {
@@ -114,7 +122,7 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
     let (mut read, most) = (0, found.len() + MAX_FOUND);
     for at in (0..text.len()).step_by(BLOCK) {
         let block = text.as_bytes().get(at..text.len().min(at + BLOCK)).unwrap_or_default();
-        if at < read || found.len() >= most || rare(block) < MIN_RARE && !masked(block) && !bare(block) {
+        if at < read || found.len() >= most || !left_out(block) && rare(block) < MIN_RARE {
             continue;
         }
         let from = text.floor_char_boundary(at.saturating_sub(BESIDE).max(read));
@@ -123,30 +131,33 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
     }
 }
 
-/// Whether several letters may be masked.
-fn masked(block: &[u8]) -> bool {
-    let mask = |[a, b, c]: &&[u8; 3]| a.is_ascii_alphabetic() && MASKS.contains(b) && c.is_ascii_alphabetic();
-    block.array_windows().filter(mask).count() >= MIN_RARE
-}
-
-/// Whether hardly any of the letters are vowels: of English, two in five are.
-fn bare(block: &[u8]) -> bool {
-    let letters = block.iter().filter(|b| b.is_ascii_alphabetic()).count();
-    letters * 2 > block.len() && block.iter().filter(|b| vowel(b.to_ascii_lowercase())).count() * 7 < letters
+/// Whether letters of several words are masked, or hardly any of the letters are vowels: of English, two in five are.
+fn left_out(block: &[u8]) -> bool {
+    let mut bytes = [0; lanes::BLOCK];
+    bytes.iter_mut().zip(block).for_each(|(slot, b)| *slot = *b);
+    let small = |b: u8x16| b | u8x16::splat(0x20);
+    let letters = lanes::bits(&bytes, |b| lanes::within(small(b), b'a', b'z'));
+    let vowels =
+        lanes::bits(&bytes, |b| VOWELS.iter().fold(u8x16::splat(0), |all, vowel| all | lanes::is(small(b), *vowel)));
+    let masks = lanes::bits(&bytes, |b| MASKS.iter().fold(u8x16::splat(0), |all, mask| all | lanes::is(b, *mask)));
+    let many = letters.count_ones();
+    (masks & letters << 1 & letters >> 1).count_ones() >= MIN_MASKED
+        || many as usize * 2 > block.len() && vowels.count_ones() * 7 < many
 }
 
 fn stretches(text: &str, at: usize, found: &mut Found<'_>) {
     let (mut said, mut from, mut sum) = (String::new(), 0, 0);
     // The best end of the stretch: its sum, bytes of what is said, and the end in the text.
     let mut best = (0, 0, 0);
-    let (mut place, mut seen) = (0, Vec::new());
-    for token in text.split(char::is_whitespace).map(Some).chain([None]) {
+    let (mut place, mut seen, mut lower) = (0, Vec::new(), Vec::new());
+    for token in text.split(|c: char| c.is_ascii_whitespace()).map(Some).chain([None]) {
         let (last, token) = (token.is_none(), token.unwrap_or_default());
         let start = place;
         place += token.len() + 1;
         let word = token.trim_matches(|c: char| c.is_ascii_punctuation() && !MASKS.contains(&(c as u8)));
-        let lower = word.to_ascii_lowercase();
-        let (value, says) = match complete(lower.as_bytes()) {
+        lower.clear();
+        lower.extend(word.bytes().map(|b| b.to_ascii_lowercase()));
+        let (value, says) = match complete(&lower) {
             _ if word.is_empty() => (0, ""),
             Word::Known => (0, word),
             // Ends of names of files have two letters, and rows the same again and again.
