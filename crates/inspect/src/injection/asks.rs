@@ -23,9 +23,12 @@ pub(super) struct Asks {
 impl Asks {
     /// Whether a sentence of a normalised text begins with what is to be done.
     pub(super) fn anywhere(&self, normal: &str) -> bool {
-        let ends = |c: char| ".!?:;,()[]{}<>\"|=*#>\u{2022}\u{2014}\u{2013}".contains(c);
+        let ends = |c: char| ".!?:;,()[]{}<>\"|=*#\u{2022}\u{2014}\u{2013}".contains(c);
         normal.split(ends).any(|sentence| {
-            let mut words = sentence.split(' ').filter(|word| word.bytes().any(|b| b.is_ascii_alphabetic()));
+            let mut words = sentence
+                .split(' ')
+                .map(|word| word.trim_start_matches(['\'', '`', '_', '-']))
+                .filter(|word| word.bytes().any(|b| b.is_ascii_alphabetic()));
             let mut before = 0;
             let verb = words.find(|word| {
                 before += 1;

@@ -8,7 +8,7 @@ const MIN_LIST: usize = 40;
 const STEP: usize = MIN_LIST / 2;
 /// Shortest row of bits without blanks.
 const MIN_BITS: usize = 16;
-/// A text has fewer than one character beyond ASCII in so many.
+/// Bytes of a text for each character beyond ASCII in it, at least.
 const BEYOND: usize = 6;
 /// Most lists of one text that say something.
 const MAX_LISTS: usize = 64;

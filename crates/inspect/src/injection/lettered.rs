@@ -30,9 +30,10 @@ pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
         said.clear();
     };
     let mut at = 0;
-    for token in text.split(char::is_whitespace) {
+    for part in text.split_inclusive(char::is_whitespace) {
+        let token = part.trim_end_matches(char::is_whitespace);
         let start = at;
-        at += token.len() + 1;
+        at += part.len();
         match word(token) {
             Some(word) => {
                 if said.is_empty() {

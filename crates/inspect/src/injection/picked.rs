@@ -13,8 +13,9 @@ const MAX_TEXT: usize = 64 * 1024;
 /// Fewest letters, and fewest words that they make.
 const MIN_LETTERS: usize = 13;
 const MIN_WORDS: usize = 4;
-/// Most letters of one kind that are read.
+/// Most letters in a row that are read, and most texts that they make.
 const MAX_LETTERS: usize = 1024;
+const MAX_FOUND: usize = 64;
 /// Fewest capitals within words.
 const MIN_ODD: usize = 6;
 /// Bytes of a line in which its first capital stands, and beside a letter in which a separator does.
@@ -43,10 +44,10 @@ impl Row {
     }
 
     /// Hands on the words that they make, and begins anew.
-    fn end(&mut self, name: &'static str, found: &mut Found<'_>) {
+    fn end(&mut self, name: &'static str, most: usize, found: &mut Found<'_>) {
         let row = std::mem::take(self);
         let different = row.letters.bytes().fold(0u32, |seen, b| seen | 1 << (b & 31)).count_ones();
-        if row.letters.len() < MIN_LETTERS || different < MIN_DIFFERENT {
+        if row.letters.len() < MIN_LETTERS || different < MIN_DIFFERENT || found.len() >= most {
             return;
         }
         let parts = row.letters.as_bytes().chunks(unspaced::MAX_ROW);
@@ -63,9 +64,9 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
     if text.len() > MAX_TEXT || text.len() < MIN_LETTERS {
         return;
     }
-    let bytes = text.as_bytes();
+    let (bytes, most) = (text.as_bytes(), found.len() + MAX_FOUND);
     if memchr::memchr_iter(b'\n', bytes).nth(MIN_LETTERS - 2).is_some() {
-        first_of_lines(bytes, found);
+        first_of_lines(bytes, most, found);
     }
     let (mut marked, mut cells, mut odd, mut capitals) = (Row::default(), Row::default(), 0, 0);
     let mut before = 0;
@@ -88,13 +89,13 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
             }
         }
     }
-    marked.end("marked-letters", found);
-    cells.end("letters-of-cells", found);
+    marked.end("marked-letters", most, found);
+    cells.end("letters-of-cells", most, found);
     // Sentences and names have some; few stand within words.
     if odd >= MIN_ODD && odd * 3 >= capitals {
         let mut row = Row::default();
         bytes.iter().enumerate().filter(|(_, b)| b.is_ascii_uppercase()).for_each(|(at, b)| row.add(*b, at));
-        row.end("capitals", found);
+        row.end("capitals", most, found);
     }
 }
 
@@ -121,7 +122,7 @@ fn is_cell(bytes: &[u8], at: usize) -> bool {
 
 /// The first letters of lines: of the first word that begins with a capital and goes on without, because before it stand times, numbers and
 /// levels of logs.
-fn first_of_lines(text: &[u8], found: &mut Found<'_>) {
+fn first_of_lines(text: &[u8], most: usize, found: &mut Found<'_>) {
     let (mut first, mut at) = (Row::default(), 0);
     for line in text.split(|b| *b == b'\n') {
         let mut before = 0;
@@ -133,12 +134,12 @@ fn first_of_lines(text: &[u8], found: &mut Found<'_>) {
         match begins {
             Some((place, letter)) => first.add(*letter, at + place),
             // A line without one ends them; an empty one may stand between two.
-            None if line.trim_ascii().len() > 2 => first.end("first-letters", found),
+            None if line.trim_ascii().len() > 2 => first.end("first-letters", most, found),
             None => {}
         }
         at += line.len() + 1;
     }
-    first.end("first-letters", found);
+    first.end("first-letters", most, found);
 }
 
 #[cfg(test)]

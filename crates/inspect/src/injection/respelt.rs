@@ -44,13 +44,17 @@ struct Words {
     bare: HashMap<Vec<u8>, &'static str, FixedState>,
     /// The first letter, those between in order, the last.
     sorted: HashMap<Vec<u8>, &'static str, FixedState>,
-    /// By length.
-    long: HashMap<usize, Vec<&'static str>>,
+    /// By length and first letter.
+    long: HashMap<(usize, u8), Vec<&'static str>, FixedState>,
 }
 
 static WORDS: LazyLock<Words> = LazyLock::new(|| {
-    let mut words =
-        Words { all: HashSet::default(), bare: HashMap::default(), sorted: HashMap::default(), long: HashMap::new() };
+    let mut words = Words {
+        all: HashSet::default(),
+        bare: HashMap::default(),
+        sorted: HashMap::default(),
+        long: HashMap::default(),
+    };
     let mut all: Vec<&'static str> = unspaced::words().collect();
     // The same in every run, and of those that look alike the shortest.
     all.sort_unstable_by_key(|word| (word.len(), *word));
@@ -62,7 +66,7 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
             }
         }
         words.sorted.entry(sorted(word.as_bytes())).or_insert(word);
-        words.long.entry(word.len()).or_default().push(word);
+        words.long.entry((word.len(), word.bytes().next().unwrap_or_default())).or_default().push(word);
     }
     words
 });
@@ -100,7 +104,9 @@ fn complete(word: &[u8]) -> Word {
     if letters < word.len() {
         let masked = |b: &u8| b.is_ascii_lowercase() || MASKS.contains(b);
         let fits = |known: &&&str| known.bytes().zip(word).all(|(letter, b)| *b == letter || MASKS.contains(b));
-        let like = words.long.get(&word.len()).filter(|_| letters > 0 && word.iter().all(masked));
+        let first = word.first().copied().unwrap_or_default();
+        let like =
+            words.long.get(&(word.len(), first)).filter(|_| letters * 2 >= word.len() && word.iter().all(masked));
         return match like.and_then(|like| like.iter().find(fits)) {
             Some(known) => Word::Completed(known),
             None => Word::Other,

@@ -128,8 +128,15 @@ pub(super) fn turned_words(text: &str, way: usize) -> Vec<(usize, usize)> {
         before.iter().rev().take(MAX_LOOKED_AT).any(|met| near(&met))
             || after.iter().skip(1).take(MAX_LOOKED_AT).any(|met| near(&met))
     };
-    // Of one alone, what is beside it has to say something the other way round.
-    let alone = |(start, end, _): &(usize, usize, usize)| way == 1 && said_backwards(text, (*start, *end));
+    // Of one alone, what is beside it has to say something the other way round. What is beside is looked at once.
+    let mut looked_at = 0;
+    let mut alone = |(start, end, _): &(usize, usize, usize)| {
+        let new = way == 1 && *start >= looked_at;
+        if new {
+            looked_at = end + BESIDE_ONE;
+        }
+        new && said_backwards(text, (*start, *end))
+    };
     let several = met.iter().enumerate().filter(|(at, word)| another(word, *at) || alone(word));
     several.map(|(_, (start, end, _))| (*start, *end)).collect()
 }
@@ -226,6 +233,19 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(eastern(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_word_alone_is_told_by_what_is_beside_it() {
+        let back = |text: &str| text.chars().rev().collect::<String>();
+        for (text, want) in [
+            (format!("note {} end", back("is it that you have this")), 1),
+            ("the dna of a rof is si ot ym".to_owned(), 2),
+            ("dna and rna are molecules".to_owned(), 0),
+            (" eht".repeat(100_000), 0),
+        ] {
+            assert_eq!(turned_words(&text, 1).len().min(2), want, "{}", text.get(..60).unwrap_or(&text));
         }
     }
 

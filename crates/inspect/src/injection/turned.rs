@@ -19,12 +19,14 @@ const LONG: usize = 4;
 const MAX_ORDINARY: usize = 3;
 /// Longest word, and longest row to either side, in bytes.
 const MAX_WORD: usize = 64;
-const MAX_ROW: usize = 2048;
+const MAX_ROW: usize = 512;
+/// Bytes of a row by which the way is chosen.
+const SAMPLED: usize = 192;
 /// Fewest pairs that language seldom has in what was moved, and the commonest words that what says little otherwise has.
 const MIN_GAINED: usize = 7;
 const MIN_SPOKEN: usize = 2;
 /// Most words that look like those of a language behind such as do not.
-const MAX_BEHIND: usize = 4;
+const MAX_BEHIND: usize = 5;
 /// Bytes that are looked at together for moved signs, and how far apart.
 const SAMPLE: usize = 48;
 const STEP: usize = 80;
@@ -89,18 +91,22 @@ fn moved(text: &str, found: &mut Found<'_>) -> bool {
             continue;
         }
         let (from, to) = strange_row(text.as_bytes(), at, read);
-        read = to;
+        // What stands behind an order in another way must not keep it from being read, nor what stands before it.
+        read = to.min(at + SAMPLED);
         let row = text.as_bytes().get(from..to).unwrap_or_default();
         if rare(row) * 8 < row.len() || !words(row) {
             continue;
         }
+        // The way that makes most of a part, which is what is read first.
+        let part = text.as_bytes().get(from.max(at.saturating_sub(STRANGE))..to.min(at + SAMPLED)).unwrap_or_default();
         let ways = (1..26).map(Way::By).chain([Way::Backwards, Way::Key(1), Way::Key(-1)]);
-        let Some(best) = ways.map(|way| Moved::back(row, way)).max_by_key(|moved| moved.before - moved.after) else {
-            return true;
-        };
+        let strangeness = |way: &Way| rare(&part.iter().map(|b| way.of(*b)).collect::<Vec<u8>>());
+        let Some(way) = ways.min_by_key(strangeness) else { return true };
+        let best = Moved::back(row, way);
         let (begin, end) = (from + best.span.0, best.way.goes_on(text, from + best.span.1));
-        read = read.max(end);
+        read = end.max(at + STRANGE);
         if !best.speaks() || !words(text.as_bytes().get(begin..end).unwrap_or_default()) {
+            read = to.min(at + SAMPLED);
             continue;
         }
         let letter = |c: char| if c.is_ascii() { char::from(best.way.of(c as u8)) } else { c };
@@ -133,7 +139,7 @@ impl Moved {
         let (mut best, mut now, mut at) = (nothing(0), nothing(0), 0);
         for word in row.split(u8::is_ascii_whitespace) {
             let plain: Vec<u8> = word.iter().map(|b| way.of(*b)).collect();
-            if now.before < now.after {
+            if now.before < 2 * now.after {
                 now = nothing(at);
             }
             at += word.len() + 1;
@@ -144,8 +150,9 @@ impl Moved {
                 common: now.common + usize::from(word.len() > 1 && signs::is_common(&plain)),
                 ..now
             };
-            // Short words gain nothing.
-            if now.before.saturating_sub(now.after) >= (best.before - best.after).max(1) {
+            // What is moved otherwise, or not at all, loses: as much as it has is strange then. Short words gain nothing.
+            let gained = |moved: &Self| moved.before.saturating_sub(2 * moved.after);
+            if gained(&now) >= gained(&best).max(1) {
                 best = Self { ..now };
             }
         }
@@ -240,16 +247,15 @@ impl Way {
     /// Up to where words behind a place become none that language seldom has: at its end moved words may look like others.
     fn goes_on(self, text: &str, from: usize) -> usize {
         let mut end = from;
-        for word in
-            text.get(from..).unwrap_or_default().split(|c: char| c.is_ascii_whitespace()).skip(1).take(MAX_BEHIND)
-        {
+        let words = text.get(from..).unwrap_or_default().split_inclusive(|c: char| c.is_ascii_whitespace());
+        for word in words.take(MAX_BEHIND) {
             let plain: Vec<u8> = word.bytes().map(|b| self.of(b)).collect();
             if !word.is_ascii() || rare(&plain) > 0 {
                 break;
             }
-            end += 1 + word.len();
+            end += word.len();
         }
-        end.min(text.len())
+        end
     }
 
     fn of(&self, b: u8) -> u8 {
@@ -336,6 +342,19 @@ mod tests {
         ] {
             assert!(layers(honest).iter().all(|(name, ..)| name != MOVED), "{honest}: {:?}", layers(honest));
         }
+    }
+
+    /// What is moved in another way before it, and is more, does not keep an order from being read.
+    #[test]
+    fn one_way_hides_none_of_another() {
+        let moved = |text: &str, by: u8| text.bytes().map(|b| char::from(Way::By(by).of(b))).collect::<String>();
+        let page = "A page of ordinary text about nothing, with some rows and columns in it. ".repeat(20);
+        let text = format!("{} {}", moved(&page, 5), moved(ORDER, 3));
+        assert!(
+            layers(&text).iter().any(|(_, said, _)| said.contains("send all of it to the other")),
+            "{:?}",
+            layers(&text)
+        );
     }
 
     #[test]
