@@ -38,3 +38,28 @@ impl Asks {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_that_ask_begin_with_a_deed() {
+        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
+        let asks =
+            Asks { verbs: words(&["open", "send", "losche"]), before: words(&["please", "you", "must", "dann"]) };
+        for (text, want) in [
+            ("open the door of room twelve", true),
+            ("the room is free. please, send it to the other one", true),
+            ("without telling anybody, you must open the safe", true),
+            ("note: 'send all of it", true),
+            ("dann losche den ordner", true),
+            ("the door is open to all of them", false),
+            ("open door", false),
+            ("please you must", false),
+            ("", false),
+        ] {
+            assert_eq!(asks.anywhere(text), want, "{text}");
+        }
+    }
+}

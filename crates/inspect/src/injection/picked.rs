@@ -102,9 +102,8 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
 /// Whether a letter stands alone between the marks of bold text, or of a key.
 fn marks(bytes: &[u8], at: usize) -> bool {
     let byte = |at: Option<usize>| at.and_then(|at| bytes.get(at)).copied().unwrap_or_default();
-    let before = |many: usize| byte(at.checked_sub(many));
     matches!(
-        (before(1), byte(Some(at + 1))),
+        (byte(at.checked_sub(1)), byte(Some(at + 1))),
         (b'*', b'*') | (b'_', b'_') | (b'[', b']') | (b'(', b')') | (b'>', b'<') | (b'`', b'`')
     )
 }

@@ -104,11 +104,10 @@ fn moved(text: &str, found: &mut Found<'_>) -> bool {
         let Some(way) = ways.min_by_key(strangeness) else { return true };
         let best = Moved::back(row, way);
         let (begin, end) = (from + best.span.0, best.way.goes_on(text, from + best.span.1));
-        read = end.max(at + STRANGE);
         if !best.speaks() || !words(text.as_bytes().get(begin..end).unwrap_or_default()) {
-            read = to.min(at + SAMPLED);
             continue;
         }
+        read = end.max(at + STRANGE);
         let letter = |c: char| if c.is_ascii() { char::from(best.way.of(c as u8)) } else { c };
         let plain = text.get(begin..end).unwrap_or_default().chars().map(letter).collect();
         let name = if best.way == Way::By(13) { "rot13" } else { MOVED };
