@@ -5,7 +5,9 @@ use std::sync::Arc;
 use firedoor_model::{EntryId, Finding, Millis, Untrusted};
 
 use crate::{
-    Call, Inspector, Privacy, Sink, flow,
+    Call, Inspector, Privacy, Sink,
+    arguments::Arguments,
+    flow,
     memory::{Memory, Origin},
     placeholder,
     reach::Toward,
@@ -61,7 +63,7 @@ impl Inspector {
                 usual: None,
                 now,
             };
-            let found = flow::inspect(memory, &call, Toward::NOWHERE);
+            let found = flow::inspect(memory, &call, &Arguments::of(&call), Toward::NOWHERE);
             if out.is_empty() {
                 out = found;
             }

@@ -5,14 +5,19 @@ mod administrators;
 
 use std::{borrow::Cow, sync::OnceLock};
 
-use firedoor_model::{Confidence, Finding, Severity, finding::Role, wire::Leaves};
+use firedoor_model::{
+    Confidence, Finding, Severity,
+    finding::Role,
+    wire::{Leaves, pointer},
+};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use administrators::Administrators;
 
 use crate::{
-    Call, Inspector, TableError, decode, evidence, hosts, keywords::Keywords, privacy::SourceWords, sink::words, view,
+    Call, Inspector, TableError, arguments::Arguments, decode, evidence, hosts, keywords::Keywords,
+    privacy::SourceWords, sink::words, view,
 };
 
 /// Characters around a keyword that its regex may look at.
@@ -200,10 +205,9 @@ fn compile(pattern: &str) -> Option<Regex> {
 
 impl Inspector {
     /// What the arguments of a call hold that they should not.
-    pub(crate) fn commands(&self, call: &Call<'_>) -> Vec<Finding> {
+    pub(crate) fn commands(&self, call: &Call<'_>, arguments: &Arguments<'_>) -> Vec<Finding> {
         let mut out: Vec<Finding> = Vec::new();
         let mut written = None;
-        let arguments = call.arguments.unwrap_or_default();
         let named = words(call.subject);
         let passive = named.iter().any(|word| self.commands.passive.contains(word));
         let mut check = |text: &str, later: bool, whole: bool, place: &dyn Fn() -> String| {
@@ -250,22 +254,20 @@ impl Inspector {
         }
         // A file that is written is used later, by somebody.
         let texts = self.commands.texts_of(&named);
-        let files =
-            !texts.is_empty() && Leaves::of(arguments).any(|leaf| leaf.key && self.sources.names_file(&leaf.text));
-        let (mut text, mut nested) = (false, false);
-        let mut leaves = Leaves::of(arguments);
-        while let Some(leaf) = leaves.next() {
-            nested |= leaves.depth() > 1;
+        let keys = || arguments.leaves.iter().filter(|leaf| leaf.key);
+        let files = !texts.is_empty() && keys().any(|leaf| self.sources.names_file(&leaf.text));
+        let mut text = false;
+        for leaf in &arguments.leaves {
             if leaf.key {
                 text = texts.iter().any(|member| leaf.text.eq_ignore_ascii_case(member));
             }
             if leaf.text.len() >= 4 {
-                let place = || format!("/arguments{}", leaves.pointer());
+                let place = || format!("/arguments{}", pointer(arguments.raw, leaf.span.0));
                 check(&leaf.text, passive || files && text, false, &place);
             }
         }
-        if nested && arguments.len() <= MAX_JOINED {
-            check(arguments, passive || files, true, &|| "/arguments".to_owned());
+        if arguments.nested && arguments.raw.len() <= MAX_JOINED {
+            check(arguments.raw, passive || files, true, &|| "/arguments".to_owned());
         }
         if let Some(place) = self.commands.administrators.made(call, &named) {
             out.retain(|finding| finding.detector != administrators::DETECTOR);

@@ -1,10 +1,12 @@
 //! What a tool does, by its name and by what a call names as its deed: what lasts, what only looks, what makes something for others.
 
-use std::collections::HashSet;
-
 use firedoor_model::wire::Leaves;
 
-use crate::{Call, privacy::SourceWords, sink::words};
+use crate::{
+    Call,
+    privacy::{Listed, SourceWords},
+    sink::words,
+};
 
 /// Longest name of what is done, in bytes and in words.
 const DEED: usize = 48;
@@ -99,7 +101,7 @@ pub(crate) fn path(text: &str) -> Option<String> {
     Some(parts.collect::<Vec<_>>().join("/"))
 }
 
-fn any_of(words: &[String], list: &HashSet<String>) -> bool {
+fn any_of(words: &[String], list: &Listed) -> bool {
     words.iter().any(|word| list.contains(word))
 }
 

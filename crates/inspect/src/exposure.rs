@@ -8,7 +8,9 @@ use std::{borrow::Cow, sync::Arc};
 use firedoor_model::{Confidence, EntryId, Millis};
 
 use crate::{
-    Call, Inspector, Limits, Privacy, Sink, flow, fold,
+    Call, Inspector, Limits, Privacy, Sink,
+    arguments::Arguments,
+    flow, fold,
     memory::{Item, Label, Memory, Origin},
     reach::Toward,
 };
@@ -140,7 +142,8 @@ impl<'g> Scan<'g> {
             usual: None,
             now: Millis(0),
         };
-        let leaving = flow::leaving(&mut self.memory, &call, Toward::NOWHERE);
+        let arguments = Arguments::of(&call);
+        let leaving = flow::leaving(&mut self.memory, &call, &arguments, Toward::NOWHERE);
         leaving.best.iter().filter_map(|best| self.exposure(best)).collect()
     }
 

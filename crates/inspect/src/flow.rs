@@ -5,11 +5,13 @@ use std::borrow::Cow;
 use firedoor_model::{
     Confidence, EntryId, Evidence, Finding, Millis, Severity, Untrusted,
     finding::{Role, mask},
-    wire::{Leaves, pointer},
+    wire::pointer,
 };
 
 use crate::{
-    Call, Privacy, decode,
+    Call, Privacy,
+    arguments::Arguments,
+    decode,
     decode::{Budget, Encoding},
     fold,
     hosts::schemes,
@@ -130,8 +132,13 @@ impl Seen {
 }
 
 /// Findings of one call.
-pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>, toward: Toward<'_>) -> Vec<Finding> {
-    let Leaving { leaves, best, unchecked } = leaving(memory, call, toward);
+pub(crate) fn inspect(
+    memory: &mut Memory,
+    call: &Call<'_>,
+    arguments: &Arguments<'_>,
+    toward: Toward<'_>,
+) -> Vec<Finding> {
+    let Leaving { leaves, best, unchecked } = leaving(memory, call, arguments, toward);
     let mut out: Vec<Finding> = best.iter().filter_map(|b| finding(memory, call, &leaves, b)).collect();
     if unchecked {
         out.push(Finding {
@@ -146,11 +153,16 @@ pub(crate) fn inspect(memory: &mut Memory, call: &Call<'_>, toward: Toward<'_>) 
 }
 
 /// What of the remembered leaves with this call.
-pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, toward: Toward<'_>) -> Leaving<'a> {
+pub(crate) fn leaving<'a>(
+    memory: &mut Memory,
+    call: &Call<'a>,
+    arguments: &'a Arguments<'a>,
+    toward: Toward<'_>,
+) -> Leaving<'a> {
     if memory.is_empty() {
         return Leaving { leaves: Vec::new(), best: Vec::new(), unchecked: false };
     }
-    let (reach, leaves) = (toward.reach, outgoing(call, toward));
+    let (reach, leaves) = (toward.reach, outgoing(call, arguments, toward));
     let size: usize = leaves.iter().map(|l| l.text.len()).sum();
     let mut matches: Vec<Match> = Vec::new();
     // All values as one text, then all keys: a secret that was cut over several members is whole again.
@@ -193,7 +205,7 @@ pub(crate) fn leaving<'a>(memory: &mut Memory, call: &Call<'a>, toward: Toward<'
     Leaving { leaves, best, unchecked: budget.exhausted }
 }
 
-fn outgoing<'a>(call: &Call<'a>, toward: Toward<'_>) -> Vec<Outgoing<'a>> {
+fn outgoing<'a>(call: &Call<'a>, arguments: &'a Arguments<'a>, toward: Toward<'_>) -> Vec<Outgoing<'a>> {
     let mut out = Vec::new();
     // A tool's name is the server's; a resource's URI is what the agent says.
     if call.method != "tools/call" {
@@ -203,7 +215,7 @@ fn outgoing<'a>(call: &Call<'a>, toward: Toward<'_>) -> Vec<Outgoing<'a>> {
     // Elements of a list have its name.
     let (mut goes, mut paid, mut accounts) = (false, false, 0);
     let pays = !matches!(toward.reach, Reach::There | Reach::Open);
-    for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
+    for leaf in &arguments.leaves {
         let name: Option<usize> = std::mem::take(&mut member);
         let holds = |out: &Vec<Outgoing<'_>>| toward.words?.holds_file(&out.get(name?)?.text, &leaf.text);
         let goes_to = match toward.words {
@@ -224,7 +236,8 @@ fn outgoing<'a>(call: &Call<'a>, toward: Toward<'_>) -> Vec<Outgoing<'a>> {
         } else if let Some(enclosed) = holds(&out) {
             files.push((out.len(), enclosed));
         }
-        out.push(Outgoing { offset: Some(leaf.span.0), key: leaf.key, text: leaf.text, file: false, goes_to });
+        let text = Cow::Borrowed(leaf.text.as_ref());
+        out.push(Outgoing { offset: Some(leaf.span.0), key: leaf.key, text, file: false, goes_to });
     }
     if out.iter().filter(|leaf| leaf.goes_to > 0).count() > MAX_DESTINATIONS {
         out.iter_mut().for_each(|leaf| leaf.goes_to = 0);

@@ -6,16 +6,18 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
 
-/// Filter bits per window, of which each sets two in one word: with eight, an unknown byte passes the filter in one of twenty cases at
-/// most, and in one of seventy just after the filter was built. What passes costs a look into each table, far apart in memory.
-const BITS_PER_WINDOW: usize = 8;
+/// Filter bits per window, of which each sets two in one word: with sixteen, an unknown byte passes the filter in one of sixty cases at
+/// most, and in one of two hundred just after the filter was built. What passes costs a look into each table, far apart in memory.
+const BITS_PER_WINDOW: usize = 16;
 /// Smallest and largest size of the filter, in bits, as powers of two (1 KiB to 2 MiB).
 const FILTER_SIZE: (u32, u32) = (13, 24);
-/// The filter knows the last six bytes of each window, so that one look per byte serves all kinds.
-const FILTERED: u64 = 0xFFFF_FFFF_FFFF;
+/// The filter knows the last bytes of each window, so that one look per byte serves all kinds, and both directions.
+pub(crate) const FILTERED: usize = 6;
 
-/// Places of a text that are looked at before any of its windows is; a power of two, so that none is out of bounds.
+/// Places of a text that are looked at before any of its windows is; a power of two, so that none is out of bounds. And bytes of the text
+/// that are looked at for them, eight at a time.
 const STRETCH: usize = 64;
+const READ: usize = STRETCH + 7;
 
 /// Where a window stands: item and offset in the item's folded text.
 pub(crate) type Place = (u32, u32);
@@ -63,6 +65,20 @@ impl Table {
         let (before, after) = self.slots.split_at_checked(home).unwrap_or_default();
         let numbered = (home..).zip(after).chain((0..).zip(before));
         numbered.map(|(at, slot)| (at, *slot)).take_while(|(_, slot)| slot.item != EMPTY)
+    }
+
+    /// The places under a tag. Written out, because this is what a call costs most where much is remembered.
+    fn each(&self, tag: u32, mut visit: impl FnMut(Place)) {
+        let (before, after) = self.slots.split_at_checked(self.home(tag)).unwrap_or_default();
+        for slots in [after, before] {
+            for slot in slots {
+                match slot.item {
+                    EMPTY => return,
+                    item if slot.tag == tag && item != GONE => visit((item, slot.at)),
+                    _ => {}
+                }
+            }
+        }
     }
 
     /// Puts a place in, instead of one of the `same` window where there are `most` already. Of the windows of one item the first stays: a
@@ -145,6 +161,11 @@ fn key(window: &[u8]) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
+/// What the filter knows of a window.
+fn last(window: u128) -> u64 {
+    window as u64 & (u64::MAX >> REST)
+}
+
 impl<const KINDS: usize> Index<KINDS> {
     pub(crate) fn new(cuts: [Cut; KINDS]) -> Self {
         let tables = std::array::from_fn(|_| Table::default());
@@ -181,8 +202,8 @@ impl<const KINDS: usize> Index<KINDS> {
         for (at, window) in windows(cut, text) {
             let tag = self.tag(window);
             // What the filter knows already does not fill it.
-            if !has(&self.filter, self.bits, window as u64) {
-                set(&mut self.filter, self.bits, window as u64);
+            if !has(&self.filter, self.bits, last(window)) {
+                set(&mut self.filter, self.bits, last(window));
                 self.filled += 1;
             }
             let Some(table) = self.tables.get_mut(kind) else { continue };
@@ -218,9 +239,38 @@ impl<const KINDS: usize> Index<KINDS> {
         for (kind, text) in texts {
             let cut = self.cut(kind);
             for (_, window) in windows(cut, text) {
-                set(&mut self.filter, self.bits, window as u64);
+                set(&mut self.filter, self.bits, last(window));
             }
         }
+    }
+
+    /// The ends of those stretches of a text, from `from` on, that a window may end with, forwards or backwards: there the text has to be
+    /// looked at.
+    pub(crate) fn ends(&self, text: &[u8], from: usize) -> Vec<usize> {
+        let mut ends = Vec::new();
+        if self.filter.is_empty() {
+            return ends;
+        }
+        for at in (from..(text.len() + 1).saturating_sub(FILTERED)).step_by(STRETCH) {
+            // Those that pass the filter are noted first: no step asks a processor to guess.
+            let (mut places, mut many) = ([0u8; STRETCH], 0);
+            let mut look = |stretch: &[u8; READ], place: usize| {
+                let eight = stretch.get(place..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
+                places[many % STRETCH] = place as u8;
+                many += usize::from(has(&self.filter, self.bits, u64::from_be_bytes(eight) >> REST));
+            };
+            let rest = text.get(at..).unwrap_or_default();
+            match rest.first_chunk() {
+                Some(stretch) => (0..STRETCH).for_each(|place| look(stretch, place)),
+                None => {
+                    let mut stretch = [0; READ];
+                    stretch.iter_mut().zip(rest).for_each(|(slot, b)| *slot = *b);
+                    (0..(rest.len() + 1 - FILTERED).min(STRETCH)).for_each(|place| look(&stretch, place));
+                }
+            }
+            ends.extend(places.iter().take(many).map(|place| at + usize::from(*place) + FILTERED));
+        }
+        ends
     }
 
     /// Every place from `from` on where a window of `text` may be known, of these kinds: `(kind, end of the window in text, place)`, in
@@ -230,51 +280,70 @@ impl<const KINDS: usize> Index<KINDS> {
         text: &[u8],
         from: usize,
         kinds: &[usize],
+        visit: impl FnMut(usize, usize, Place) -> usize,
+    ) {
+        if self.tables.iter().enumerate().any(|(kind, table)| table.live > 0 && kinds.contains(&kind)) {
+            self.find_at(text, from, self.ends(text, from).into_iter(), kinds, visit);
+        }
+    }
+
+    /// The same, of windows with these ends.
+    pub(crate) fn find_at(
+        &self,
+        text: &[u8],
+        from: usize,
+        ends: impl Iterator<Item = usize>,
+        kinds: &[usize],
         mut visit: impl FnMut(usize, usize, Place) -> usize,
     ) {
         let used = |kind: &usize| {
-            let table = self.tables.get(*kind).filter(|table| table.live > 0)?;
-            Some((*kind, table, self.cut(*kind).width))
+            let (table, width) = (self.tables.get(*kind).filter(|table| table.live > 0)?, self.cut(*kind).width);
+            Some((*kind, table, width, u128::MAX >> (128 - 8 * width)))
         };
         let used: [_; KINDS] = std::array::from_fn(|n| kinds.get(n).and_then(used));
-        if used.iter().all(Option::is_none) {
-            return;
-        }
         let mut wanted = [from; KINDS];
-        let mut recent = 0u64;
-        let mut rest = text.get(from..).unwrap_or_default();
-        let mut before = from;
-        while !rest.is_empty() {
-            // Those that pass the filter are noted first: no step asks a processor to guess.
-            let (stretch, behind) = rest.split_at(rest.len().min(STRETCH));
-            let (mut places, mut many) = ([0u8; STRETCH], 0);
-            for (place, b) in (0..).zip(stretch) {
-                recent = recent << 8 | u64::from(*b);
-                places[many % STRETCH] = place;
-                many += usize::from(has(&self.filter, self.bits, recent));
-            }
-            for place in places.iter().take(many) {
-                let end = before + usize::from(*place) + 1;
-                for ((kind, table, width), wanted) in used.iter().flatten().zip(&mut wanted) {
-                    let begin = end.checked_sub(*width).filter(|at| *at >= *wanted);
-                    let Some(window) = begin.and_then(|at| text.get(at..end)) else { continue };
-                    let tag = self.tag(key(window));
-                    for (_, slot) in table.chain(tag).filter(|(_, s)| s.tag == tag && s.item != GONE) {
-                        *wanted = visit(*kind, end, (slot.item, slot.at)).max(*wanted);
-                    }
+        for end in ends {
+            let Some(before) = text.get(..end) else { continue };
+            // The widest window; all others are ends of it.
+            let widest = before.last_chunk().map_or_else(|| key(before), |widest| u128::from_be_bytes(*widest));
+            let mut hashed: Option<(usize, u32)> = None;
+            for ((kind, table, width, bytes), wanted) in used.iter().flatten().zip(&mut wanted) {
+                if end < *wanted + width {
+                    continue;
                 }
+                let tag = hashed.filter(|(of, _)| of == width).map_or_else(|| self.tag(widest & bytes), |(_, tag)| tag);
+                hashed = Some((*width, tag));
+                table.each(tag, |place| *wanted = visit(*kind, end, place).max(*wanted));
             }
-            before += stretch.len();
-            rest = behind;
         }
     }
 }
 
-/// Word of the filter, and two bits in it. Only a filter: a forged collision costs one look into the (keyed) tables.
+/// Bits of a number of eight bytes that the filter does not look at.
+const REST: usize = 64 - 8 * FILTERED;
+
+/// Two of a word's bits. A table, because it is quicker than moving bits twice.
+const PAIRS: [u64; 256] = {
+    let mut pairs = [0; 256];
+    let mut number = 0;
+    while number < pairs.len() {
+        let first = number % 64;
+        // The second is one to 63 bits behind it.
+        let second = (first + 1 + number / 64 * 16 + first % 15) % 64;
+        pairs[number] = 1 << first | 1 << second;
+        number += 1;
+    }
+    pairs
+};
+
+/// Word of the filter, and two bits in it, for as many bytes as it knows and for the same backwards. Only a filter: a forged collision costs
+/// one look into the (keyed) tables.
 #[inline]
 fn bits_of(bits: u32, key: u64) -> (usize, u64) {
-    let spread = (key & FILTERED).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    ((spread >> (64 - bits.max(7) + 6)) as usize, 1 << (spread >> 34 & 63) | 1 << (spread >> 28 & 63))
+    let either = key.min(key.swap_bytes() >> REST);
+    let spread = either.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let pair = PAIRS.get(usize::from((spread >> 34) as u8)).copied().unwrap_or_default();
+    ((spread >> (64 - bits.max(7) + 6)) as usize, pair)
 }
 
 fn set(filter: &mut [u64], bits: u32, key: u64) {
@@ -404,6 +473,26 @@ mod tests {
             let mut text = before;
             text.extend_from_slice(&item[at..at + 23]);
             proptest::prop_assert!(!known.found(&text).is_empty());
+        }
+
+        #[test]
+        fn what_is_found_forwards_is_found_backwards(
+            item in proptest::collection::vec(0u8..4, 16..60),
+            before in proptest::collection::vec(5u8..9, 0..20),
+            after in proptest::collection::vec(5u8..9, 0..20),
+        ) {
+            let mut known = Known::new();
+            (0..3).for_each(|kind| known.insert(kind, kind as u32, &item));
+            let text = [before, item, after].concat();
+            let back: Vec<u8> = text.iter().rev().copied().collect();
+            let ends: Vec<usize> =
+                known.index.ends(&back, 0).into_iter().rev().map(|end| text.len() + FILTERED - end).collect();
+            let mut found = Vec::new();
+            known.index.find_at(&text, 0, ends.into_iter(), &[0, 1, 2], |kind, end, place| {
+                found.push((kind, end, place));
+                0
+            });
+            proptest::prop_assert_eq!(found, known.found(&text));
         }
     }
 }

@@ -111,11 +111,15 @@ mod tests {
     use firedoor_model::Confidence;
 
     use super::*;
-    use crate::{Call, flow, reach::Toward};
+    use crate::{Call, arguments::Arguments, flow, reach::Toward};
 
     /// A credential that no scanner finds in this file.
     fn token() -> String {
         format!("gh{}_{}", "p", "a8Kd92LmQx7Zt4Vb1Nc6Yw3Rf5Hs0Jg2Pe9U")
+    }
+
+    fn inspected(memory: &mut Memory, call: &Call<'_>) -> Vec<firedoor_model::Finding> {
+        flow::inspect(memory, call, &Arguments::of(call), Toward::NOWHERE)
     }
 
     fn call<'a>(entry: &'a EntryId, arguments: &'a str, now: Millis) -> Call<'a> {
@@ -139,7 +143,7 @@ mod tests {
         inspector.kept_secrets(&mut memory, &own, [("firedoor-secret:c/s/db/--key", secret)], Millis(1));
         let arguments = serde_json::json!({ "body": sent }).to_string();
         let mut found = |entry: &EntryId, now| {
-            let found = flow::inspect(&mut memory, &call(entry, &arguments, now), Toward::NOWHERE);
+            let found = inspected(&mut memory, &call(entry, &arguments, now));
             found.into_iter().filter(|f| f.confidence > Confidence::Possible).collect()
         };
         let itself: Vec<_> = found(&own, Millis(2));
@@ -213,7 +217,7 @@ mod tests {
         assert_eq!(memory.len(), 2);
         let arguments = serde_json::json!({ "body": value }).to_string();
         for (entry, want) in [(first, false), (second, false), (itself, false), (alike, true), (stranger, true)] {
-            let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), Toward::NOWHERE);
+            let found = inspected(&mut memory, &call(entry, &arguments, Millis(2)));
             assert_eq!(found.iter().any(|f| f.confidence > Confidence::Possible), want, "{entry}: {found:?}");
         }
     }
@@ -235,7 +239,7 @@ mod tests {
             for (owner, secret) in entries.iter().zip([one, other]) {
                 let arguments = serde_json::json!({ "body": secret }).to_string();
                 for entry in &entries {
-                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), Toward::NOWHERE);
+                    let found = inspected(&mut memory, &call(entry, &arguments, Millis(2)));
                     let asked = found.iter().find(|f| f.confidence > Confidence::Possible);
                     assert_eq!(asked.is_some(), entry != owner, "{secret} of {owner} to {entry}: {found:?}");
                     if let Some(asked) = asked {
@@ -278,7 +282,7 @@ mod tests {
                 let sent = format!("{secret} 7");
                 let arguments = serde_json::json!({ "body": sent }).to_string();
                 for entry in &entries {
-                    let found = flow::inspect(&mut memory, &call(entry, &arguments, Millis(2)), Toward::NOWHERE);
+                    let found = inspected(&mut memory, &call(entry, &arguments, Millis(2)));
                     let asked = found.iter().any(|f| f.confidence > Confidence::Possible);
                     // Of two of which one begins with the other nobody is told which is meant.
                     assert!(asked || entry == owner, "{secret} of {owner} to {entry}: {found:?}");
@@ -310,7 +314,7 @@ mod tests {
         let stranger: EntryId = "c/s/b".parse().unwrap();
         for i in [0, 100, 199] {
             let arguments = serde_json::json!({ "body": secret(i) }).to_string();
-            let found = flow::inspect(&mut memory, &call(&stranger, &arguments, Millis(2)), Toward::NOWHERE);
+            let found = inspected(&mut memory, &call(&stranger, &arguments, Millis(2)));
             assert_eq!(found.iter().filter(|f| f.confidence == Confidence::Certain).count(), 1, "{i}: {found:?}");
         }
     }
@@ -329,7 +333,7 @@ mod tests {
                     }
                 }
                 let arguments = serde_json::json!({ "body": value }).to_string();
-                let found = flow::inspect(&mut memory, &call(&other, &arguments, Millis(2)), Toward::NOWHERE);
+                let found = inspected(&mut memory, &call(&other, &arguments, Millis(2)));
                 assert!(found.iter().all(|f| f.confidence <= Confidence::Possible), "{value}, {first}: {found:?}");
             }
         }

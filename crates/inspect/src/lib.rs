@@ -5,6 +5,7 @@
 //! text of a message outside its masked evidence.
 
 mod ahead;
+mod arguments;
 mod beside;
 mod canonical;
 mod capabilities;
@@ -48,6 +49,7 @@ mod usage;
 mod view;
 mod weights;
 
+use arguments::Arguments;
 use deeds::Lasting;
 use firedoor_model::{
     Confidence, EntryId, Evidence, Finding, Habit, Millis, Severity, Untrusted,
@@ -213,10 +215,16 @@ impl Inspector {
     }
 
     /// Whether a call names a path whose content is private, but for what stands in members `except`.
-    fn names_private(&self, call: &Call<'_>, except: &[String], excepted_if: impl Fn(&str) -> bool) -> bool {
+    fn names_private(
+        &self,
+        call: &Call<'_>,
+        arguments: &Arguments<'_>,
+        except: &[String],
+        excepted_if: impl Fn(&str) -> bool,
+    ) -> bool {
         let (mut of_pattern, mut excepted) = (false, false);
         call.method != "tools/call" && self.sensitive.names(call.subject)
-            || Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| {
+            || arguments.leaves.iter().any(|leaf| {
                 if leaf.key {
                     of_pattern = sensitive::holds_pattern(&leaf.text);
                     excepted = except.iter().any(|member| leaf.text.eq_ignore_ascii_case(member));
@@ -230,22 +238,24 @@ impl Inspector {
 
     /// What must be known about the call when its result arrives.
     pub fn label(&self, call: &Call<'_>) -> CallLabel {
+        let arguments = Arguments::of(call);
         // What a call writes down is not read.
-        let reads = self.names_private(call, self.commands.texts(call), |_| true)
+        let reads = self.names_private(call, &arguments, self.commands.texts(call), |_| true)
             && !self.commands.writes_documents(call, &self.sources);
-        let privacy = if reads { Privacy::Sensitive } else { self.sources.privacy(call) };
+        let privacy = if reads { Privacy::Sensitive } else { self.sources.privacy(call, &arguments) };
         CallLabel { privacy, sink: call.sink }
     }
 
     /// Judges a call before it reaches the server.
     pub fn call(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
-        let mut out = flow::inspect(memory, call, self.sources.toward(call));
+        let arguments = Arguments::of(call);
+        let mut out = flow::inspect(memory, call, &arguments, self.sources.toward(call, &arguments));
         out.extend(self.secrets_in_call(memory, call));
-        out.extend(self.commands(call));
+        out.extend(self.commands(call, &arguments));
         out.extend(schema::inspect(call));
-        out.extend(self.after_injection(memory, call, &out));
+        out.extend(self.after_injection(memory, call, &arguments, &out));
         out.extend(self.trifecta(memory, call));
-        out.extend(self.usage(memory, call));
+        out.extend(self.usage(memory, call, &arguments));
         memory.orders.called(call, call.method == "tools/call" && self.sources.hands_on(call.subject));
         self.mask_evidence(memory, &mut out);
         out
@@ -254,10 +264,11 @@ impl Inspector {
     /// Judges what a call has beside its arguments, as one object in their place. No schema speaks about it, and it is no
     /// call of its own to be counted.
     pub fn beside(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
-        let mut out = flow::inspect(memory, call, Toward::NOWHERE);
+        let arguments = Arguments::of(call);
+        let mut out = flow::inspect(memory, call, &arguments, Toward::NOWHERE);
         out.extend(self.secrets_in_call(memory, call));
-        out.extend(self.commands(call));
-        out.extend(self.after_injection(memory, call, &out));
+        out.extend(self.commands(call, &arguments));
+        out.extend(self.after_injection(memory, call, &arguments, &out));
         out.extend(self.trifecta(memory, call));
         for evidence in out.iter_mut().flat_map(|finding| &mut finding.evidence).filter(|e| e.role != Role::Source) {
             // What is about the whole call stands where it stands for the arguments, too.
@@ -288,14 +299,20 @@ impl Inspector {
     }
 
     /// A sensitive call of an agent that has read instructions from somebody else; `found` is what else is said of it.
-    fn after_injection(&self, memory: &Memory, call: &Call<'_>, found: &[Finding]) -> Option<Finding> {
+    fn after_injection(
+        &self,
+        memory: &Memory,
+        call: &Call<'_>,
+        arguments: &Arguments<'_>,
+        found: &[Finding],
+    ) -> Option<Finding> {
         if call.method != "tools/call" || memory.orders.is_empty() {
             return None;
         }
         let (first, sends) = (memory.orders.first(), self.sends(call));
         // Whoever gave the instructions may have a script written that somebody runs later. What is sent is no script.
         let sent = |text: &str| sends && text.contains(char::is_whitespace);
-        let private = first.filter(|_| self.names_private(call, self.commands.sent(call), sent));
+        let private = first.filter(|_| self.names_private(call, arguments, self.commands.sent(call), sent));
         let followed = || match call.sink {
             Sink::External if sends => memory.orders.followed(call, &self.sources, true),
             Sink::Unknown if !self.sources.is_here(call) => memory.orders.followed(call, &self.sources, false),

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use firedoor_model::wire::Leaves;
+use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Call,
+    arguments::Arguments,
     hosts::{as_usual, hosts, public, schemes},
     sink::words,
 };
@@ -19,6 +20,10 @@ const MAX_BLANKS: usize = 12;
 const MAX_QUERY: usize = 4096;
 /// Longest end of a file's name that says what the file is.
 const MAX_KIND: usize = 12;
+
+/// Words of a table. Nobody else puts any in: the quickest hash will do.
+pub(crate) type Listed = HashSet<String, RandomState>;
+
 /// How private a result is, by the call that asked for it or, where these say more, by its words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -48,73 +53,73 @@ pub enum Privacy {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SourceWords {
-    personal: HashSet<String>,
-    kept: HashSet<String>,
-    pub(crate) public: HashSet<String>,
-    pub(crate) web: HashSet<String>,
-    pub(crate) pages: HashSet<String>,
-    documents: HashSet<String>,
-    document_folders: HashSet<String>,
-    document_files: HashSet<String>,
-    office_files: HashSet<String>,
-    office_folders: HashSet<String>,
-    program_files: HashSet<String>,
-    program_folders: HashSet<String>,
-    samples: HashSet<String>,
-    columns: HashSet<String>,
-    pub(crate) addresses: HashSet<String>,
-    pub(crate) senders: HashSet<String>,
-    pub(crate) sending: HashSet<String>,
-    pub(crate) open: HashSet<String>,
-    pub(crate) published: HashSet<String>,
-    pub(crate) publications: HashSet<String>,
-    pub(crate) answers: HashSet<String>,
-    pub(crate) states: HashSet<String>,
-    pub(crate) drafts: HashSet<String>,
-    pub(crate) drafting: HashSet<String>,
-    pub(crate) shared: HashSet<String>,
-    pub(crate) here: HashSet<String>,
-    pub(crate) elsewhere: HashSet<String>,
-    pub(crate) stores: HashSet<String>,
-    pub(crate) files: HashSet<String>,
-    pub(crate) via: HashSet<String>,
-    pub(crate) contents: HashSet<String>,
-    pub(crate) enclosed: HashSet<String>,
-    pub(crate) machines: HashSet<String>,
-    pub(crate) lasting: HashSet<String>,
-    pub(crate) ways: HashSet<String>,
-    pub(crate) looking: HashSet<String>,
-    pub(crate) handing: HashSet<String>,
-    pub(crate) deeds: HashSet<String>,
-    pub(crate) making: HashSet<String>,
-    pub(crate) made: HashSet<String>,
-    pub(crate) keys: HashSet<String>,
-    pub(crate) writing: HashSet<String>,
-    paid_to: HashSet<String>,
-    common: HashSet<String>,
-    recipients: HashSet<String>,
-    whom: HashSet<String>,
-    accounts: HashSet<String>,
-    everybody: HashSet<String>,
+    personal: Listed,
+    kept: Listed,
+    pub(crate) public: Listed,
+    pub(crate) web: Listed,
+    pub(crate) pages: Listed,
+    documents: Listed,
+    document_folders: Listed,
+    document_files: Listed,
+    office_files: Listed,
+    office_folders: Listed,
+    program_files: Listed,
+    program_folders: Listed,
+    samples: Listed,
+    columns: Listed,
+    pub(crate) addresses: Listed,
+    pub(crate) senders: Listed,
+    pub(crate) sending: Listed,
+    pub(crate) open: Listed,
+    pub(crate) published: Listed,
+    pub(crate) publications: Listed,
+    pub(crate) answers: Listed,
+    pub(crate) states: Listed,
+    pub(crate) drafts: Listed,
+    pub(crate) drafting: Listed,
+    pub(crate) shared: Listed,
+    pub(crate) here: Listed,
+    pub(crate) elsewhere: Listed,
+    pub(crate) stores: Listed,
+    pub(crate) files: Listed,
+    pub(crate) via: Listed,
+    pub(crate) contents: Listed,
+    pub(crate) enclosed: Listed,
+    pub(crate) machines: Listed,
+    pub(crate) lasting: Listed,
+    pub(crate) ways: Listed,
+    pub(crate) looking: Listed,
+    pub(crate) handing: Listed,
+    pub(crate) deeds: Listed,
+    pub(crate) making: Listed,
+    pub(crate) made: Listed,
+    pub(crate) keys: Listed,
+    pub(crate) writing: Listed,
+    paid_to: Listed,
+    common: Listed,
+    recipients: Listed,
+    whom: Listed,
+    accounts: Listed,
+    everybody: Listed,
     otherwise: Vec<String>,
     absent: Vec<String>,
 }
 
 impl SourceWords {
     /// How private the results of a call are, but for sensitive paths.
-    pub(crate) fn privacy(&self, call: &Call<'_>) -> Privacy {
+    pub(crate) fn privacy(&self, call: &Call<'_>, arguments: &Arguments<'_>) -> Privacy {
         let names = [words(call.subject), words(call.entry.server())].concat();
-        let named = |list: &HashSet<String>| names.iter().any(|word| list.contains(word));
+        let named = |list: &Listed| names.iter().any(|word| list.contains(word));
         let by_name = if named(&self.personal) {
             Privacy::Personal
         } else if named(&self.kept) {
             Privacy::Kept
-        } else if named(&self.public) || named(&self.web) && fetched(call) {
+        } else if named(&self.public) || named(&self.web) && fetched(arguments) {
             Privacy::Public
         } else {
             Privacy::Unknown
         };
-        match self.by_path(call) {
+        match self.by_path(call, arguments) {
             None => by_name,
             Some(Privacy::Public) if by_name == Privacy::Unknown => Privacy::Public,
             Some(by_path) => by_name.max(by_path),
@@ -123,10 +128,10 @@ impl SourceWords {
 
     /// What the paths of a call say, and its queries: one document among others is one, and programs' sources are only what is
     /// nothing else.
-    fn by_path(&self, call: &Call<'_>) -> Option<Privacy> {
+    fn by_path(&self, call: &Call<'_>, arguments: &Arguments<'_>) -> Option<Privacy> {
         let mut out = (call.method != "tools/call").then(|| self.path(call.subject)).flatten();
         let mut named = false;
-        for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
+        for leaf in &arguments.leaves {
             if leaf.key {
                 // Of a list all elements.
                 named = self.names_file(&leaf.text);
@@ -162,9 +167,9 @@ impl SourceWords {
         let file = folders.next().unwrap_or_default();
         let kind =
             file.rsplit_once('.').map(|(_, kind)| kind).filter(|kind| kind.len() <= MAX_KIND).unwrap_or_default();
-        let is = |list: &HashSet<String>, word: &str| list.contains(&word.to_ascii_lowercase());
-        let any = |list: &HashSet<String>| folders.clone().any(|folder| is(list, folder));
-        let says = |list: &HashSet<String>| words(file).iter().any(|word| list.contains(word));
+        let is = |list: &Listed, word: &str| list.contains(&word.to_ascii_lowercase());
+        let any = |list: &Listed| folders.clone().any(|folder| is(list, folder));
+        let says = |list: &Listed| words(file).iter().any(|word| list.contains(word));
         let office = is(&self.office_files, kind);
         let document = office || is(&self.document_files, kind);
         // The name says it of this file, a folder of all that lies there.
@@ -230,9 +235,10 @@ impl SourceWords {
 }
 
 /// Whether a call asks for nothing but public pages.
-fn fetched(call: &Call<'_>) -> bool {
-    let mut pages = Leaves::of(call.arguments.unwrap_or_default())
-        .filter(|leaf| !leaf.key && schemes(&leaf.text).next().is_some())
+fn fetched(arguments: &Arguments<'_>) -> bool {
+    let mut pages = arguments
+        .values()
+        .filter(|leaf| schemes(&leaf.text).next().is_some())
         .map(|leaf| {
             let web = ["http://", "https://"].iter().any(|scheme| leaf.text.starts_with(scheme));
             web && as_usual(&leaf.text).is_none() && hosts(&leaf.text).all(public)

@@ -1,13 +1,12 @@
 //! Where a call sends what it is given.
 
-use std::collections::HashSet;
-
 use firedoor_model::wire::Leaves;
 
 use crate::{
     Call, Sink,
+    arguments::Arguments,
     hosts::{hosts, public, schemes},
-    privacy::SourceWords,
+    privacy::{Listed, SourceWords},
     sink::words,
 };
 
@@ -44,18 +43,18 @@ impl Toward<'_> {
 
 impl SourceWords {
     /// Where a call sends, and whether files go there.
-    pub(crate) fn toward(&self, call: &Call<'_>) -> Toward<'_> {
-        Toward { reach: self.reach(call), words: Some(self) }
+    pub(crate) fn toward(&self, call: &Call<'_>, arguments: &Arguments<'_>) -> Toward<'_> {
+        Toward { reach: self.reach(call, arguments), words: Some(self) }
     }
 
     /// Where a call sends, by its address, and by the names of server and tool.
-    fn reach(&self, call: &Call<'_>) -> Reach {
+    fn reach(&self, call: &Call<'_>, arguments: &Arguments<'_>) -> Reach {
         let (tool, server) = (words(call.subject), words(call.entry.server()));
-        let any = |words: &[String], list: &HashSet<String>| words.iter().any(|word| list.contains(word));
+        let any = |words: &[String], list: &Listed| words.iter().any(|word| list.contains(word));
         let sending = any(&tool, &self.sending);
         let (mut address, mut home, mut beside) = (false, false, false);
         let (mut state, mut draft) = (false, None);
-        for leaf in Leaves::of(call.arguments.unwrap_or_default()) {
+        for leaf in &arguments.leaves {
             if leaf.key {
                 address = self.is_address(&leaf.text);
                 state = self.states.contains(&leaf.text.to_ascii_lowercase());
@@ -77,7 +76,7 @@ impl SourceWords {
         }
         // A proxy, or a second address under another name.
         let elsewhere = || {
-            Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| match leaf.key {
+            arguments.leaves.iter().any(|leaf| match leaf.key {
                 true => any(&words(&leaf.text), &self.via),
                 false => hosts(&leaf.text).any(public),
             })
@@ -111,7 +110,7 @@ impl SourceWords {
     /// Whether a call publishes under its user's own name, by the words of its server and tool: a page or a post, and no message or comment.
     pub(crate) fn publishes(&self, call: &Call<'_>) -> bool {
         let tool = words(call.subject);
-        let any = |list: &HashSet<String>| tool.iter().any(|word| list.contains(word));
+        let any = |list: &Listed| tool.iter().any(|word| list.contains(word));
         words(call.entry.server()).iter().any(|word| self.published.contains(word))
             && any(&self.publications)
             && !any(&self.answers)
@@ -127,7 +126,7 @@ impl SourceWords {
     /// Whether a call goes to files, notes or databases of this machine by its server's name, and names no address on the network.
     pub(crate) fn is_here(&self, call: &Call<'_>) -> bool {
         let server = words(call.entry.server());
-        let any = |list: &HashSet<String>| server.iter().any(|word| list.contains(word));
+        let any = |list: &Listed| server.iter().any(|word| list.contains(word));
         (self.stores.contains(&call.entry.server().to_ascii_lowercase()) || any(&self.here) && !any(&self.elsewhere))
             && !Leaves::of(call.arguments.unwrap_or_default()).any(|leaf| hosts(&leaf.text).any(public))
     }
@@ -197,11 +196,8 @@ mod tests {
             ("sqlite", "write_query", json!({"query": "x"}), Reach::Here),
         ] {
             let (entry, arguments) = (entry(server), arguments.to_string());
-            assert_eq!(
-                inspector.sources.reach(&call(&inspector, &entry, tool, &arguments)),
-                want,
-                "{tool} {arguments}"
-            );
+            let call = call(&inspector, &entry, tool, &arguments);
+            assert_eq!(inspector.sources.reach(&call, &Arguments::of(&call)), want, "{tool} {arguments}");
         }
     }
 }

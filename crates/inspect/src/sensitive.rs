@@ -188,6 +188,7 @@ mod tests {
     use super::*;
     use crate::{
         Inspector, Privacy,
+        arguments::Arguments,
         privacy::tests::{call, entry},
     };
 
@@ -202,7 +203,8 @@ mod tests {
         let inspector = Inspector::new();
         let server = entry("files");
         let named = |tool: &str, arguments: &str| {
-            inspector.names_private(&call(&inspector, &server, tool, arguments), &[], |_| true)
+            let call = call(&inspector, &server, tool, arguments);
+            inspector.names_private(&call, &Arguments::of(&call), &[], |_| true)
         };
         for (arguments, want) in [
             (r#"{"path":"/home/u/.ssh/id_rsa"}"#, true),

@@ -9,11 +9,10 @@ use firedoor_model::{
     Confidence, EntryId, Finding, Habit, Millis, Severity,
     finding::Role,
     habit::{MAX_KNOWN, MAX_TOOLS, mark, note},
-    wire::{Leaves, Object},
 };
 use serde::Deserialize;
 
-use crate::{Call, Inspector, Memory, Sink, evidence, hosts::schemes};
+use crate::{Call, Inspector, Memory, Sink, arguments::Arguments, evidence, hosts::schemes};
 
 /// Most tools of which one agent's session keeps numbers; further ones of a server share one place.
 const MAX_COUNTED: usize = 512;
@@ -141,16 +140,15 @@ impl Memory {
 
 impl Inspector {
     /// Counts a call and says where it is out of line.
-    pub(crate) fn usage(&self, memory: &mut Memory, call: &Call<'_>) -> Vec<Finding> {
+    pub(crate) fn usage(&self, memory: &mut Memory, call: &Call<'_>, arguments: &Arguments<'_>) -> Vec<Finding> {
         if call.method != "tools/call" {
             return Vec::new();
         }
         let budgets = &self.budgets;
-        let arguments = call.arguments.unwrap_or_default();
         let external = call.sink == Sink::External;
         let usual = call.usual.filter(|u| u.sessions >= budgets.known.sessions && u.calls >= budgets.known.calls);
         let count = memory.usage.of(call.entry, call.subject);
-        let bytes = arguments.len() as u64;
+        let bytes = arguments.raw.len() as u64;
         let (calls, volume) = count.add(bytes, call.now);
         let mut out = Vec::new();
         let finding = |detector: &'static str, ask: bool, summary: String| Finding {
@@ -197,8 +195,7 @@ impl Inspector {
         hosts(arguments, &mut |host| {
             note(&mut marks, mark(host));
         });
-        let names = Object::parse(arguments).map(|o| o.0).unwrap_or_default();
-        let names: Vec<u64> = names.iter().take(MAX_KNOWN).map(|(name, _)| mark(name)).collect();
+        let names: Vec<u64> = arguments.names.iter().take(MAX_KNOWN).map(|name| mark(name)).collect();
         if let Some(usual) = usual {
             let known = &budgets.known;
             let telling = usual.hosts.len() < MAX_KNOWN && usual.hosts.len() as u64 * known.one_in <= usual.calls;
@@ -232,9 +229,9 @@ impl Inspector {
 }
 
 /// Hosts that a call's arguments name: of addresses, and of mail.
-fn hosts(arguments: &str, visit: &mut dyn FnMut(&str)) {
+fn hosts(arguments: &Arguments<'_>, visit: &mut dyn FnMut(&str)) {
     let mut left = MAX_HOSTS;
-    for leaf in Leaves::of(arguments).filter(|leaf| !leaf.key && leaf.text.len() <= MAX_TEXT) {
+    for leaf in arguments.values().filter(|leaf| leaf.text.len() <= MAX_TEXT) {
         let text = leaf.text.as_ref();
         let after = |at: usize| text.get(at..).unwrap_or_default();
         let addresses = schemes(text).map(after);

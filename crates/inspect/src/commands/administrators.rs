@@ -73,6 +73,7 @@ mod tests {
 
     use crate::{
         Inspector,
+        arguments::Arguments,
         privacy::tests::{call, entry},
     };
 
@@ -112,7 +113,7 @@ mod tests {
         ] {
             let arguments = arguments.to_string();
             let call = call(&inspector, &entry, tool, &arguments);
-            let found: Vec<_> = inspector.commands(&call);
+            let found: Vec<_> = inspector.commands(&call, &Arguments::of(&call));
             let place = found.first().and_then(|finding| finding.evidence.first()).map(|at| at.pointer.raw());
             assert_eq!(place, want, "{tool} {arguments}");
             assert!(found.iter().all(|finding| finding.detector == super::DETECTOR), "{tool} {arguments}");

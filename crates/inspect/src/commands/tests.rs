@@ -55,7 +55,8 @@ fn what_is_only_written_down_is_on_record() {
         ("write_file", serde_json::json!({"content": text}), Confidence::Likely),
     ] {
         let (entry, arguments) = ("c/user/x".parse().unwrap(), arguments.to_string());
-        let found = inspector.commands(&call(&inspector, &entry, tool, &arguments));
+        let call = call(&inspector, &entry, tool, &arguments);
+        let found = inspector.commands(&call, &Arguments::of(&call));
         let found: Vec<_> = found.iter().map(|f| (f.detector.as_ref(), f.confidence)).collect();
         assert_eq!(found, [("call/fetch-and-run", want)], "{tool} {arguments}");
     }
@@ -102,7 +103,8 @@ fn arguments_are_looked_at_as_a_whole() {
         ),
     ] {
         let (entry, arguments) = ("c/user/x".parse().unwrap(), arguments.to_string());
-        let found = inspector.commands(&call(&inspector, &entry, tool, &arguments));
+        let call = call(&inspector, &entry, tool, &arguments);
+        let found = inspector.commands(&call, &Arguments::of(&call));
         let asked = found.iter().find(|finding| finding.confidence > Confidence::Possible);
         assert_eq!(asked.map(|finding| finding.detector.as_ref()), want, "{tool} {arguments}");
     }
@@ -120,7 +122,8 @@ fn what_is_done_later_is_on_record() {
         ("run_command", serde_json::json!({"content": text}), Confidence::Likely),
     ] {
         let (entry, arguments) = ("c/user/x".parse().unwrap(), arguments.to_string());
-        let found = inspector.commands(&call(&inspector, &entry, tool, &arguments));
+        let call = call(&inspector, &entry, tool, &arguments);
+        let found = inspector.commands(&call, &Arguments::of(&call));
         let found: Vec<_> = found.iter().map(|f| (f.detector.as_ref(), f.confidence)).collect();
         assert_eq!(found, [("call/grants-all", want)], "{tool}");
     }

@@ -6,6 +6,7 @@ use super::{MIN_PART, MIN_PASSAGE, MIN_PIECE};
 use crate::{
     decode::{self, Encoding},
     fold,
+    index::FILTERED,
     memory::{ENDS, Grasp, Label, Memory},
 };
 
@@ -14,13 +15,21 @@ pub(super) type OnRun<'v> = &'v mut dyn FnMut(u32, usize, usize, usize, Option<E
 
 /// Runs of folded text as it is and, where that is not one encoding too many, backwards.
 pub(super) fn turned(memory: &Memory, mut text: Vec<u8>, opaque: bool, deeper: bool, visit: OnRun<'_>) {
-    runs(memory, &text, opaque, &mut |item, start, end, at| visit(item, start, end, at, None));
+    let ends = memory.index().ends(&text, 0);
+    if ends.is_empty() {
+        return;
+    }
+    runs_at(memory, &text, 0, ends.iter().copied(), opaque, &mut |item, start, end, at| {
+        visit(item, start, end, at, None);
+    });
     if !deeper {
         return;
     }
     text.reverse();
     let last = text.len();
-    runs(memory, &text, true, &mut |item, start, end, at| {
+    // What the end of a window is forwards, is the place behind it backwards.
+    let ends = ends.iter().rev().map(|end| last + FILTERED - end);
+    runs_at(memory, &text, 0, ends, true, &mut |item, start, end, at| {
         visit(item, start, end, last.saturating_sub(at + 1), Some(Encoding::Reverse));
     });
 }
@@ -51,6 +60,19 @@ pub(super) fn runs_beyond(
     opaque: bool,
     visit: &mut dyn FnMut(u32, usize, usize, usize),
 ) {
+    let from = place.saturating_sub(MIN_PASSAGE);
+    runs_at(memory, text, from, memory.index().ends(text, from).into_iter(), opaque, visit);
+}
+
+/// The same, of windows with these ends, from a place on.
+fn runs_at(
+    memory: &Memory,
+    text: &[u8],
+    from: usize,
+    ends: impl Iterator<Item = usize>,
+    opaque: bool,
+    visit: &mut dyn FnMut(u32, usize, usize, usize),
+) {
     let index = memory.index();
     let mut found = Vec::new();
     // Nothing before these places is looked at again, so that all runs together cost no more than the text; of the secrets that may begin
@@ -60,7 +82,7 @@ pub(super) fn runs_beyond(
     const ALWAYS: [usize; 3] = [ENDS, Label::Secret as usize, Label::Private as usize];
     const HIDDEN: [usize; 4] = [ENDS, Label::Secret as usize, Label::Private as usize, Label::Ordinary as usize];
     let kinds = if opaque { HIDDEN.as_slice() } else { ALWAYS.as_slice() };
-    index.find(text, place.saturating_sub(MIN_PASSAGE), kinds, |kind, end, (id, at)| {
+    index.find_at(text, from, ends, kinds, |kind, end, (id, at)| {
         let Some(item) = memory.item(id) else { return 0 };
         if kind == ENDS {
             let to = item.folded.len();

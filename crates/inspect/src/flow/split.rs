@@ -113,22 +113,19 @@ pub(super) fn each(memory: &mut Memory, call: &Call<'_>, leaves: &[Outgoing<'_>]
             continue;
         }
         values(&leaf.text, &mut |parameter, value| {
-            let piece = fold::folded(value);
             pieces += 1;
-            if pieces <= MAX_PIECES {
-                let key = trails.keys.hash_one((call.entry, call.method, call.subject, name, parameter));
-                let trail = trails.of(key);
-                if trail.extend(value) {
-                    rejoined(memory, &trail.row, number, out);
-                }
-            }
-            if piece.is_empty() || piece.len() > MAX_PIECE || pieces > MAX_PIECES {
+            if pieces > MAX_PIECES {
                 return;
             }
             let key = trails.keys.hash_one((call.entry, call.method, call.subject, name, parameter));
             let trail = trails.of(key);
-            trail.push(&piece);
-            complete(memory, trail, number, out);
+            if trail.extend(value) {
+                rejoined(memory, &trail.row, number, out);
+            }
+            if (1..=MAX_PIECE).contains(&fold::length(value)) {
+                trail.push(&fold::folded(value));
+                complete(memory, trail, number, out);
+            }
         });
     }
     memory.trails = trails;

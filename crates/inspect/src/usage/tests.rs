@@ -28,7 +28,7 @@ impl Agent {
             usual: self.usual.as_ref(),
             now: Millis(self.now),
         };
-        let found = self.inspector.usage(&mut self.memory, &call);
+        let found = self.inspector.usage(&mut self.memory, &call, &Arguments::of(&call));
         found.into_iter().map(|f| (f.detector.into_owned(), f.confidence == Confidence::Likely)).collect()
     }
 
