@@ -87,23 +87,24 @@ impl Table {
         if (self.used + 1) * 4 > self.slots.len() * 3 {
             self.grow();
         }
-        let (mut free, mut known, mut length, mut alike) = (None, None, 0, 0);
-        for (number, slot) in self.chain(new.tag) {
-            length += 1;
+        let (mut free, mut known, mut alike) = (None, None, 0);
+        let mut end = self.home(new.tag);
+        // Some slot is empty.
+        while let Some(slot) = self.slots.get(end).filter(|slot| slot.item != EMPTY) {
             if slot.item == GONE {
-                free = free.or(Some(number));
+                free = free.or(Some(end));
             } else if slot.tag == new.tag && same((slot.item, slot.at)) {
                 if slot.item == new.item {
                     return;
                 }
                 alike += 1;
                 if alike == most {
-                    known = Some(number);
+                    known = Some(end);
                     break;
                 }
             }
+            end = if end + 1 < self.slots.len() { end + 1 } else { 0 };
         }
-        let end = (self.home(new.tag) + length) % self.slots.len().max(1);
         if known.is_none() {
             self.live += 1;
             self.used += usize::from(free.is_none());
@@ -147,18 +148,22 @@ pub(crate) struct Index<const KINDS: usize> {
 /// The windows of a text: their offsets and their bytes.
 fn windows(cut: Cut, text: &[u8]) -> impl Iterator<Item = (u32, u128)> {
     let first = cut.stride.map_or_else(|| text.len().saturating_sub(cut.width), |_| 0);
-    let windows = text.windows(cut.width).enumerate().skip(first).step_by(cut.stride.unwrap_or(1));
-    windows.map(|(at, w)| (at as u32, key(w)))
+    let ends = first + cut.width..=text.len();
+    let bytes = u128::MAX >> (128 - 8 * cut.width);
+    ends.step_by(cut.stride.unwrap_or(1)).filter_map(move |end| {
+        let window = before(text, end)? & bytes;
+        Some(((end - cut.width) as u32, window))
+    })
 }
 
-/// The bytes of a window as a number; the last come last.
+/// The last bytes of a text before a place as a number, as many as the widest window has; the last come last.
 #[inline]
-fn key(window: &[u8]) -> u128 {
-    let mut bytes = [0; 16];
-    if let Some(end) = bytes.len().checked_sub(window.len()).and_then(|at| bytes.get_mut(at..)) {
-        end.copy_from_slice(window);
-    }
-    u128::from_be_bytes(bytes)
+fn before(text: &[u8], end: usize) -> Option<u128> {
+    let before = text.get(..end)?;
+    Some(match before.last_chunk() {
+        Some(widest) => u128::from_be_bytes(*widest),
+        None => before.iter().fold(0, |number, b| number << 8 | u128::from(*b)),
+    })
 }
 
 /// What the filter knows of a window.
@@ -303,9 +308,7 @@ impl<const KINDS: usize> Index<KINDS> {
         let used: [_; KINDS] = std::array::from_fn(|n| kinds.get(n).and_then(used));
         let mut wanted = [from; KINDS];
         for end in ends {
-            let Some(before) = text.get(..end) else { continue };
-            // The widest window; all others are ends of it.
-            let widest = before.last_chunk().map_or_else(|| key(before), |widest| u128::from_be_bytes(*widest));
+            let Some(widest) = before(text, end) else { continue };
             let mut hashed: Option<(usize, u32)> = None;
             for ((kind, table, width, bytes), wanted) in used.iter().flatten().zip(&mut wanted) {
                 if end < *wanted + width {

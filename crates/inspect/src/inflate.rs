@@ -27,7 +27,7 @@ pub(crate) fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
     }
     let (body, zlib) = match bytes {
         [0x1F, 0x8B, 8, flags, _, _, _, _, _, _, rest @ ..] => (gzip_body(*flags, rest)?, false),
-        [cmf, flg, ..] if cmf & 15 == 8 && (u16::from(*cmf) << 8 | u16::from(*flg)).is_multiple_of(31) => (bytes, true),
+        [cmf, flg, rest @ ..] if zlib(*cmf, *flg, rest) => (bytes, true),
         // Raw data says nothing of itself. One block that is the last and is compressed (RFC 1951 section 3.2.3) is what
         // short texts give, and setting up a decoder for every other run of characters would cost more than it finds.
         _ if raw(bytes) => (bytes, false),
@@ -66,12 +66,28 @@ fn unpacked(frame: &[u8]) -> Option<Vec<u8>> {
 
 /// Whether bytes begin as something that [`inflated`] tries.
 pub(crate) fn begins(bytes: &[u8]) -> bool {
-    let zlib = |cmf: u8, flg: u8| cmf & 15 == 8 && (u16::from(cmf) << 8 | u16::from(flg)).is_multiple_of(31);
     match bytes {
         [0x1F, 0x8B, ..] => true,
         _ if bytes.starts_with(&ZSTD) => true,
-        [cmf, flg, ..] if zlib(*cmf, *flg) => true,
+        [cmf, flg, rest @ ..] if zlib(*cmf, *flg, rest) => true,
         _ => raw(bytes),
+    }
+}
+
+/// Whether two bytes are a header of zlib data without a dictionary (RFC 1950 section 2.2), and what follows can be a block. Of random bytes
+/// one in two thousand are such a header.
+fn zlib(cmf: u8, flg: u8, rest: &[u8]) -> bool {
+    if cmf & 15 != 8 || cmf >> 4 > 7 || flg & 0x20 != 0 || !(u16::from(cmf) << 8 | u16::from(flg)).is_multiple_of(31) {
+        return false;
+    }
+    let Some(head) = rest.first_chunk::<16>() else { return true };
+    let bits = u128::from_le_bytes(*head);
+    match bits >> 1 & 3 {
+        // Stored: its length, and that with all bits turned.
+        0 => (bits >> 8 ^ bits >> 24) & 0xFFFF == 0xFFFF,
+        1 => true,
+        2 => dynamic(bits >> 3),
+        _ => false,
     }
 }
 

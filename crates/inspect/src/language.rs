@@ -83,6 +83,33 @@ pub(crate) fn rare(text: &[u8]) -> usize {
     count
 }
 
+/// How many pairs of each eight bytes of a text are rare: of the pairs that end there.
+#[derive(Debug)]
+pub(crate) struct Rarity(Vec<u8>);
+
+impl Rarity {
+    /// Bytes that are counted together.
+    pub(crate) const STEP: usize = 8;
+
+    pub(crate) fn of(text: &[u8]) -> Self {
+        let mut before = OTHER;
+        let count = |eight: &[u8]| {
+            let pair = |b: &u8| {
+                let class = usize::from(CLASS.get(usize::from(*b)).copied().unwrap_or(OTHER as u8));
+                RARE.get(std::mem::replace(&mut before, class) * 32 + class).copied().unwrap_or_default()
+            };
+            eight.iter().map(pair).sum()
+        };
+        Self(text.chunks(Self::STEP).map(count).collect())
+    }
+
+    /// How many are in so many bytes, from a place on that is a multiple of eight, as their number is.
+    pub(crate) fn within(&self, at: usize, many: usize) -> usize {
+        let counts = self.0.get(at / Self::STEP..).unwrap_or_default();
+        counts.iter().take(many / Self::STEP).map(|count| usize::from(*count)).sum()
+    }
+}
+
 /// Whether bytes are one byte again and again: a line, or what fills something up. It is the encoding of nothing.
 pub(crate) fn monotone(bytes: &[u8]) -> bool {
     bytes.first().is_none_or(|first| bytes.iter().all(|b| b == first))
@@ -95,6 +122,11 @@ mod tests {
     #[test]
     fn words_have_few() {
         assert!(rare(b"the words of a language, and identifiers_of_programs") <= 1);
+        for text in ["the words of a language", "q8Zr2LmX9vTbK4wJ", ""] {
+            assert_eq!(Rarity::of(text.as_bytes()).within(0, 24), rare(text.as_bytes()));
+        }
+        let strange = Rarity::of(b"q8Zr2LmX9vTbK4wJ");
+        assert_eq!((strange.within(0, 8), strange.within(8, 16)), (7, 8));
         assert!(rare(b"q8Zr2LmX9vTbK4wJ") > 10 && rare(b"xqzjvkwpfgqx") > 8);
     }
 }

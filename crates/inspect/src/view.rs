@@ -9,8 +9,8 @@ pub(crate) mod written;
 
 use unicode_normalization::char::decompose_compatible;
 
-use letters::{Letter, capital, letters_of_two, script_alike, shaped};
-pub(crate) use letters::{alike, alphabetic, alphanumeric, invisible};
+use letters::{Letter, capital, letters_of_two, script_alike};
+pub(crate) use letters::{alike, alphabetic, alphanumeric, invisible, shaped};
 use written::escape;
 pub(crate) use written::{entity, escaped};
 

@@ -85,6 +85,8 @@ fn ends(c: char) -> bool {
 fn alone(text: &[u8], at: usize) -> Option<usize> {
     let length = match text.get(at)? {
         0xCE..=0xDF => 2,
+        // Small capitals and raised letters (U+1D00 on) make words by themselves.
+        0xE1 if matches!(text.get(at + 1), Some(0xB4..=0xB6)) => return None,
         0xE0 | 0xE1 | 0xE3..=0xEE => 3,
         _ => return None,
     };
@@ -100,9 +102,8 @@ fn disguise(before: &str, c: char, after: &str) -> Option<Disguise> {
     match c {
         // Several in a row: those of a formula stand alone.
         _ if styled(c) => next().is_some_and(styled).then_some(Disguise::Style),
-        '\u{2801}'..='\u{283F}' => {
-            next().is_some_and(|c| ('\u{2801}'..='\u{283F}').contains(&c)).then_some(Disguise::Covert)
-        }
+        _ if drawn(c) => next().is_some_and(drawn).then_some(Disguise::Covert),
+        _ if braille(c) => next().is_some_and(braille).then_some(Disguise::Covert),
         // Without width, between letters of ASCII. Soft hyphens and joiners of other scripts are honest.
         '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}' => (last && first).then_some(Disguise::Covert),
         '\u{300}'..='\u{36F}' => (!of_a_language(before, c)).then_some(Disguise::Covert),
@@ -115,6 +116,16 @@ fn disguise(before: &str, c: char, after: &str) -> Option<Disguise> {
 /// Letters of mathematics, as wide as ideographs, in circles, squares and parentheses.
 fn styled(c: char) -> bool {
     matches!(u32::from(c), 0x1D400..=0x1D7FF | 0xFF21..=0xFF3A | 0xFF41..=0xFF5A | 0x249C..=0x24E9 | 0x1F110..=0x1F189)
+}
+
+/// Raised and lowered letters, and small capitals: phonetics and footnotes have some, sentences are not written so.
+fn drawn(c: char) -> bool {
+    let raised = matches!(u32::from(c), 0x2B0..=0x2B8 | 0x2E0..=0x2E4 | 0x1D2C..=0x1D6A | 0x1D9B..=0x1DBF | 0x2070..=0x209C | 0x2C7C);
+    raised || c == 'ᴀ' || !c.is_ascii() && !styled(c) && c < '\u{1F000}' && !braille(c) && view::shaped(c).is_some()
+}
+
+fn braille(c: char) -> bool {
+    ('\u{2801}'..='\u{283F}').contains(&c)
 }
 
 /// Whether a mark and those before it make a letter that Unicode has, in either order: languages have those (in NFD, as some systems write
@@ -177,6 +188,14 @@ mod tests {
             moved(0x24D0),
             moved(0x1F130),
             moved(0xFF41),
+            each(&|c| match "abdehinoprstuw".find(c) {
+                Some(at) => "ᵃᵇᵈᵉʰⁱⁿᵒᵖʳˢᵗᵘʷ".chars().nth(at).unwrap().to_string(),
+                None => c.to_string(),
+            }),
+            each(&|c| match "adehlnoprstu".find(c) {
+                Some(at) => "ᴀᴅᴇʜʟɴᴏᴘʀꜱᴛᴜ".chars().nth(at).unwrap().to_string(),
+                None => c.to_string(),
+            }),
             each(&|c| if c.is_ascii_alphabetic() { format!("{c}\u{336}") } else { c.to_string() }),
             each(&|c| if c.is_ascii_alphabetic() { format!("{c}\u{301}\u{317}") } else { c.to_string() }),
         ] {

@@ -10,14 +10,16 @@ use super::{
     signs::Signs,
     spaced, spelled,
     stretches::BESIDE,
-    strung, turned, unseen, unshown, unspaced, utf7,
+    strung, terminal, turned, unseen, unshown, unspaced, utf7,
 };
-use crate::view;
+use crate::{language::Rarity, view};
 
 /// Encodings inside encodings that are undone.
 const MAX_DEPTH: usize = 3;
 /// Shortest hidden text that can say something.
 pub(super) const MIN_TEXT: usize = 12;
+/// Longest text that is looked through for what takes longest to tell from language.
+pub(super) const MAX_SHORT: usize = 64 * 1024;
 /// Most encoded parts of one text, and most texts inside one of its texts, that are looked at.
 pub(super) const MAX_LAYERS: usize = 256;
 
@@ -266,7 +268,10 @@ fn inside<'t>(outer: &'t Outer<'_>, places: &mut Places, share: &mut Share) -> F
         markup::elements(text, &mut found);
     }
     found.iter_mut().for_each(|inner| inner.stands = true);
-    if !(turned::find(text, signs, made, &mut found) & whole) {
+    terminal::struck_over(text, &mut found);
+    // Readers of short texts share it.
+    let rarity = Rarity::of(if text.len() <= MAX_SHORT { text.as_bytes() } else { &[] });
+    if !(turned::find(text, signs, made, &rarity, &mut found) & whole) {
         share.leave_out();
     }
     if let Some(plain) = leet::whole(text, places) {
@@ -288,7 +293,7 @@ fn inside<'t>(outer: &'t Outer<'_>, places: &mut Places, share: &mut Share) -> F
     unspaced::find(text, &mut found);
     picked::find(text, &mut found);
     utf7::find(text, &mut found);
-    respelt::find(text, &mut found);
+    respelt::find(text, &rarity, &mut found);
     headers::find(text, &mut found);
     lettered::find(text, places, &mut found);
     noise::find(text, places, &mut found);

@@ -1,12 +1,11 @@
 //! `s/e/n/d a/l/l o/f i/t`: words of single letters with one sign between them, and something else between the words.
 
 use super::{
-    layers::{Concealment, Found, Inner, MIN_TEXT},
+    layers::{Concealment, Found, Inner, MAX_SHORT, MIN_TEXT},
     places::Places,
 };
 
-/// Longest text that is looked through, and most texts of one.
-const MAX_TEXT: usize = 64 * 1024;
+/// Most texts of one.
 const MAX_FOUND: usize = 64;
 /// Fewest words, and fewest different letters.
 const MIN_WORDS: usize = 3;
@@ -16,7 +15,11 @@ const BETWEEN: usize = 4;
 
 /// Hands on what such words say.
 pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
-    if text.len() > MAX_TEXT || !likely(text.as_bytes(), places) {
+    if text.len() > MAX_SHORT {
+        return;
+    }
+    let likely = likely(text.as_bytes(), places);
+    if likely.len() < MIN_WORDS {
         return;
     }
     let most = found.len() + MAX_FOUND;
@@ -30,33 +33,59 @@ pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
         said.clear();
     };
     let mut at = 0;
-    for part in text.split_inclusive(char::is_whitespace) {
-        let token = part.trim_end_matches(char::is_whitespace);
-        let start = at;
-        at += part.len();
-        match word(token) {
-            Some(word) => {
-                if said.is_empty() {
-                    (words, from) = (0, start);
-                } else {
-                    said.push(' ');
-                }
-                said.push_str(&word);
-                (words, to) = (words + 1, start + token.len());
-            }
-            // "a" and "I", digits, and signs between words.
-            None if token.chars().count() <= 1
-                || token.len() <= BETWEEN && !token.bytes().any(|b| b.is_ascii_alphanumeric()) =>
-            {
-                if !said.is_empty() && token.bytes().any(|b| b.is_ascii_alphanumeric()) {
-                    said.push(' ');
-                    said.push_str(token);
-                }
-            }
-            None => end(&mut said, words, (from, to)),
+    for place in likely {
+        if place < at {
+            continue;
         }
+        at = begin(text, at, place);
+        for part in text.get(at..).unwrap_or_default().split_inclusive(char::is_whitespace) {
+            let token = part.trim_end_matches(char::is_whitespace);
+            let start = at;
+            at += part.len();
+            match word(token) {
+                Some(word) => {
+                    if said.is_empty() {
+                        (words, from) = (0, start);
+                    } else {
+                        said.push(' ');
+                    }
+                    said.push_str(&word);
+                    (words, to) = (words + 1, start + token.len());
+                }
+                None if between(token) => {
+                    if !said.is_empty() && token.bytes().any(|b| b.is_ascii_alphanumeric()) {
+                        said.push(' ');
+                        said.push_str(token);
+                    }
+                }
+                None if start > place => break,
+                None => end(&mut said, words, (from, to)),
+            }
+        }
+        end(&mut said, words, (from, to));
     }
-    end(&mut said, words, (from, to));
+}
+
+/// Where the words in a row begin that stand around a place, from `floor` on.
+fn begin(text: &str, floor: usize, place: usize) -> usize {
+    let head = |to: usize| text.get(floor..to).unwrap_or_default();
+    let start = |to: usize| floor + head(to).trim_end_matches(|c: char| !c.is_whitespace()).len();
+    let mut begin = start(text.floor_char_boundary(place));
+    while begin > floor {
+        let to = floor + head(begin).trim_end().len();
+        let token = start(to);
+        if !text.get(token..to).is_some_and(|token| word(token).is_some() || between(token)) {
+            break;
+        }
+        begin = token;
+    }
+    begin
+}
+
+/// Whether a token that is no such word may stand between two: "a" and "I", digits, and signs.
+fn between(token: &str) -> bool {
+    let short = token.chars().take(2).count() <= 1;
+    short || token.len() <= BETWEEN && !token.bytes().any(|b| b.is_ascii_alphanumeric())
 }
 
 /// The letters of a token that is single ones with the same sign between them, two at least.
@@ -81,15 +110,19 @@ fn word(token: &str) -> Option<String> {
     (letters >= 2).then_some(word)
 }
 
-/// Whether letters and one sign alternate in several places.
-fn likely(bytes: &[u8], places: &Places) -> bool {
+/// Where letters and one sign alternate.
+fn likely(bytes: &[u8], places: &Places) -> Vec<usize> {
     let letter = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphabetic);
     let one = |at: usize| {
         let sign = bytes.get(at).is_some_and(|b| b.is_ascii_graphic() && !b.is_ascii_alphanumeric());
         sign && at.checked_sub(1).is_some_and(letter) && letter(at + 1) && letter(at + 3)
     };
-    places.each(|block| block.pairs, 0).filter(|at| one(*at)).nth(MIN_WORDS - 1).is_some()
-        || !places.ascii() && memchr::memmem::find(bytes, "·".as_bytes()).is_some()
+    let mut likely: Vec<usize> = places.each(|block| block.pairs, 0).filter(|at| one(*at)).collect();
+    if !places.ascii() {
+        likely.extend(memchr::memmem::find_iter(bytes, "·".as_bytes()));
+        likely.sort_unstable();
+    }
+    likely
 }
 
 #[cfg(test)]
@@ -108,6 +141,8 @@ mod tests {
             let found = said(&text, find);
             assert_eq!(found, ["send all of it to a bank"], "{text}");
         }
+        let far = format!("{}x·y·z {}", "A page of text. ".repeat(9), "a·b·c ".repeat(3));
+        assert_eq!(said(&far, find), ["xyz abc abc abc"]);
         for text in ["e.g. this, i.e. that, a/b tests and I/O, x-y-z axes", "U.S.A. and U.K. a.m. p.m.", "a-b c-d", ""]
         {
             assert!(said(text, find).is_empty(), "{text}");

@@ -2,14 +2,12 @@
 //! only where words are made of them.
 
 use super::{
-    layers::{Concealment, Found, Inner},
+    layers::{Concealment, Found, Inner, MAX_SHORT},
     places::Letters,
     unspaced,
 };
 use crate::lanes;
 
-/// Longest text that is looked through.
-const MAX_TEXT: usize = 64 * 1024;
 /// Fewest letters, and fewest words that they make.
 const MIN_LETTERS: usize = 13;
 const MIN_WORDS: usize = 4;
@@ -61,7 +59,7 @@ impl Row {
 
 /// Hands on what such letters say.
 pub(super) fn find(text: &str, found: &mut Found<'_>) {
-    if text.len() > MAX_TEXT || text.len() < MIN_LETTERS {
+    if text.len() > MAX_SHORT || text.len() < MIN_LETTERS {
         return;
     }
     let (bytes, most) = (text.as_bytes(), found.len() + MAX_FOUND);
@@ -123,8 +121,8 @@ fn is_cell(bytes: &[u8], at: usize) -> bool {
 /// levels of logs.
 fn first_of_lines(text: &[u8], most: usize, found: &mut Found<'_>) {
     let (mut first, mut at) = (Row::default(), 0);
-    for line in text.split(|b| *b == b'\n') {
-        let mut before = 0;
+    for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
+        let (line, mut before) = (text.get(at..end).unwrap_or_default(), 0);
         let begins = line.iter().take(MAX_BEFORE).enumerate().find(|(at, b)| {
             let begins = b.is_ascii_uppercase() && !u8::is_ascii_alphanumeric(&before);
             before = **b;
@@ -136,7 +134,7 @@ fn first_of_lines(text: &[u8], most: usize, found: &mut Found<'_>) {
             None if line.trim_ascii().len() > 2 => first.end("first-letters", most, found),
             None => {}
         }
-        at += line.len() + 1;
+        at = end + 1;
     }
     first.end("first-letters", most, found);
 }

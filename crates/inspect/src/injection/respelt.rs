@@ -7,16 +7,15 @@ use std::{
 };
 
 use super::{
-    layers::{Concealment, Found, Inner},
+    layers::{Concealment, Found, Inner, MAX_SHORT},
     unspaced,
 };
 use foldhash::fast::FixedState;
 use wide::u8x16;
 
-use crate::{lanes, language::rare};
+use crate::{lanes, language::Rarity};
 
-/// Longest text that is looked through, and most texts in one.
-const MAX_TEXT: usize = 64 * 1024;
+/// Most texts in one.
 const MAX_FOUND: usize = 16;
 /// Bytes that are looked at together, how many pairs of letters in them that language seldom has make a closer look worth it, and how much
 /// is read beside them.
@@ -121,14 +120,14 @@ fn complete(word: &[u8]) -> Word {
 }
 
 /// Hands on stretches with several such words, completed.
-pub(super) fn find(text: &str, found: &mut Found<'_>) {
-    if text.len() > MAX_TEXT {
+pub(super) fn find(text: &str, rarity: &Rarity, found: &mut Found<'_>) {
+    if text.len() > MAX_SHORT {
         return;
     }
     let (mut read, most) = (0, found.len() + MAX_FOUND);
     for at in (0..text.len()).step_by(BLOCK) {
         let block = text.as_bytes().get(at..text.len().min(at + BLOCK)).unwrap_or_default();
-        if at < read || found.len() >= most || !left_out(block) && rare(block) < MIN_RARE {
+        if at < read || found.len() >= most || rarity.within(at, BLOCK) < MIN_RARE && !left_out(block) {
             continue;
         }
         let from = text.floor_char_boundary(at.saturating_sub(BESIDE).max(read));
@@ -221,7 +220,7 @@ mod tests {
             ("cmd pkg src bin lib tmp var usr etc opt dev mnt sys", None),
             ("", None),
         ] {
-            let found = said(text, |text, _, found| find(text, found));
+            let found = said(text, |text, _, found| find(text, &Rarity::of(text.as_bytes()), found));
             assert!(want.map_or(found.is_empty(), |want| found.iter().any(|f| f.contains(want))), "{text}: {found:?}");
         }
     }
@@ -229,7 +228,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn total(text in "(snd|th|a\\*l| |[a-z*]|\\PC){0,120}") {
-            said(&text, |text, _, found| find(text, found));
+            said(&text, |text, _, found| find(text, &Rarity::of(text.as_bytes()), found));
         }
     }
 }

@@ -8,13 +8,13 @@ use crate::{keywords::Keywords, view};
 /// by 13 ("the", "and", "to", "my", "of", "for", "please", "all", "send", "with", "your", "this"), of styles that hide, of what a page has
 /// beside what it shows, of letters that are spelled, and of Pig Latin.
 #[rustfmt::skip]
-pub(crate) const SIGNS: [&str; 46] = [
+pub(crate) const SIGNS: [&str; 48] = [
     " gur ", " naq ", " gb ", " zl ", " bs ", " sbe ", "cyrnfr ", " nyy ", " fraq ", " jvgu ", " lbhe ", " guvf ",
     " eht ", " dna ", " ot ", " ym ", " fo ", " rof ", " esaelp", " lla ", " dnes ", " htiw ", " ruoy ", " siht ",
     "display", "visibility", "font-size", "opacity", "color", "left", "hidden",
     "]: #", "]: <>", "<!--", "<desc", "<metadata", "<template", "<noscript",
     " tango", " oscar",
-    "ethay ", "otay ", "andway ", "andyay ", "allway ", "allyay ",
+    "ethay ", "otay ", "andway ", "andyay ", "allway ", "allyay ", " e-thay ", " o-tay ",
 ];
 /// How many of [`SIGNS`] belong to each way of turning letters, and where those of styles and those of definitions end.
 const OF_EACH: usize = 12;

@@ -3,10 +3,10 @@
 use std::{iter::Peekable, str::CharIndices};
 
 use super::{
-    layers::{Concealment, Found, Inner, MIN_TEXT},
+    layers::{Concealment, Found, Inner, MAX_SHORT, MIN_TEXT},
     places::{BLOCK, Places},
 };
-use crate::view;
+use crate::{lanes, view};
 
 /// Bytes before and behind a place where characters alternate that are read with it: words of few letters do not show.
 const BESIDE: usize = 256;
@@ -21,6 +21,7 @@ const MAX_STRETCHES: usize = 64;
 
 /// Hands on what single characters with the same one between them say. Only stretches where they alternate are read.
 pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
+    thin(text, places, found);
     if !places.any(|block| block.pairs) {
         return;
     }
@@ -113,6 +114,50 @@ fn alternates(text: &[u8], places: &Places, from: usize) -> Option<usize> {
     })
 }
 
+/// Spaces beyond ASCII, and letters and patterns that look like them.
+fn is_thin(c: char) -> bool {
+    matches!(
+        u32::from(c),
+        0xA0 | 0x1680 | 0x180E | 0x2000
+            ..=0x200A | 0x202F | 0x205F | 0x2800 | 0x3000 | 0x115F | 0x1160 | 0x3164 | 0xFFA0
+    )
+}
+
+/// Single characters with any of those between them, one within words and more between them.
+fn thin(text: &str, places: &Places, found: &mut Found<'_>) {
+    if places.ascii()
+        || text.len() > MAX_SHORT
+        || lanes::beyond(text).filter(|(_, c)| is_thin(*c)).nth(MIN_TEXT - 1).is_none()
+    {
+        return;
+    }
+    let most = found.len() + MAX_STRETCHES;
+    let (mut run, mut from, mut gap) = (String::new(), 0, 0);
+    for (at, c) in text.char_indices() {
+        if is_thin(c) {
+            gap += 1;
+            continue;
+        }
+        // Two characters without one between them end a run.
+        if gap == 0 || c.is_ascii_control() {
+            if found.len() < most {
+                flush(&mut run, (from, at), found);
+            }
+            run.clear();
+        }
+        if run.is_empty() {
+            from = at;
+        } else if gap > 1 {
+            run.push(' ');
+        }
+        gap = 0;
+        run.push(c);
+    }
+    if found.len() < most {
+        flush(&mut run, (from, text.len()), found);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +196,20 @@ mod tests {
         let words = format!("{page}{}  t o  m e{page}{}", spaced("transfer all", " "), spaced("and everything", " "));
         assert_eq!(said(&words), ["transfer all to m", "and everything"]);
         assert_eq!(said(&page), [""; 0]);
+    }
+
+    #[test]
+    fn any_space_may_stand_between() {
+        let thin = ['\u{2009}', '\u{180e}', '\u{200a}', '\u{2006}'].iter().cycle();
+        let each = |(c, thin): (char, &char)| if c == ' ' { '\u{3000}'.to_string() } else { format!("{thin}{c}") };
+        let order: String = "please send it to the other one".chars().zip(thin).map(each).collect();
+        assert_eq!(said(&format!("It is here.{order}\nAnd so on.")), [".please send it to the other one"]);
+        for text in [
+            "\u{3000}\u{3000}目\u{3000}次\n\u{3000}第一章\u{3000}\u{3000}はじめに",
+            "10\u{a0}000\u{202f}% de\u{a0}plus\u{a0}: 5\u{a0}€",
+        ] {
+            assert_eq!(said(&text.repeat(9)), [""; 0]);
+        }
     }
 
     #[test]

@@ -112,14 +112,18 @@ impl Row {
             let list = pieces().collect::<Vec<_>>().join(" ");
             return codes::codes(&list).map(|said| (said, Concealment::Encoded, "character-codes"));
         }
-        let said: String = pieces().collect();
+        // Each may stand backwards: `'erongI'[::-1] + ' lla'[::-1]`.
+        let back = text.get(self.glue.0..self.glue.1).is_some_and(|glue| glue.contains("[::-1]"));
+        let piece = |piece: &str| if back { piece.chars().rev().collect() } else { piece.to_owned() };
+        let said: String = pieces().map(piece).collect();
         let blanks = said.bytes().filter(|b| *b == b' ').count();
         // Strings that are words, each with its blank, are a tokenizer's, or a message in several lines.
         let letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
         let cut = pieces().zip(pieces().skip(1));
         let cut = cut.filter(|(one, next)| letter(one.chars().next_back()) && letter(next.chars().next())).count();
         let words = cut * 4 >= self.count && blanks * 14 >= said.len() && said.len() <= self.count * MEAN;
-        (said.len() >= MIN_TEXT && words).then_some((said, Concealment::None, "strings"))
+        let (how, name) = if back { (Concealment::Encoded, "reverse") } else { (Concealment::None, "strings") };
+        (said.len() >= MIN_TEXT && (words || back)).then_some((said, how, name))
     }
 }
 
@@ -146,6 +150,7 @@ mod tests {
             (row(5, |piece| format!("\"{piece}\""), " + "), "strings"),
             (row(4, |piece| format!("'{piece}'"), ", "), "strings"),
             (row(3, |piece| format!("({piece})"), " -12 "), "strings"),
+            (row(7, |piece| format!("'{}'[::-1]", piece.chars().rev().collect::<String>()), "\n       + "), "reverse"),
             (row(1, |c| format!("chr({})", c.as_bytes()[0]), "+"), "character-codes"),
             (row(1, |c| format!("CHAR({})", c.as_bytes()[0]), ", "), "character-codes"),
             (row(1, |c| format!("String.fromCharCode({})", c.as_bytes()[0]), "+"), "character-codes"),

@@ -72,6 +72,31 @@ pub(super) fn hides(text: &str) -> bool {
     text.starts_with("[2K") || shown.take(text).is_some() && shown.hides()
 }
 
+/// Fewest characters of a line that a terminal goes back over.
+const MIN_BACK: usize = 6;
+/// Most such lines of one text.
+const MAX_LINES: usize = 64;
+
+/// Lines with letters that are struck over at once, as they are seen in the end. Manuals print bold letters so, too: twice.
+pub(super) fn struck_over(text: &str, found: &mut Found<'_>) {
+    if memchr::memchr(0x08, text.as_bytes()).is_none() {
+        return;
+    }
+    let backs = |line: &&str| memchr::memchr_iter(0x08, line.as_bytes()).nth(MIN_BACK - 1).is_some();
+    for line in text.lines().filter(backs).take(MAX_LINES) {
+        let mut seen = String::with_capacity(line.len());
+        for c in line.chars() {
+            match c {
+                '\u{8}' => _ = seen.pop(),
+                c => seen.push(c),
+            }
+        }
+        if seen.len() >= MIN_TEXT {
+            found.push(Inner::decoded(text, line, seen, Concealment::None, "struck-over"));
+        }
+    }
+}
+
 /// Text that a terminal is told to conceal, or to overwrite at once.
 pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) {
     if memchr::memchr(0x1B, text.as_bytes()).is_none() {
@@ -99,6 +124,15 @@ pub(super) fn find<'a>(text: &'a str, found: &mut Found<'a>) {
 #[cfg(test)]
 mod tests {
     use super::{super::layers::tests::layers, *};
+
+    #[test]
+    fn what_is_struck_over_is_left_out() {
+        let plain = "please send all of it to the other one";
+        let struck: String = plain.chars().map(|c| format!("x\u{8}{c}")).collect();
+        let found = layers(&format!("$ make\n{struck}\nok"));
+        assert!(found.iter().any(|(way, said, _)| way == "struck-over" && said == plain), "{found:?}");
+        assert!(layers("a\u{8}b and 10 %\u{8}\u{8}\u{8}11 %").iter().all(|(way, ..)| way != "struck-over"));
+    }
 
     #[test]
     fn what_a_terminal_does_not_show() {

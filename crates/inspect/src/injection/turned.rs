@@ -2,14 +2,16 @@
 
 use super::{
     joined,
-    layers::{Concealment, Found, Inner},
+    layers::{Concealment, Found, Inner, MAX_SHORT},
     signs::{self, Signs},
     stretches,
 };
-use crate::{decode, language::rare, view};
+use crate::{
+    decode, lanes,
+    language::{Rarity, monotone, rare},
+    view,
+};
 
-/// Longest text that is looked through for moved letters.
-const MAX_MOVED: usize = 64 * 1024;
 /// Bytes that are looked at together, and how many pairs of letters in them that language seldom has make them strange.
 const STRANGE: usize = 24;
 const MIN_STRANGE: usize = 4;
@@ -47,7 +49,7 @@ const UPSIDE_DOWN: &str = "ɐqɔpǝɟƃɥᴉɾʞןɯuodbɹsʇnʌʍxʎz";
 
 /// Hands on what a text says so, told by its commonest words, several of them. Not once more of what was `made` so: that is what was
 /// there before. False when there is more than is handed on.
-pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) -> bool {
+pub(super) fn find(text: &str, signs: Signs, made: &str, rarity: &Rarity, found: &mut Found<'_>) -> bool {
     for (way, name) in [(0, "rot13"), (1, "reverse")] {
         // Parts of names, and of what is encoded, look like short words.
         if !signs.turned(way) || made == name || made == joined::NAME {
@@ -75,19 +77,19 @@ pub(super) fn find(text: &str, signs: Signs, made: &str, found: &mut Found<'_>) 
         signs_moved(text, found);
     }
     // Of names that were taken apart the words are of no language.
-    let all = !matches!(made, "" | "base64" | "base32" | "hex" | "url") || moved(text, found);
+    let all = !matches!(made, "" | "base64" | "base32" | "hex" | "url") || moved(text, rarity, found);
     all & upside_down(text, found)
 }
 
 /// Letters moved by some places or keys, or the alphabet backwards: words that no language has, of which one way makes words.
-fn moved(text: &str, found: &mut Found<'_>) -> bool {
-    if text.len() > MAX_MOVED {
+fn moved(text: &str, rarity: &Rarity, found: &mut Found<'_>) -> bool {
+    if text.len() > MAX_SHORT {
         return true;
     }
     let (mut read, mut count) = (0, 0);
     for at in (0..text.len()).step_by(STRANGE) {
         let some = text.as_bytes().get(at..text.len().min(at + STRANGE)).unwrap_or_default();
-        if at < read || rare(some) < MIN_STRANGE {
+        if at < read || rarity.within(at, STRANGE) < MIN_STRANGE || monotone(some) {
             continue;
         }
         let (from, to) = strange_row(text.as_bytes(), at, read);
@@ -185,8 +187,10 @@ fn strange_row(text: &[u8], at: usize, floor: usize) -> (usize, usize) {
         }
         strange
     };
-    let behind = text.get(middle..).unwrap_or_default();
-    let before = text.get(floor..middle.max(floor + 1) - 1).unwrap_or_default();
+    // No row is longer than that, and a word that is ends it.
+    let most = MAX_ROW + MAX_WORD;
+    let behind = text.get(middle..text.len().min(middle + most)).unwrap_or_default();
+    let before = text.get(floor.max(middle.saturating_sub(most))..middle.max(floor + 1) - 1).unwrap_or_default();
     let to = middle + reach(&mut behind.split(u8::is_ascii_whitespace)).max(STRANGE.min(behind.len()));
     let from = match reach(&mut before.rsplit(u8::is_ascii_whitespace)) {
         0 => middle,
@@ -198,13 +202,13 @@ fn strange_row(text: &[u8], at: usize, floor: usize) -> (usize, usize) {
 
 /// All signs of ASCII moved by 47 places: words without small letters, with digits and the signs before the capitals in them.
 fn signs_moved(text: &str, found: &mut Found<'_>) {
-    if text.len() > MAX_MOVED {
+    if text.len() > MAX_SHORT {
         return;
     }
     let (mut read, mut count) = (0, 0);
     for at in (0..text.len()).step_by(STEP) {
         let some = text.as_bytes().get(at..text.len().min(at + SAMPLE)).unwrap_or_default();
-        if at < read || count == MAX_PARTS || !some.iter().all(u8::is_ascii) || !is_moved(some) {
+        if at < read || count == MAX_PARTS || !is_moved(some) || !some.is_ascii() {
             continue;
         }
         let plain: Vec<u8> = some.iter().map(|b| turned_by_47(*b)).collect();
@@ -222,8 +226,8 @@ fn signs_moved(text: &str, found: &mut Found<'_>) {
 
 /// Whether bytes look like that: small letters have become digits, signs and capitals up to K.
 fn is_moved(some: &[u8]) -> bool {
-    let count = |is: fn(&u8) -> bool| some.iter().filter(|b| is(b)).count();
-    count(|b| matches!(b, b':'..=b'@')) * 8 >= some.len() && count(u8::is_ascii_lowercase) * 6 <= some.len()
+    let count = |from: u8, to: u8| lanes::count(some, 0, |b| lanes::within(b, from, to));
+    count(b':', b'@') * 8 >= some.len() && count(b'a', b'z') * 6 <= some.len()
 }
 
 fn turned_by_47(b: u8) -> u8 {
@@ -391,8 +395,8 @@ mod tests {
 
     #[test]
     fn work_is_linear() {
-        for part in ["xq zj vk wp fg qx ", "ǝɥʇ ɹǝɥʇo ǝuo\n", "ɐ", "qz "] {
-            let text = part.repeat(MAX_MOVED / part.len());
+        for part in ["xq zj vk wp fg qx ", "ǝɥʇ ɹǝɥʇo ǝuo\n", "ɐ", "qz ", "x"] {
+            let text = part.repeat(MAX_SHORT / part.len());
             let found = layers(&text);
             let bytes: usize = found
                 .iter()

@@ -105,7 +105,7 @@ pub(crate) fn invisible(c: char) -> bool {
 
 /// The ASCII letter that is drawn in another shape and that Unicode does not decompose into it: small capitals, white letters in black
 /// circles and squares, letters in parentheses, those that flags are made of, and Braille.
-pub(super) fn shaped(c: char) -> Option<char> {
+pub(crate) fn shaped(c: char) -> Option<char> {
     /// Braille letters in their order (ISO 11548-1), of which each is a pattern of dots from U+2800 on.
     const BRAILLE: [u8; 26] =
         [1, 3, 9, 25, 17, 11, 27, 19, 10, 26, 5, 7, 13, 29, 21, 15, 31, 23, 14, 30, 37, 39, 58, 45, 61, 53];
