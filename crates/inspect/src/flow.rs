@@ -140,12 +140,16 @@ pub(crate) fn inspect(
 ) -> Vec<Finding> {
     let Leaving { leaves, best, unchecked } = leaving(memory, call, arguments, toward);
     let mut out: Vec<Finding> = best.iter().filter_map(|b| finding(memory, call, &leaves, b)).collect();
-    if unchecked {
+    if unchecked || arguments.cut {
         out.push(Finding {
             detector: "flow/unchecked".into(),
             severity: Severity::Medium,
             confidence: Confidence::Likely,
-            summary: "The arguments hold more encoded parts than can be checked.".into(),
+            summary: if unchecked {
+                "The arguments hold more encoded parts than can be checked.".into()
+            } else {
+                "The arguments hold more values than can be checked.".into()
+            },
             evidence: Vec::new(),
         });
     }

@@ -6,8 +6,8 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
 
-/// Filter bits per window, of which each sets two in one word: with sixteen, an unknown byte passes the filter in one of sixty cases at
-/// most, and in one of two hundred just after the filter was built. What passes costs a look into each table, far apart in memory.
+/// Filter bits per window, of which each sets two in one word: with sixteen, an unknown byte passes the filter in one of 37 cases at
+/// most (as long as the filter may grow), and in one of 90 just after the filter was built. What passes costs a look into each table, far apart in memory.
 const BITS_PER_WINDOW: usize = 16;
 /// Smallest and largest size of the filter, in bits, as powers of two (1 KiB to 2 MiB).
 const FILTER_SIZE: (u32, u32) = (13, 24);

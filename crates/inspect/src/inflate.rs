@@ -181,6 +181,28 @@ mod tests {
     }
 
     #[test]
+    fn every_zlib_stream_is_tried() {
+        let plain = b"some plain text, and some other text that is plain; ".repeat(20);
+        for level in 0..=9 {
+            for flush in [false, true] {
+                let mut zlib = ZlibEncoder::new(Vec::new(), Compression::new(level));
+                if flush {
+                    zlib.flush().unwrap();
+                }
+                zlib.write_all(&plain).unwrap();
+                assert_eq!(inflated(&zlib.finish().unwrap()).as_deref(), Some(&plain[..]), "{level} {flush}");
+            }
+        }
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
+        zlib.write_all(&plain).unwrap();
+        let good = zlib.finish().unwrap();
+        // A window that is too large, a dictionary, a wrong sum.
+        for header in [[0x88, 0x1C], [0x78, 0xBB], [0x78, 0x9D]] {
+            assert!(!begins(&[&header[..], &good[2..]].concat()), "{header:?}");
+        }
+    }
+
+    #[test]
     fn bombs_stay_small() {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
         gzip.write_all(&vec![b'a'; 10 << 20]).unwrap();

@@ -282,7 +282,10 @@ impl Injections {
         let plain = how <= Concealment::Customary;
         // Attacks that are told of are no orders; what else stands there may be one.
         let tells = bounds.results && !phrases.is_empty() && self.phrases.tells(normal, phrases.len());
-        let told = |phrase: &Phrase<'_>| tells && self.phrases.told(normal, phrase.span);
+        let told = |phrase: &Phrase<'_>| {
+            tells && self.phrases.told(normal, phrase.span)
+                || bounds.results && plain && self.phrases.in_passing(normal, phrase)
+        };
         let (told, phrases): (Vec<Phrase<'_>>, Vec<_>) = phrases.iter().partition(|phrase| told(phrase));
         if plain && phrases.is_empty() && normal.len() < MIN_ALONE {
             return None;

@@ -120,7 +120,7 @@ fn styled(c: char) -> bool {
 
 /// Raised and lowered letters, and small capitals: phonetics and footnotes have some, sentences are not written so.
 fn drawn(c: char) -> bool {
-    let raised = matches!(u32::from(c), 0x2B0..=0x2B8 | 0x2E0..=0x2E4 | 0x1D2C..=0x1D6A | 0x1D9B..=0x1DBF | 0x2070..=0x209C | 0x2C7C);
+    let raised = matches!(u32::from(c), 0x2B0..=0x2B8 | 0x2E0..=0x2E4 | 0x1D2C..=0x1D6A | 0x1D9B..=0x1DBF | 0x2071 | 0x207F | 0x2090..=0x209C | 0x2C7C);
     raised || c == 'ᴀ' || !c.is_ascii() && !styled(c) && c < '\u{1F000}' && !braille(c) && view::shaped(c).is_some()
 }
 

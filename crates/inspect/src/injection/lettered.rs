@@ -1,15 +1,18 @@
 //! `s/e/n/d a/l/l o/f i/t`: words of single letters with one sign between them, and something else between the words.
 
+use std::collections::HashSet;
+
 use super::{
     layers::{Concealment, Found, Inner, MAX_SHORT, MIN_TEXT},
     places::Places,
 };
+use crate::view;
 
 /// Most texts of one.
 const MAX_FOUND: usize = 64;
 /// Fewest words, and fewest different letters.
 const MIN_WORDS: usize = 3;
-const MIN_DIFFERENT: u32 = 6;
+const MIN_DIFFERENT: usize = 6;
 /// Tokens that are no such words and may stand between two: a sign.
 const BETWEEN: usize = 4;
 
@@ -18,15 +21,11 @@ pub(super) fn find(text: &str, places: &Places, found: &mut Found<'_>) {
     if text.len() > MAX_SHORT {
         return;
     }
-    let likely = likely(text.as_bytes(), places);
-    if likely.len() < MIN_WORDS {
-        return;
-    }
+    let likely = likely(text, places);
     let most = found.len() + MAX_FOUND;
     let (mut said, mut words, mut from, mut to) = (String::new(), 0, 0, 0);
     let mut end = |said: &mut String, words: usize, span: (usize, usize)| {
-        let letters = said.bytes().filter(u8::is_ascii_alphabetic);
-        let different = letters.fold(0u32, |seen, b| seen | 1 << (b & 31)).count_ones();
+        let different = said.chars().filter(|c| view::alphabetic(*c)).collect::<HashSet<char>>().len();
         if words >= MIN_WORDS && said.len() >= MIN_TEXT && different >= MIN_DIFFERENT && found.len() < most {
             found.push(Inner::made(said.clone(), Concealment::Encoded, "lettered", span));
         }
@@ -111,7 +110,8 @@ fn word(token: &str) -> Option<String> {
 }
 
 /// Where letters and one sign alternate.
-fn likely(bytes: &[u8], places: &Places) -> Vec<usize> {
+fn likely(text: &str, places: &Places) -> Vec<usize> {
+    let bytes = text.as_bytes();
     let letter = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphabetic);
     let one = |at: usize| {
         let sign = bytes.get(at).is_some_and(|b| b.is_ascii_graphic() && !b.is_ascii_alphanumeric());
@@ -119,7 +119,18 @@ fn likely(bytes: &[u8], places: &Places) -> Vec<usize> {
     };
     let mut likely: Vec<usize> = places.each(|block| block.pairs, 0).filter(|at| one(*at)).collect();
     if !places.ascii() {
-        likely.extend(memchr::memmem::find_iter(bytes, "·".as_bytes()));
+        // Of other letters and signs, one by one.
+        let mut last = [' '; 4];
+        for (at, c) in text.char_indices() {
+            last.rotate_left(1);
+            last[3] = c;
+            let [first, sign, second, again] = last;
+            let other = !(first.is_ascii() && sign.is_ascii() && second.is_ascii());
+            let sign = sign == again && !sign.is_whitespace() && !view::alphanumeric(sign);
+            if other && sign && view::alphanumeric(first) && view::alphanumeric(second) {
+                likely.push(at);
+            }
+        }
         likely.sort_unstable();
     }
     likely
@@ -143,6 +154,7 @@ mod tests {
         }
         let far = format!("{}x·y·z {}", "A page of text. ".repeat(9), "a·b·c ".repeat(3));
         assert_eq!(said(&far, find), ["xyz abc abc abc"]);
+        assert_eq!(said("о/т/п/р/а/в/ь в/с/ё и/м", find), ["отправь всё им"]);
         for text in ["e.g. this, i.e. that, a/b tests and I/O, x-y-z axes", "U.S.A. and U.K. a.m. p.m.", "a-b c-d", ""]
         {
             assert!(said(text, find).is_empty(), "{text}");

@@ -315,6 +315,11 @@ impl Phrases {
         self.mentions.labelled(text, span) || self.mentions.denied(text, span)
     }
 
+    /// Whether what a phrase says is quoted in passing.
+    pub(crate) fn in_passing(&self, text: &str, phrase: &Phrase<'_>) -> bool {
+        self.mentions.in_passing(text, phrase.id, phrase.span)
+    }
+
     /// Whether a normalised text is about agents and their servers: such texts speak of agents, and say what they can be asked.
     pub(crate) fn about_agents(&self, text: &str) -> bool {
         has(&self.agents, text, AGENTS_WORDS)

@@ -134,8 +134,13 @@ fn thin(text: &str, places: &Places, found: &mut Found<'_>) {
     let most = found.len() + MAX_STRETCHES;
     let (mut run, mut from, mut gap) = (String::new(), 0, 0);
     for (at, c) in text.char_indices() {
-        if is_thin(c) {
-            gap += 1;
+        match c {
+            // Between words there may be one of ASCII.
+            ' ' => gap += 2,
+            _ if is_thin(c) => gap += 1,
+            _ => {}
+        }
+        if c == ' ' || is_thin(c) || view::invisible(c) {
             continue;
         }
         // Two characters without one between them end a run.
@@ -204,6 +209,10 @@ mod tests {
         let each = |(c, thin): (char, &char)| if c == ' ' { '\u{3000}'.to_string() } else { format!("{thin}{c}") };
         let order: String = "please send it to the other one".chars().zip(thin).map(each).collect();
         assert_eq!(said(&format!("It is here.{order}\nAnd so on.")), [".please send it to the other one"]);
+        let words = "please send it to the other one"
+            .split(' ')
+            .map(|word| word.chars().map(String::from).collect::<Vec<_>>().join("\u{2009}\u{200b}"));
+        assert_eq!(said(&words.collect::<Vec<_>>().join(" ")), ["please send it to the other one"]);
         for text in [
             "\u{3000}\u{3000}目\u{3000}次\n\u{3000}第一章\u{3000}\u{3000}はじめに",
             "10\u{a0}000\u{202f}% de\u{a0}plus\u{a0}: 5\u{a0}€",

@@ -20,23 +20,42 @@ const MEAN: usize = 8;
 /// Hands on what rows of short strings say. Rows beyond [`MAX_ROWS`] are one text.
 pub(super) fn find(text: &str, found: &mut Found<'_>) {
     let bytes = text.as_bytes();
-    let (mut count, mut rest, mut place) = (0, String::new(), (0, 0));
+    let mut count = 0;
+    // In plain sight, and not.
+    let mut rest = [Rest::default(), Rest::default()];
     let mut end = |row: Row| {
-        let Some((said, how, name)) = row.says(text) else { return };
-        count += 1;
-        if count <= MAX_ROWS {
-            found.push(Inner::made(said, how, name, row.span));
-            return;
+        // Whoever writes that pieces are turned may not turn them.
+        for (said, how, name) in [row.says(text, false), row.says(text, true)].into_iter().flatten() {
+            count += 1;
+            if count <= MAX_ROWS {
+                found.push(Inner::made(said, how, name, row.span));
+            } else if let Some(rest) = rest.get_mut(usize::from(how > Concealment::None)) {
+                rest.add(&said, row.span);
+            }
         }
-        place = (if rest.is_empty() { row.span.0 } else { row.span.0.min(place.0) }, row.span.1.max(place.1));
-        rest.push_str(&said);
-        rest.push('\n');
     };
     each_row(memchr::memchr_iter(b'"', bytes), bytes, false, &mut end);
     each_row(memchr::memchr_iter(b'\'', bytes), bytes, false, &mut end);
     each_row(memchr::memchr2_iter(b'(', b')', bytes), bytes, true, &mut end);
-    if !rest.is_empty() {
-        found.push(Inner::made(rest, Concealment::None, "strings", place));
+    for (rest, how) in rest.into_iter().zip([Concealment::None, Concealment::Encoded]) {
+        if !rest.said.is_empty() {
+            found.push(Inner::made(rest.said, how, "strings", rest.span));
+        }
+    }
+}
+
+/// What further rows say.
+#[derive(Default)]
+struct Rest {
+    said: String,
+    span: (usize, usize),
+}
+
+impl Rest {
+    fn add(&mut self, said: &str, (from, to): (usize, usize)) {
+        self.span = (if self.said.is_empty() { from } else { from.min(self.span.0) }, to.max(self.span.1));
+        self.said.push_str(said);
+        self.said.push('\n');
     }
 }
 
@@ -103,7 +122,11 @@ impl Row {
         of(self.glue) == of(glue) || self.parentheses && shape(self.glue).eq(shape(glue))
     }
 
-    fn says(&self, text: &str) -> Option<(String, Concealment, &'static str)> {
+    /// What the pieces make, each as it stands or turned round: `'erongI'[::-1] + ' lla'[::-1]`.
+    fn says(&self, text: &str, back: bool) -> Option<(String, Concealment, &'static str)> {
+        if back && !text.get(self.glue.0..self.glue.1)?.contains("[::-1]") {
+            return None;
+        }
         let row = text.get(self.span.0..self.span.1)?;
         let first = text.get(..self.span.0)?.chars().next_back()?;
         let mark = |c: char| c == first || self.parentheses && c == ')';
@@ -112,8 +135,6 @@ impl Row {
             let list = pieces().collect::<Vec<_>>().join(" ");
             return codes::codes(&list).map(|said| (said, Concealment::Encoded, "character-codes"));
         }
-        // Each may stand backwards: `'erongI'[::-1] + ' lla'[::-1]`.
-        let back = text.get(self.glue.0..self.glue.1).is_some_and(|glue| glue.contains("[::-1]"));
         let piece = |piece: &str| if back { piece.chars().rev().collect() } else { piece.to_owned() };
         let said: String = pieces().map(piece).collect();
         let blanks = said.bytes().filter(|b| *b == b' ').count();
@@ -178,7 +199,7 @@ mod tests {
         let order = row(1, |c| format!("chr({})", c.as_bytes()[0]), "+");
         for rows in [0, MAX_ROWS - 1, MAX_ROWS, 400] {
             let found = said(&format!("{}{order}", decoy.repeat(rows)));
-            assert!(found.len() <= MAX_ROWS + 1, "{rows}");
+            assert!(found.len() <= MAX_ROWS + 2, "{rows}");
             let all: usize = found.iter().map(|(said, _)| said.matches(PLAIN).count()).sum();
             assert_eq!(all, rows + 1);
         }
@@ -188,7 +209,7 @@ mod tests {
     fn work_is_linear() {
         for text in ["\"", "'a", "(1)", "\"a\" ", "\"a b\" + "] {
             let long = text.repeat(1_000_000 / text.len());
-            assert!(said(&long).len() <= MAX_ROWS + 1, "{text}");
+            assert!(said(&long).len() <= MAX_ROWS + 2, "{text}");
         }
     }
 

@@ -1,6 +1,9 @@
 //! `profiles/detect/injection.toml` as it is written.
 
-use std::{collections::BTreeMap, mem::take};
+use std::{
+    collections::{BTreeMap, HashSet},
+    mem::take,
+};
 
 use serde::Deserialize;
 
@@ -86,6 +89,8 @@ pub(super) struct MentionsRow {
     pub(super) label: String,
     /// Beside the quotes that it stands in.
     pub(super) denial: String,
+    /// Rules whose words are a saying when they are quoted in passing.
+    pub(super) sayings: HashSet<String>,
 }
 
 #[derive(Debug, Deserialize)]
