@@ -6,7 +6,7 @@ use super::{
     layers::{Concealment, Found, Inner, MAX_SHORT, MIN_TEXT},
     places::Places,
 };
-use crate::view;
+use crate::{lanes, view};
 
 /// Most texts of one.
 const MAX_FOUND: usize = 64;
@@ -119,21 +119,23 @@ fn likely(text: &str, places: &Places) -> Vec<usize> {
     };
     let mut likely: Vec<usize> = places.each(|block| block.pairs, 0).filter(|at| one(*at)).collect();
     if !places.ascii() {
-        // Of other letters and signs, one by one.
-        let mut last = [' '; 4];
-        for (at, c) in text.char_indices() {
-            last.rotate_left(1);
-            last[3] = c;
-            let [first, sign, second, again] = last;
-            let other = !(first.is_ascii() && sign.is_ascii() && second.is_ascii());
-            let sign = sign == again && !sign.is_whitespace() && !view::alphanumeric(sign);
-            if other && sign && view::alphanumeric(first) && view::alphanumeric(second) {
-                likely.push(at);
-            }
-        }
+        // Of other letters and signs, around each.
+        let around = |at: usize| {
+            let start = text.get(..at)?.char_indices().rev().nth(1).map_or(0, |(at, _)| at);
+            let mut chars = text.get(start..)?.chars();
+            let near: [char; 6] = std::array::from_fn(|_| chars.next().unwrap_or(' '));
+            near.array_windows().any(alternates).then_some(at)
+        };
+        likely.extend(lanes::beyond(text).filter_map(|(at, _)| around(at)));
         likely.sort_unstable();
     }
     likely
+}
+
+/// Whether two letters stand beside the same sign.
+fn alternates([first, sign, second, again]: &[char; 4]) -> bool {
+    let is_sign = sign == again && !sign.is_whitespace() && !view::alphanumeric(*sign);
+    is_sign && view::alphanumeric(*first) && view::alphanumeric(*second)
 }
 
 #[cfg(test)]
