@@ -239,9 +239,10 @@ impl Inspector {
     /// What must be known about the call when its result arrives.
     pub fn label(&self, call: &Call<'_>) -> CallLabel {
         let arguments = Arguments::of(call);
-        // What a call writes down is not read.
-        let reads = self.names_private(call, &arguments, self.commands.texts(call), |_| true)
-            && !self.commands.writes_documents(call, &self.sources);
+        // What a call writes down is not read. What of it was not looked at may name anything.
+        let reads = arguments.cut
+            || self.names_private(call, &arguments, self.commands.texts(call), |_| true)
+                && !self.commands.writes_documents(call, &self.sources);
         let privacy = if reads { Privacy::Sensitive } else { self.sources.privacy(call, &arguments) };
         CallLabel { privacy, sink: call.sink }
     }

@@ -68,15 +68,15 @@ impl Mentions {
     pub(super) fn in_passing(&self, text: &str, rule: &str, span: (usize, usize)) -> bool {
         let Some((opens, closes)) = self.sayings.get(rule).and_then(|_| quoted(text, span)) else { return false };
         let said = part(text, opens, closes);
-        let before = part(text, opens.saturating_sub(BEFORE), opens).trim_end();
         let short = closes - opens <= PASSING && !said.contains("://") && !said.contains('@');
-        short && !said.starts_with('`') && before.ends_with(within)
+        short && !said.starts_with('`') && within(part(text, opens.saturating_sub(BEFORE), opens))
     }
 }
 
-/// Whether a sentence goes on behind a character.
-fn within(c: char) -> bool {
-    view::alphanumeric(c) || matches!(c, ',' | '(' | ';' | '/')
+/// Whether a quotation that follows stands within a sentence: behind a word and a blank, or in parentheses. Members, elements of lists and
+/// fields of tables have other signs before their quotes, and a quote that closes has none of these.
+fn within(before: &str) -> bool {
+    before.ends_with('(') || before.strip_suffix(' ').is_some_and(|before| before.ends_with(view::alphabetic))
 }
 
 /// Where the quotes stand that are around a place, if any are.
