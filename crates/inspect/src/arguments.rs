@@ -1,4 +1,4 @@
-//! What a call is given, read once for all that judge it.
+//! What a call is given, read once for most of what judges it.
 
 use std::borrow::Cow;
 
@@ -48,28 +48,20 @@ impl<'a> Arguments<'a> {
 
 #[cfg(test)]
 mod tests {
-    use firedoor_model::Millis;
-
     use super::*;
-    use crate::{Inspector, Memory, Sink};
+    use crate::{
+        Inspector, Memory,
+        privacy::tests::{call, entry},
+    };
 
     #[test]
     fn what_is_not_read_is_a_question() {
-        let entry = "c/user/x".parse().unwrap();
+        let (inspector, entry) = (Inspector::new(), entry("x"));
         let found = |count: usize| {
             let arguments = format!("[{}1]", "1,".repeat(count - 1));
-            let call = Call {
-                entry: &entry,
-                method: "tools/call",
-                subject: "send",
-                arguments: Some(&arguments),
-                sink: Sink::External,
-                schema: None,
-                usual: None,
-                now: Millis(1),
-            };
+            let call = call(&inspector, &entry, "send", &arguments);
             assert_eq!(Arguments::of(&call).leaves.len(), count.min(MAX_LEAVES));
-            let found = Inspector::new().call(&mut Memory::default(), &call);
+            let found = inspector.call(&mut Memory::default(), &call);
             found.iter().any(|finding| finding.detector == "flow/unchecked")
         };
         assert_eq!([found(3), found(MAX_LEAVES), found(MAX_LEAVES + 1)], [false, false, true]);
