@@ -12,6 +12,7 @@ mod bases;
 mod broken;
 mod classes;
 mod codes;
+mod columns;
 mod definition;
 mod disguised;
 mod encoded;
@@ -33,6 +34,7 @@ mod picked;
 mod pieces;
 mod pig_latin;
 mod places;
+mod quoted;
 mod respelt;
 mod second;
 mod sight;
@@ -54,6 +56,7 @@ use firedoor_model::{Confidence, Severity, wire::Leaves};
 
 use crate::{TableError, view};
 pub(crate) use allowance::Allowance;
+pub(crate) use columns::all as in_columns;
 use layers::Concealment;
 use leaders::Short;
 use model::Model;
@@ -347,7 +350,8 @@ impl Injections {
             && matches!(how, Concealment::Markup | Concealment::Encoded)
             && signs::foreign(window);
         let threshold = if strange { threshold.max(visible.alone) } else { threshold };
-        let threshold = if alone && signs::eastern(window) { threshold.max(bounds.eastern) } else { threshold };
+        let little_known = alone && (signs::eastern(window) || signs::vietnamese(window));
+        let threshold = if little_known { threshold.max(bounds.eastern) } else { threshold };
         let more = match plain && score >= threshold {
             true if self.phrases.about_security(normal)
                 || told.iter().any(|phrase| phrase.span.0 < span.1 && span.0 < phrase.span.1) =>

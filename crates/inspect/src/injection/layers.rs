@@ -4,7 +4,8 @@ use std::{borrow::Cow, collections::VecDeque};
 
 use super::{
     allowance::{Hidden, Share},
-    bases, broken, codes, disguised, encoded, headers, joined, leet, lettered, markup, noise, picked, pig_latin,
+    bases, broken, codes, columns, disguised, encoded, headers, joined, leet, lettered, markup, noise, picked,
+    pig_latin,
     places::Places,
     respelt,
     signs::Signs,
@@ -80,6 +81,11 @@ impl<'a> Inner<'a> {
     #[cfg(test)]
     pub(super) fn span(&self) -> (usize, usize) {
         self.span
+    }
+
+    /// What it says.
+    pub(super) fn into_text(self) -> String {
+        self.text.into_owned()
     }
 
     /// How many bytes it says.
@@ -187,8 +193,8 @@ pub(super) fn each(text: &str, signs: Signs, hidden: &mut Hidden, visit: &mut dy
                 verbatim: verbatim && outer.span.is_none(),
             };
             visit(&layer);
-            // What was cut out of the same text is looked through with that text already.
-            let apart = !verbatim && how != Concealment::Markup;
+            // What was cut out of the same text, or stands there as it is but for what is between, is looked through with that text already.
+            let apart = !verbatim && how != Concealment::Markup && name != columns::NAME;
             if apart && outer.depth + 1 < MAX_DEPTH && layer.text.len() >= MIN_TEXT {
                 let Layer { text, how, transform, span, .. } = layer;
                 let signs = Signs::of(&text);
@@ -295,6 +301,7 @@ fn inside<'t>(outer: &'t Outer<'_>, places: &mut Places, share: &mut Share) -> F
     utf7::find(text, &mut found);
     respelt::find(text, &rarity, &mut found);
     headers::find(text, &mut found);
+    columns::find(text, &mut found);
     lettered::find(text, places, &mut found);
     noise::find(text, places, &mut found);
     // Names of programs that have digits are no order because they lose them.

@@ -60,6 +60,18 @@ pub(crate) fn eastern(text: &str) -> bool {
     letters().filter(|c| *c >= '\u{2E80}').count() * 3 > letters().count()
 }
 
+/// Whether a normalised text is Vietnamese: of its words one in eight is among the commonest, and several have the letter that hardly another
+/// language has.
+pub(super) fn vietnamese(normal: &str) -> bool {
+    const COMMON: [&str; 20] = [
+        "ban", "cac", "cho", "co", "cua", "duoc", "đe", "đen", "đuoc", "khi", "khong", "la", "mot", "nay", "nguoi",
+        "nhung", "trong", "tu", "va", "voi",
+    ];
+    let words = || normal.split(|c: char| !view::alphabetic(c)).filter(|word| word.len() >= 2);
+    words().filter(|word| word.starts_with('đ')).nth(1).is_some()
+        && words().filter(|word| COMMON.contains(word)).count() * 8 >= words().count()
+}
+
 /// Whether a text is numbers and digests: what letters there are in other words are less than an eighth of it. More would let digits
 /// around an order hide it.
 pub(super) fn digits(text: &str) -> bool {
@@ -233,6 +245,21 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(eastern(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn vietnamese_is_told_from_its_neighbours() {
+        for (text, want) in [
+            (
+                "Cổng dịch vụ công của huyện sẽ chuyển sang chế độ bảo trì, trong thời gian này bà con không nộp hồ sơ được, đề nghị chờ đến sáng",
+                true,
+            ),
+            ("Između dva sela đaci idu u školu, a među njima je i đak generacije", false),
+            ("la casa va con tu ban de un día", false),
+            ("", false),
+        ] {
+            assert_eq!(vietnamese(&view::normalised(text)), want, "{text}");
         }
     }
 
