@@ -103,8 +103,9 @@ struct Bounds {
     alone: f32,
     /// What more is needed in a text about agents.
     agents: f32,
-    /// By the model's word alone in a script of East Asia, if that is more.
+    /// By the model's word alone in a script of East Asia, and in Vietnamese, if that is more.
     eastern: f32,
+    vietnamese: f32,
     /// It is what a tool returns.
     results: bool,
     /// It asks somebody to do something.
@@ -113,7 +114,16 @@ struct Bounds {
 
 impl Bounds {
     fn both(bound: f32) -> Self {
-        Self { phrase: bound, alone: bound, agents: 0.0, eastern: f32::NEG_INFINITY, results: false, asks: false }
+        let never = f32::NEG_INFINITY;
+        Self {
+            phrase: bound,
+            alone: bound,
+            agents: 0.0,
+            eastern: never,
+            vietnamese: never,
+            results: false,
+            asks: false,
+        }
     }
 }
 
@@ -165,6 +175,7 @@ impl Injections {
                 alone: thresholds.result_alone,
                 agents: thresholds.agents,
                 eastern: thresholds.eastern,
+                vietnamese: thresholds.vietnamese,
                 results: true,
                 asks: false,
             },
@@ -350,8 +361,11 @@ impl Injections {
             && matches!(how, Concealment::Markup | Concealment::Encoded)
             && signs::foreign(window);
         let threshold = if strange { threshold.max(visible.alone) } else { threshold };
-        let little_known = alone && (signs::eastern(window) || signs::vietnamese(window));
-        let threshold = if little_known { threshold.max(bounds.eastern) } else { threshold };
+        let threshold = match alone {
+            true if signs::eastern(window) => threshold.max(bounds.eastern),
+            true if signs::vietnamese(window) => threshold.max(bounds.vietnamese),
+            _ => threshold,
+        };
         let more = match plain && score >= threshold {
             true if self.phrases.about_security(normal)
                 || told.iter().any(|phrase| phrase.span.0 < span.1 && span.0 < phrase.span.1) =>

@@ -66,6 +66,7 @@ pub(crate) struct Thresholds {
     pub(crate) encoded_asked: f32,
     /// Of a result in a script of East Asia without a phrase.
     pub(crate) eastern: f32,
+    pub(crate) vietnamese: f32,
     /// Least log-odds of the text around a phrase in its own language.
     pub(crate) foreign: f32,
     /// Added where a text is about security.
