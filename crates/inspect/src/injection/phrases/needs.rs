@@ -24,11 +24,11 @@ impl Needs {
         let longest = syntax::parse_with(regex, &config).ok()?.properties().maximum_len();
         let reach = longest.map_or(SURROUNDINGS, |longest| longest.min(SURROUNDINGS));
         let words = pieces.iter().filter_map(|piece| Piece::of(&syntax::parse_with(piece, &config).ok()?).words());
-        let words = words.enumerate().filter_map(|(number, words)| {
+        let words = words.filter_map(|words| {
             // Of letters beyond ASCII the rarest bytes stand everywhere: to look for them first leaves nothing out.
             let rare = words.all.iter().all(|word| word.is_ascii());
-            // The first is looked for in all, and so in the form that takes most memory.
-            let small = (number > 0).then_some(AhoCorasickKind::ContiguousNFA);
+            // There are hundreds of these, and they look through little: what takes least memory.
+            let small = Some(AhoCorasickKind::ContiguousNFA);
             AhoCorasick::builder().prefilter(rare).kind(small).build(words.all).ok()
         });
         Some(Self { words: words.collect(), reach })

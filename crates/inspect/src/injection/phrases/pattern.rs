@@ -211,6 +211,7 @@ fn compile(pattern: &str, small: bool) -> Result<Regex, Box<BuildError>> {
         .nfa_size_limit(Some(SIZE))
         .utf8_empty(false)
         .onepass(!small)
+        .auto_prefilter(!small)
         .dfa(!small);
     let config = if small { config.hybrid_cache_capacity(SMALL_CACHE) } else { config };
     Regex::builder()
