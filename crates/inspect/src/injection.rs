@@ -103,9 +103,10 @@ struct Bounds {
     alone: f32,
     /// What more is needed in a text about agents.
     agents: f32,
-    /// By the model's word alone in a script of East Asia, and in Vietnamese, if that is more.
+    /// By the model's word alone in a script of East Asia, in Vietnamese, and in another language than English, if that is more.
     eastern: f32,
     vietnamese: f32,
+    foreign: f32,
     /// It is what a tool returns.
     results: bool,
     /// It asks somebody to do something.
@@ -121,6 +122,7 @@ impl Bounds {
             agents: 0.0,
             eastern: never,
             vietnamese: never,
+            foreign: never,
             results: false,
             asks: false,
         }
@@ -176,6 +178,7 @@ impl Injections {
                 agents: thresholds.agents,
                 eastern: thresholds.eastern,
                 vietnamese: thresholds.vietnamese,
+                foreign: thresholds.foreign_alone,
                 results: true,
                 asks: false,
             },
@@ -337,7 +340,11 @@ impl Injections {
             let said = html::spoken(&part.text).filter(|_| plain);
             let local = said.map_or(local, |said| local.min(self.model.best(&said).score));
             // What the model has learnt of other languages is that texts in them are honest.
-            let local = if phrase.foreign { local.max(self.phrases.thresholds.foreign) } else { local };
+            let thresholds = &self.phrases.thresholds;
+            let local = match phrase.foreign {
+                true => local.max(thresholds.foreign).min(thresholds.foreign_most),
+                false => local,
+            };
             if local + added > score || says.is_none() && local + added >= bounds.phrase {
                 (score, span) = (score.max(local + added), phrase.span);
                 says = Some(said_by(phrase));
@@ -364,6 +371,7 @@ impl Injections {
         let threshold = match alone {
             true if signs::eastern(window) => threshold.max(bounds.eastern),
             true if signs::vietnamese(window) => threshold.max(bounds.vietnamese),
+            true if signs::foreign(window) => threshold.max(bounds.foreign),
             _ => threshold,
         };
         let more = match plain && score >= threshold {

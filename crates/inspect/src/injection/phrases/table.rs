@@ -67,8 +67,11 @@ pub(crate) struct Thresholds {
     /// Of a result in a script of East Asia without a phrase.
     pub(crate) eastern: f32,
     pub(crate) vietnamese: f32,
-    /// Least log-odds of the text around a phrase in its own language.
+    /// Least and most log-odds of the text around a phrase in its own language.
     pub(crate) foreign: f32,
+    pub(crate) foreign_most: f32,
+    /// Of a result in another language than English without a phrase.
+    pub(crate) foreign_alone: f32,
     /// Added where a text is about security.
     pub(crate) security: f32,
     /// Added where a result is about agents.
