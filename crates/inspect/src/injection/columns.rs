@@ -114,8 +114,10 @@ struct Table<'t> {
     columns: Vec<Column>,
     open: HashMap<Key, usize, RandomState>,
     pieces: Vec<Piece<'t>>,
-    /// The name before the next cell, and whether that is a cell of HTML.
+    /// The name before the next cell, whether a tag is not over yet, the name of its element, and which cell of a row of HTML it is.
     name: Option<u64>,
+    in_tag: bool,
+    element: Option<u64>,
     drawn: Option<usize>,
     /// Fields of this line and of the one before, and where the table begins that they are rows of.
     fields: Vec<(&'t str, usize)>,
@@ -128,13 +130,21 @@ impl<'t> Table<'t> {
         if cell.new_row {
             self.end_row();
         }
+        if cell.behind_tag && std::mem::take(&mut self.in_tag) {
+            self.name = self.element.take();
+        }
         match cell.role {
-            Role::Tag => match cell.text.split(' ').next().unwrap_or_default() {
-                "tr" => self.drawn = None,
-                "td" | "th" => self.drawn = Some(self.drawn.map_or(0, |n| n + 1)),
-                tag if tag.starts_with(['/', '!', '?']) => self.name = None,
-                tag => self.name = Some(hash(tag)),
-            },
+            Role::Tag => {
+                let (tag, attributes) = cell.text.split_once(' ').unwrap_or((cell.text, ""));
+                (self.in_tag, self.element) = (true, None);
+                match tag {
+                    "tr" => self.drawn = None,
+                    "td" | "th" => self.drawn = Some(self.drawn.map_or(0, |n| n + 1)),
+                    tag if tag.starts_with(['/', '!', '?']) => {}
+                    tag => self.element = Some(hash(tag)),
+                }
+                self.name = attributes.rsplit(' ').next().filter(|name| !name.is_empty()).map(hash);
+            }
             Role::Name => self.name = Some(hash(cell.text.rsplit(' ').next().unwrap_or_default())),
             Role::Value => match (self.name.take(), self.drawn) {
                 (Some(name), _) => self.add(Key::Named(name), cell.text, cell.at),
@@ -242,8 +252,9 @@ struct Cell<'t> {
     text: &'t str,
     at: usize,
     role: Role,
-    /// It is the first of its line.
+    /// It is the first of its line, and behind a tag.
     new_row: bool,
+    behind_tag: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -283,7 +294,7 @@ impl<'t> Iterator for Cells<'t> {
 
     fn next(&mut self) -> Option<Cell<'t>> {
         let bytes = self.text.as_bytes();
-        let (mut new_row, mut tag) = (self.at == 0, false);
+        let (mut new_row, mut tag, mut behind_tag) = (self.at == 0, false, false);
         let blank = |b: u8| b == b' ' || b == b'\r';
         let from = loop {
             let b = *bytes.get(self.at)?;
@@ -292,6 +303,7 @@ impl<'t> Iterator for Cells<'t> {
             }
             new_row |= b == b'\n';
             tag = b == b'<' || tag && blank(b);
+            behind_tag |= b == b'>';
             self.at += 1;
         };
         self.at = loop {
@@ -310,7 +322,7 @@ impl<'t> Iterator for Cells<'t> {
             Some(b':' | b'=') => Role::Name,
             _ => Role::Value,
         };
-        Some(Cell { text, at: from, role, new_row })
+        Some(Cell { text, at: from, role, new_row, behind_tag })
     }
 }
 
@@ -342,11 +354,15 @@ mod tests {
             each(|n, piece| format!("{{\n  \"id\": {n},\n  \"note\": \"{piece}\"\n}},\n")),
             format!("[{}]", each(|n, piece| format!("{{\"id\":{n},\"note\":\"{piece}\"}},"))),
             format!("{{{}}}", each(|n, piece| format!("\"part{n}\":\"{piece}\","))),
+            each(|n, piece| format!("{{\"id\": {n}, \"note\": \"> {piece}\"}}\n")),
             each(|n, piece| format!("  - id: {n}\n    note: {piece}\n")),
             each(|n, piece| format!("10:0{n}:07 INFO worker-{n} chunk={n} text={piece}\n")),
             each(|n, piece| format!("<tr><td>{n}</td><td>Anna</td><td>{piece}</td></tr>")),
             each(|n, piece| format!("<tr>\n<td>{n}</td>\n<td>{piece}</td>\n</tr>\n")),
             each(|n, piece| format!("<row id=\"{n}\"><name>Anna</name><note>{piece}</note></row>")),
+            each(|n, piece| format!("<row id=\"{n}\"><note class=\"wide\">{piece}</note></row>")),
+            each(|n, piece| format!("<tr><td class=\"a\">{n}</td><td class=\"b\" width=\"9\">{piece}</td></tr>")),
+            each(|n, piece| format!("<item id=\"{n}\" note=\"{piece}\"/>")),
             each(|n, piece| format!("{n}. {piece}\n")),
         ] {
             assert!(said(&text).contains(&whole), "{text}: {:?}", said(&text));
