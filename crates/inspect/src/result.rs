@@ -65,8 +65,8 @@ fn in_a_row(result: &str) -> Option<String> {
 
 /// The columns that the members of a structured result have.
 fn in_columns(result: &str) -> Option<String> {
-    static STRUCTURED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"structuredContent\""));
-    let at = STRUCTURED.find(result.as_bytes())?;
+    static MEMBER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"structuredContent\""));
+    let at = MEMBER.find(result.as_bytes())?;
     injection::in_columns(result.get(at..)?)
 }
 
@@ -243,6 +243,8 @@ mod tests {
             (json!({"structuredContent": {"rows": rows}}), Some(STRUCTURED)),
             (json!({"structuredContent": members}), Some(STRUCTURED)),
             (json!({"structuredContent": {"rows": honest}}), None),
+            // What stands behind it takes no room.
+            (json!({"structuredContent": {"rows": rows}, "text": "x".repeat(100_000)}), Some(STRUCTURED)),
         ] {
             let (inspector, mut memory) = (Inspector::new(), Memory::new(Limits::default()));
             let entry = "c/user/files".parse().unwrap();

@@ -52,10 +52,10 @@ pub(super) fn find(text: &str, found: &mut Found<'_>) {
     }
 }
 
-/// What all columns of a text say, a line each, if one says something.
+/// What all columns of the first 64 KiB of a text say, a line each, if one says something.
 pub(crate) fn all(text: &str) -> Option<String> {
     let mut found = Vec::new();
-    find(text, &mut found);
+    find(text.get(..text.floor_char_boundary(MAX_SHORT))?, &mut found);
     let said: Vec<String> = found.into_iter().map(|inner| inner.into_text()).collect();
     (!said.is_empty()).then(|| said.join("\n"))
 }

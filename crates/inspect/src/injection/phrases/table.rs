@@ -64,7 +64,7 @@ pub(crate) struct Thresholds {
     pub(crate) encoded_alone: f32,
     /// Of such a text that asks somebody to do something.
     pub(crate) encoded_asked: f32,
-    /// Of a result in a script of East Asia without a phrase.
+    /// Of a result in a script of East Asia, and of one in Vietnamese, without a phrase.
     pub(crate) eastern: f32,
     pub(crate) vietnamese: f32,
     /// Least and most log-odds of the text around a phrase in its own language.
