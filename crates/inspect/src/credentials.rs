@@ -95,11 +95,11 @@ struct Issuer {
 
 impl Issuer {
     /// The name, up to twenty characters of an identifier, an assignment, the value: the shape of gitleaks' rules. Where what stands
-    /// before the value is called a key, a blank is enough.
+    /// before the value is called a key, a blank is enough; and none is needed before a quoted value right behind the name.
     fn row(self) -> Row {
         let names: Vec<String> = self.names.iter().map(|n| regex::escape(n)).collect();
         let regex = format!(
-            r#"^(?i:{})[\w.\- \t]{{0,20}}(?:[\s'"]{{0,3}}(?:=>|:{{1,3}}=|\|\||\?=|[=>:,])[\s'"`=]{{0,5}}|(?i:key|token|secret|password)["']?(?:\s{{1,4}}|\s{{1,3}}-\s{{1,3}})["'`]?)(?<secret>{})(?:[\s'"`;,)}}<\\\x1b]|$)"#,
+            r#"^(?i:{})(?:[\w.\- \t]{{0,20}}(?:[\s'"]{{0,3}}(?:=>|:{{1,3}}=|\|\||\?=|[=>:,|])[\s'"`=]{{0,5}}|(?i:key|token|secret|password)["']?(?:\s{{1,4}}|\s{{1,3}}-\s{{1,3}})["'`]?)|(?i:_?api|_?client)?[ (]{{0,2}}["'`])(?<secret>{})(?:[\s'"`;,)}}<\\\x1b]|$)"#,
             names.join("|"),
             self.form
         );

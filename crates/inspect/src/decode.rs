@@ -261,12 +261,16 @@ pub(crate) fn base64_json(run: &[u8]) -> bool {
     matches!(out.as_slice(), [b'{', .., b'}']) && serde_json::from_slice::<serde::de::IgnoredAny>(&out).is_ok()
 }
 
-/// Whether `run` is base64 of a name, a colon and a password, all of them visible characters (RFC 7617).
+/// Whether `run` is base64 of a name, a colon and a password, all of them visible characters (RFC 7617). A registry's password may be a
+/// file of JSON, on several lines.
 pub(crate) fn base64_pair(run: &[u8]) -> bool {
     let mut out = Vec::new();
     unpack64(run, &mut out);
-    out.iter().all(|b| (0x20..0x7F).contains(b) || *b >= 0x80)
-        && out.iter().position(|b| *b == b':').is_some_and(|at| at > 0)
+    let visible = |b: &u8| (0x20..0x7F).contains(b) || *b >= 0x80;
+    let Some(colon) = out.iter().position(|b| *b == b':').filter(|at| *at > 0) else { return false };
+    let (name, password) = out.split_at(colon);
+    name.iter().all(visible)
+        && password.iter().all(|b| visible(b) || b"\t\n\r".contains(b))
         && std::str::from_utf8(&out).is_ok()
 }
 

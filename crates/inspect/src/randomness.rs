@@ -76,8 +76,9 @@ fn has_one(value: &[u8], words: &[&str]) -> bool {
 const WRITTEN: &[&str] =
     &["test", "fake", "token", "sample", "secret", "value", "password", "user", "demo", "mock", "none", "null"];
 
-/// Whether a value holds a word that people write where a made one would stand.
+/// Whether a value holds a word that people write where a made one would stand. Issuers' keys for tests begin with one.
 pub(crate) fn written(value: &[u8]) -> bool {
+    let value = value.strip_prefix(b"test_").filter(|rest| hex(rest)).unwrap_or(value);
     let lower = value.to_ascii_lowercase();
     WRITTEN.iter().any(|word| lower.windows(word.len()).any(|w| w == word.as_bytes()))
 }
