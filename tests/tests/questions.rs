@@ -345,6 +345,9 @@ fn settings_answer_in_json_and_no_rule_allows_everything() {
     assert_eq!(home.json(&["mode", "strict"]), json!({"mode": "strict"}));
     assert_eq!(home.json(&["log", "verify"])["bad"], Value::Null);
     home.firedoor(&["rules", "add", "allow"]).expect_code(2).expect_said("say what to allow");
+    home.firedoor(&["rules", "add", "block", "--detector", "nope/"])
+        .expect_code(2)
+        .expect_said("names begin with call/");
     home.firedoor(&["rules", "add", "allow", "--tool", "x"]).expect_code(0);
     home.firedoor(&["rules", "add", "block"]).expect_code(0);
     home.firedoor(&["pins", "list"]).expect_code(0).expect_said("No pins");

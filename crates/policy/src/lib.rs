@@ -29,4 +29,4 @@ pub use refs::Refs;
 pub use refusal::{Refusal, as_error, as_tool_result, refusal};
 pub use session::{Intent, Permit, SessionId, SessionRules};
 pub use suggest::{Bindings, LEARNING_MS, Suggestion, suggest};
-pub use thresholds::{HOST, Threshold, threshold};
+pub use thresholds::{FAMILIES, HOST, Threshold, is_nameable, threshold};

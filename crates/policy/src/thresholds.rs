@@ -38,6 +38,14 @@ const TABLE: &[(&str, Threshold)] = &[
     ("definition/changed", Threshold::Quarantine),
 ];
 
+/// How the names begin of detectors, and of what stands for one, that rules can name.
+pub const FAMILIES: [&str; 6] = ["call/", "definition/", "flow/", "policy/", "result/", "sandbox/"];
+
+/// Whether a rule for this detector or family may ever hold.
+pub fn is_nameable(pattern: &str) -> bool {
+    FAMILIES.iter().any(|family| pattern.starts_with(family))
+}
+
 /// What findings of this detector may do.
 pub fn threshold(detector: &str) -> Threshold {
     let named = TABLE.iter().filter(|(name, _)| name.is_empty() || names(name, detector));
@@ -52,6 +60,16 @@ pub(crate) fn names(pattern: &str, detector: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rules_name_what_can_be_found() {
+        for name in [HOST, crate::NEW_TOOL, "flow/secret", "call/", "definition/changed", "result/injection"] {
+            assert!(is_nameable(name), "{name}");
+        }
+        for name in ["", "flow", "nope/", "Flow/secret", "engine/failed"] {
+            assert!(!is_nameable(name), "{name}");
+        }
+    }
 
     #[test]
     fn the_longest_name_wins() {
