@@ -6,8 +6,8 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
 
-/// Filter bits per window, of which each sets four in one word: with sixteen, an unknown byte passes the filter in one of 160 cases at
-/// most (as long as the filter may grow), and in one of 1,200 just after the filter was built. What passes costs a look into each table, far apart in memory.
+/// Filter bits per window, of which each sets four in one word: with sixteen, an unknown byte passes the filter in one of 120 cases at
+/// most (as long as the filter may grow), and far more seldom just after the filter was built. What passes costs a look into each table, far apart in memory.
 const BITS_PER_WINDOW: usize = 16;
 /// Smallest and largest size of the filter, in bits, as powers of two (1 KiB to 1 MiB).
 const FILTER_SIZE: (u32, u32) = (13, 23);
@@ -471,7 +471,7 @@ mod tests {
         };
         (0..(1 << bits) / BITS_PER_WINDOW).for_each(|_| set(&mut filter, bits, key()));
         let passed = (0..100_000).filter(|_| has(&filter, bits, key())).count();
-        assert!((400..700).contains(&passed), "{passed}");
+        assert!((500..1000).contains(&passed), "{passed}");
     }
 
     #[test]
