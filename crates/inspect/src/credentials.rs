@@ -99,7 +99,7 @@ impl Issuer {
     fn row(self) -> Row {
         let names: Vec<String> = self.names.iter().map(|n| regex::escape(n)).collect();
         let regex = format!(
-            r#"^(?i:{})(?:[\w.\- \t]{{0,20}}(?:[\s'"]{{0,3}}(?:=>|:{{1,3}}=|\|\||\?=|[=>:,|])[\s'"`=]{{0,5}}|(?i:key|token|secret|password)["']?(?:\s{{1,4}}|\s{{1,3}}-\s{{1,3}})["'`]?)|(?i:_?api|_?client)?[ (]{{0,2}}["'`])(?<secret>{})(?:[\s'"`;,)}}<\\\x1b]|$)"#,
+            r#"^(?i:{})(?:[\w.\- \t]{{0,20}}(?:[\s'"]{{0,3}}(?:=>|:{{1,3}}=|\|\||\?=|[=>:,])[\s'"`=]{{0,5}}|(?i:key|token|secret|password)["']?(?:\s{{1,4}}|\s{{1,3}}-\s{{1,3}})["'`]?)|(?i:_?api|_?client)?[ (]{{0,2}}["'`])(?<secret>{})(?:[\s'"`;,)}}<\\\x1b]|$)"#,
             names.join("|"),
             self.form
         );
