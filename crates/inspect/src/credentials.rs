@@ -1,9 +1,11 @@
 //! Credentials in text: one pass over all formats' keywords, then one anchored regex where a keyword stands.
 
+mod checksum;
 mod edge;
 mod plain;
 mod shape;
 
+use checksum::Checksum;
 use plain::Plain;
 pub(crate) use shape::has_shape;
 use std::sync::OnceLock;
@@ -75,15 +77,6 @@ impl Row {
     }
 }
 
-/// How a format checks itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-enum Checksum {
-    #[serde(rename = "crc32-base62")]
-    Crc32Base62,
-    #[serde(rename = "luhn")]
-    Luhn,
-}
-
 /// A key whose form only its issuer's name tells from other values.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -99,7 +92,7 @@ impl Issuer {
     fn row(self) -> Row {
         let names: Vec<String> = self.names.iter().map(|n| regex::escape(n)).collect();
         let regex = format!(
-            r#"^(?i:{})(?:[\w.\- \t]{{0,20}}(?:[\s'"]{{0,3}}(?:=>|:{{1,3}}=|\|\||\?=|[=>:,])[\s'"`=]{{0,5}}|(?i:key|token|secret|password)["']?(?:\s{{1,4}}|\s{{1,3}}-\s{{1,3}})["'`]?)|(?i:_?api|_?client)?[ (]{{0,2}}["'`])(?<secret>{})(?:[\s'"`;,)}}<\\\x1b]|$)"#,
+            r#"^(?i:{})(?:[\w.\- \t]{{0,26}}(?:[\s'"]{{0,3}}(?:=>|:{{1,3}}=|\|\||\?=|[=>:,])[\s'"`=]{{0,5}}|(?i:key|token|secret|password)["']?(?:\s{{1,4}}|\s{{1,3}}-\s{{1,3}})["'`]?)|(?i:_?api|_?client)?[ (]{{0,2}}["'`])(?<secret>{})(?:[\s'"`;,)}}<\\\x1b]|$)"#,
             names.join("|"),
             self.form
         );
@@ -306,8 +299,14 @@ impl Credentials {
             && window.get(..TOKEN.len()).is_some_and(|name| name.eq_ignore_ascii_case(TOKEN))
             && randomness::chain_address(secret.as_bytes());
         let is = json && basic && plausible(&rule.row, secret.as_bytes()) && !self.is_published(secret.as_bytes());
+        let identifier = rule.row.named && {
+            let begins =
+                |name: &&String| window.get(..name.len()).is_some_and(|w| w.eq_ignore_ascii_case(name.as_bytes()));
+            let issuer = rule.row.keywords.iter().filter(begins).map(String::len).max().unwrap_or_default();
+            names_identifier(window.get(issuer..secret.start()).unwrap_or_default())
+        };
         let wrong = rule.row.checksum.is_some_and(|c| c.needed() && !c.holds(secret.as_bytes()));
-        let is = is && !contract && !wrong && !known(&rule.row, window, (secret.start(), secret.end()));
+        let is = is && !contract && !identifier && !wrong && !known(&rule.row, window, (secret.start(), secret.end()));
         is.then(|| (secret.start(), secret.end()))
     }
 
@@ -332,40 +331,16 @@ impl Credentials {
     }
 }
 
-impl Checksum {
-    fn holds(self, secret: &[u8]) -> bool {
-        match self {
-            // github.blog, 2021-04-05 "Behind GitHub's new authentication token formats": CRC-32 of what stands before,
-            // in base 62 (digits, capitals, small letters), padded with zeros to six characters. npm does the same.
-            Self::Crc32Base62 => {
-                let Some((body, tail)) = secret.len().checked_sub(6).and_then(|at| secret.split_at_checked(at)) else {
-                    return false;
-                };
-                let mut crc = flate2::Crc::new();
-                crc.update(body);
-                let digit = |b: &u8| match b {
-                    b'0'..=b'9' => Some(b - b'0'),
-                    b'A'..=b'Z' => Some(b - b'A' + 10),
-                    b'a'..=b'z' => Some(b - b'a' + 36),
-                    _ => None,
-                };
-                let said = tail.iter().try_fold(0u64, |n, b| Some(n * 62 + u64::from(digit(b)?)));
-                said == Some(u64::from(crc.sum()))
-            }
-            // ISO/IEC 7812-1, annex B: from the end, every second digit counts twice, and of what that gives the digits do.
-            Self::Luhn => {
-                let digits = secret.iter().rev().filter(|b| b.is_ascii_digit()).map(|b| u32::from(b - b'0'));
-                let twice = |digit: u32| digit * 2 / 10 + digit * 2 % 10;
-                let sum: u32 = digits.enumerate().map(|(at, d)| if at % 2 == 1 { twice(d) } else { d }).sum();
-                sum.is_multiple_of(10)
-            }
-        }
-    }
-
-    /// Whether what it does not hold for is none. One in ten numbers has the last digit that this one wants.
-    fn needed(self) -> bool {
-        self == Self::Luhn
-    }
+/// Whether what stands before a value calls it an identifier: `ISSUER_ORG_ID=`.
+fn names_identifier(before: &[u8]) -> bool {
+    let end = before.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |at| at + 1);
+    let name = before.get(..end).unwrap_or_default();
+    [b"_id".as_slice(), b"-id", b" id"].iter().any(|id| {
+        name.len()
+            .checked_sub(id.len())
+            .and_then(|from| name.get(from..))
+            .is_some_and(|end| end.eq_ignore_ascii_case(id))
+    }) || name.ends_with(b"Id")
 }
 
 /// Whether one of these words stands just before `at`, with at most one `-` or `_` between.

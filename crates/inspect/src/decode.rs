@@ -264,14 +264,20 @@ pub(crate) fn base64_json(run: &[u8]) -> bool {
 /// Whether `run` is base64 of a name, a colon and a password, all of them visible characters (RFC 7617). A registry's password may be a
 /// file of JSON, on several lines.
 pub(crate) fn base64_pair(run: &[u8]) -> bool {
+    base64_password(run).is_some()
+}
+
+/// The password of such a pair.
+pub(crate) fn base64_password(run: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     unpack64(run, &mut out);
     let visible = |b: &u8| (0x20..0x7F).contains(b) || *b >= 0x80;
-    let Some(colon) = out.iter().position(|b| *b == b':').filter(|at| *at > 0) else { return false };
+    let colon = out.iter().position(|b| *b == b':').filter(|at| *at > 0)?;
     let (name, password) = out.split_at(colon);
-    name.iter().all(visible)
+    let is = name.iter().all(visible)
         && password.iter().all(|b| visible(b) || b"\t\n\r".contains(b))
-        && std::str::from_utf8(&out).is_ok()
+        && std::str::from_utf8(&out).is_ok();
+    is.then(|| out.split_off(colon + 1))
 }
 
 /// The escapes of JSON and of most programming languages, leniently. How many letters and digits were escaped.

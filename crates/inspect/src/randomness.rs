@@ -54,8 +54,25 @@ const TYPED: &[&str] = &["abcdefgh", "12345678", "aaaaaaaa", "00000000"];
 
 /// Whether the value says itself that it is none. Long values are only searched where such words stand.
 pub(crate) fn placeholder(value: &[u8]) -> bool {
-    value.ends_with(b"...") || has_one(value, PLACEHOLDERS)
+    value.ends_with(b"...")
+        || match value.len() < LONG {
+            true => has_one(value, PLACEHOLDERS),
+            // So much of base64 holds a short word in some letters by chance: "hTOdOp".
+            false => {
+                let head = value.get(..LONG).unwrap_or_default();
+                let one = |word: &&str, case: fn(&u8) -> bool| {
+                    head.windows(word.len())
+                        .any(|w| w.eq_ignore_ascii_case(word.as_bytes()) && w.iter().skip(1).all(case))
+                };
+                PLACEHOLDERS
+                    .iter()
+                    .any(|word| one(word, |b| !b.is_ascii_uppercase()) || one(word, |b| !b.is_ascii_lowercase()))
+            }
+        }
 }
+
+/// How much of a value is searched for words, and how long one is in which they stand by chance.
+const LONG: usize = 64;
 
 /// Whether it is the address of an account or a contract of Ethereum (EIP-55): its key is longer.
 pub(crate) fn chain_address(value: &[u8]) -> bool {
@@ -68,7 +85,7 @@ pub(crate) fn typed(value: &[u8]) -> bool {
 }
 
 fn has_one(value: &[u8], words: &[&str]) -> bool {
-    let head: Vec<u8> = value.iter().take(64).map(u8::to_ascii_lowercase).collect();
+    let head: Vec<u8> = value.iter().take(LONG).map(u8::to_ascii_lowercase).collect();
     words.iter().any(|word| head.windows(word.len()).any(|w| w == word.as_bytes()))
 }
 
@@ -182,7 +199,18 @@ pub(crate) fn chosen(value: &[u8]) -> bool {
     let joins = |b: &u8| b"-_./:,'%$\\<>(){}[]".contains(b);
     // What examples have most of all.
     let example = value.windows(5).any(|w| w.eq_ignore_ascii_case(b"p@ssw") || w.eq_ignore_ascii_case(b"passw"));
-    kinds >= 3 && !example && value.iter().all(u8::is_ascii_graphic) && !value.iter().any(joins)
+    let visible = !example && value.iter().all(u8::is_ascii_graphic);
+    visible && (kinds >= 3 && !value.iter().any(joins) || of_all_kinds(value))
+}
+
+/// Whether it has all four kinds, two digits among them, and joins no more than words.
+fn of_all_kinds(value: &[u8]) -> bool {
+    let any = |kind: fn(&u8) -> bool| value.iter().any(kind);
+    any(u8::is_ascii_lowercase)
+        && any(u8::is_ascii_uppercase)
+        && value.iter().filter(|b| b.is_ascii_digit()).count() >= MIN_DIGITS
+        && any(|b| b"!#&*+?@^~$%".contains(b))
+        && !any(|b| b"/:,'\\<>(){}[]=`|".contains(b))
 }
 
 /// Fewest digits of a password that was chosen with a sign that joins words, and longest word on either side of one.

@@ -10,7 +10,7 @@ use memchr::memmem::Finder;
 use firedoor_model::{Evidence, Finding, Severity, finding::Role, wire::Leaves};
 
 use crate::{
-    DefinitionKind, Inspector, Privacy, Source, evidence, fold,
+    DefinitionKind, Inspector, Privacy, Source, decode, evidence, fold,
     gravest::Gravest,
     injection::{self, Allowance, Look, Sight, phrases::Place},
     memory::{Label, Memory, Origin},
@@ -149,6 +149,10 @@ impl Inspector {
                         memory.remember_made(&origin, value, Arc::clone(&place));
                     } else {
                         memory.remember_secret(&origin, value, Arc::clone(&place), hit.generic);
+                        // A name and a password in base64 leave as they are meant, too.
+                        if let Some(password) = decode::base64_password(value) {
+                            memory.remember_secret(&origin, &password, Arc::clone(&place), true);
+                        }
                     }
                     memory.trifecta.read(&origin, true);
                 }

@@ -1,3 +1,4 @@
+mod configured;
 mod issued;
 mod written;
 
