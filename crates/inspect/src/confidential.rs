@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use crate::{Privacy, TableError, injection::signs, keywords::Keywords, telling::Telling};
+use crate::{Privacy, TableError, contacts, injection::signs, keywords::Keywords, telling::Telling};
 
 /// Words of a line that marks a document.
 const MAX_MARK: usize = 10;
@@ -13,6 +13,8 @@ const MAX_MARK: usize = 10;
 const MAX_LINE: usize = 160;
 /// Lines above or below it at an edge of a text.
 const MAX_EDGE: usize = 6;
+/// Where the source of a program says whose it is.
+const MAX_HEAD: usize = 400;
 /// How much of a text is looked at for what it is.
 const MAX_LOOKED: usize = 16 * 1024;
 /// Shortest number of a person's document.
@@ -128,8 +130,11 @@ impl Confidential {
 
     /// How private a text is by its words; `words` says whether one of [`Confidential::words`] stands in it.
     pub(crate) fn judge(&self, text: &str, words: bool) -> Privacy {
-        if !words && text.len() < MIN_TOLD || is_program(text) {
+        if !words && text.len() < MIN_TOLD {
             return Privacy::Unknown;
+        }
+        if is_program(text) {
+            return if words && self.is_marked(text) { Privacy::Telling } else { Privacy::Unknown };
         }
         if words && self.says(text) {
             return Privacy::Private;
@@ -143,8 +148,25 @@ impl Confidential {
         match score {
             score if score >= self.bounds.revealing => Privacy::Revealing,
             score if score >= self.bounds.telling => Privacy::Telling,
+            _ if contacts::listed(text) => Privacy::Telling,
             _ => Privacy::Unknown,
         }
+    }
+
+    /// Whether the source of a program says in its first lines that it is not for everybody.
+    fn is_marked(&self, text: &str) -> bool {
+        let head = text.get(..text.floor_char_boundary(MAX_HEAD)).unwrap_or_default();
+        let mut marked = false;
+        self.matcher.each(head.as_bytes(), |met| {
+            let word = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphanumeric);
+            let inside = met.start.checked_sub(1).is_some_and(|at| word(head.as_bytes().get(at)));
+            // "confidential" alone may be a name in it.
+            let mark =
+                matches!(self.kinds.get(met.word), Some(Kind::Mark)) && met.end - met.start > "confidential".len();
+            marked |= mark && !inside && !word(head.as_bytes().get(met.end));
+            !marked
+        });
+        marked
     }
 
     fn says(&self, text: &str) -> bool {

@@ -11,6 +11,7 @@ mod canonical;
 mod capabilities;
 mod commands;
 mod confidential;
+mod contacts;
 mod credentials;
 mod decode;
 mod deeds;

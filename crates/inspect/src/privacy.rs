@@ -101,6 +101,7 @@ pub(crate) struct SourceWords {
     whom: Listed,
     accounts: Listed,
     everybody: Listed,
+    pub(crate) visible: Listed,
     otherwise: Vec<String>,
     absent: Vec<String>,
 }

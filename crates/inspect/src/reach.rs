@@ -54,12 +54,15 @@ impl SourceWords {
         let sending = any(&tool, &self.sending);
         let (mut address, mut home, mut beside) = (false, false, false);
         let (mut state, mut draft) = (false, None);
+        let (mut visible, mut everybody) = (false, false);
         for leaf in &arguments.leaves {
             if leaf.key {
                 address = self.is_address(&leaf.text);
-                state = self.states.contains(&leaf.text.to_ascii_lowercase());
+                let name = leaf.text.to_ascii_lowercase();
+                (state, visible) = (self.states.contains(&name), self.visible.contains(&name));
                 continue;
             }
+            everybody |= std::mem::take(&mut visible) && self.is_everybody(&leaf.text.to_ascii_lowercase());
             if state {
                 let unpublished = self.drafts.contains(&leaf.text.to_ascii_lowercase());
                 draft = Some(unpublished && draft != Some(false));
@@ -84,7 +87,7 @@ impl SourceWords {
         let stores = self.stores.contains(&call.entry.server().to_ascii_lowercase());
         // A draft is read by those who work on it, where there are drafts.
         let draft = draft == Some(true) && any(&server, &self.drafting);
-        let any_open = !draft && (any(&tool, &self.open) || any(&server, &self.open));
+        let any_open = !draft && (everybody || any(&tool, &self.open) || any(&server, &self.open));
         let shared = any(&server, &self.shared);
         match () {
             // A link is no reason to look away.
@@ -177,6 +180,8 @@ mod tests {
             ("bluesky", "create-post", json!({"text": "x"}), Reach::Open),
             ("exa", "web_search_exa", json!({"query": "x"}), Reach::Asked),
             ("github", "create_gist", json!({"files": []}), Reach::Open),
+            ("s3", "put_object", json!({"acl": "public-read", "body": "x"}), Reach::Open),
+            ("s3", "put_object", json!({"acl": "private", "body": "public"}), Reach::Shared),
             ("wordpress", "create_post", json!({"status": "publish", "content": "x"}), Reach::Open),
             ("wordpress", "create_post", json!({"status": "draft", "content": "x"}), Reach::Nowhere),
             ("wordpress", "create_post", json!({"title": "draft", "content": "x"}), Reach::Open),
