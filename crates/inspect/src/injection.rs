@@ -50,7 +50,7 @@ mod unshown;
 mod unspaced;
 mod utf7;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::LazyCell};
 
 use firedoor_model::{Confidence, Severity, wire::Leaves};
 
@@ -60,6 +60,7 @@ pub(crate) use columns::all as in_columns;
 use layers::Concealment;
 use leaders::Short;
 use model::Model;
+use network::Judged;
 use phrases::{People, Phrase, Phrases, Place, Seen};
 pub(crate) use sight::{Sight, excerpt, unread};
 
@@ -299,9 +300,14 @@ impl Injections {
         let plain = how <= Concealment::Customary;
         // Attacks that are told of are no orders; what else stands there may be one.
         let tells = bounds.results && !phrases.is_empty() && self.phrases.tells(normal, phrases.len());
+        let fences = LazyCell::new(|| self.phrases.lesson(normal));
+        let example = |phrase: &Phrase<'_>| {
+            self.phrases.may_be_example(phrase)
+                && fences.as_deref().is_some_and(|fences| self.phrases.example(normal, phrase, fences))
+        };
         let told = |phrase: &Phrase<'_>| {
             tells && self.phrases.told(normal, phrase.span)
-                || bounds.results && plain && self.phrases.in_passing(normal, phrase)
+                || bounds.results && plain && (self.phrases.in_passing(normal, phrase) || example(phrase))
         };
         let (told, phrases): (Vec<Phrase<'_>>, Vec<_>) = phrases.iter().partition(|phrase| told(phrase));
         if plain && phrases.is_empty() && normal.len() < MIN_ALONE {
@@ -374,11 +380,18 @@ impl Injections {
             true if signs::foreign(window) => threshold.max(bounds.foreign),
             _ => threshold,
         };
+        let foreign = phrases.iter().any(|phrase| phrase.foreign && phrase.span.0 < span.1 && span.0 < phrase.span.1);
         let more = match plain && score >= threshold {
+            true if bounds.results && foreign && self.phrases.treats_security(normal) => {
+                self.phrases.thresholds.treatise
+            }
             true if self.phrases.about_security(normal)
                 || told.iter().any(|phrase| phrase.span.0 < span.1 && span.0 < phrase.span.1) =>
             {
                 self.phrases.thresholds.security
+            }
+            true if bounds.results && (alone || foreign) && self.phrases.about_prompts(normal) => {
+                self.phrases.thresholds.prompts
             }
             true if bounds.agents > 0.0 && self.phrases.about_agents(normal) => bounds.agents,
             _ => 0.0,
@@ -386,6 +399,15 @@ impl Injections {
         let needed = threshold + more;
         // A text of one block is not asked about by the model.
         let likely = score >= needed && !(alone && (plain && normal.len() < MIN_ALONE || mute(window)));
+        let seconded = if !likely && plain && bounds.results && says.is_none() && !mute(window) {
+            self.seconded(normal, model::Best { score, span })
+        } else {
+            None
+        };
+        if let Some(judged) = &seconded {
+            (score, span) = (score.max(needed), judged.span);
+        }
+        let likely = likely || seconded.is_some();
         // A request that is stronger must not stand in the place of an order.
         let order = order.filter(|(said, _)| likely && *said >= needed);
         if let Some((said, phrase)) = order {
@@ -407,6 +429,17 @@ impl Injections {
             told: !told.is_empty() && !likely,
             request: plain && order.is_none(),
         })
+    }
+
+    /// The network's opinion on the part of a result that the linear model comes near to. Neither is sure alone.
+    fn seconded(&self, normal: &str, best: model::Best) -> Option<Judged> {
+        if normal.len() < MIN_SECOND {
+            return None;
+        }
+        // Most texts that come near are none by its word; the others are looked at as a whole.
+        let (judged, above) = self.phrases.network.judge_result(normal, best)?;
+        let about = above < self.phrases.thresholds.agents && self.phrases.about_agents(normal);
+        (!about && !self.phrases.is_lesson(normal)).then_some(judged)
     }
 
     /// The network's opinion on what a definition says, where nothing else was found in it. It is asked about what is long enough to

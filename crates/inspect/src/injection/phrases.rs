@@ -35,9 +35,14 @@ use table::{File, Words, filled};
 
 /// Most places of one rule in one text: what repeats says nothing new.
 const MAX_HITS: usize = 48;
-/// Different words that make a text one about security, or about agents.
+/// Different words that make a text one about security, about agents, or about prompts.
 const SECURITY_WORDS: u32 = 3;
 const AGENTS_WORDS: u32 = 2;
+const PROMPTS_WORDS: u32 = 3;
+const LESSON_WORDS: u32 = 3;
+const TREATISE_WORDS: u32 = 7;
+/// How much of a text says what it teaches, in bytes.
+const LOOKED_AT: usize = 32 * 1024;
 
 /// A phrase in a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -132,6 +137,9 @@ pub(crate) struct Phrases {
     strange_owners: Vec<Owner>,
     security: Keywords,
     agents: Keywords,
+    prompts: Keywords,
+    /// Those of texts about security and of texts about prompts.
+    lessons: Keywords,
     mentions: Mentions,
 }
 
@@ -141,6 +149,7 @@ impl Phrases {
         let broken = |e: &dyn std::fmt::Display| TableError::new("injection.toml", e);
         let file: File = toml::from_str(text).map_err(|e| broken(&e))?;
         let languages: Languages = toml::from_str(languages).map_err(|e| TableError::new("languages.toml", &e))?;
+        let security: Vec<String> = file.security.words.iter().map(|word| view::letters(word)).collect();
         let mut met: BTreeMap<String, Lines> = BTreeMap::new();
         let (mut rules, mut lines) = (Vec::new(), Vec::new());
         for mut row in file.rule {
@@ -202,8 +211,10 @@ impl Phrases {
             words: keywords,
             strange: Keywords::new(&strange),
             strange_owners,
-            security: Keywords::new(file.security.words),
+            lessons: Keywords::new(security.iter().chain(&file.prompts.words).chain(&file.mentions.about)),
+            security: Keywords::new(security),
             agents: Keywords::new(file.agents.words),
+            prompts: Keywords::new(file.prompts.words),
             mentions: Mentions::new(&file.mentions).map_err(|e| broken(&e))?,
             rules,
             lines,
@@ -305,6 +316,11 @@ impl Phrases {
         has(&self.security, text, SECURITY_WORDS)
     }
 
+    /// Whether it is about little else: such texts tell of one attack after the other.
+    pub(crate) fn treats_security(&self, text: &str) -> bool {
+        has(&self.security, text, TREATISE_WORDS)
+    }
+
     /// Whether a normalised text with so many phrases may tell of attacks anywhere. Where they are few it costs less to look at each.
     pub(crate) fn tells(&self, text: &str, phrases: usize) -> bool {
         phrases.saturating_mul(mentions::LOOKED_AT) <= text.len() || self.mentions.anywhere(text)
@@ -320,6 +336,32 @@ impl Phrases {
         self.mentions.in_passing(text, phrase.id, phrase.span)
     }
 
+    /// Whether what a phrase says is an example in a [`Phrases::lesson`] whose blocks of code are at `fences`.
+    pub(crate) fn example(&self, text: &str, phrase: &Phrase<'_>, fences: &[usize]) -> bool {
+        self.mentions.example(text, phrase.span, fences)
+    }
+
+    /// Whether what a phrase says may be an example.
+    pub(crate) fn may_be_example(&self, phrase: &Phrase<'_>) -> bool {
+        self.mentions.is_saying(phrase.id)
+    }
+
+    /// Where blocks of code begin and end in a normalised text that teaches about attacks or about prompts: such texts show examples.
+    pub(crate) fn lesson(&self, text: &str) -> Option<Vec<usize>> {
+        self.is_lesson(text).then(|| mentions::fences(text))
+    }
+
+    /// Whether the beginning of a normalised text teaches.
+    pub(crate) fn is_lesson(&self, text: &str) -> bool {
+        let head = text.get(..text.floor_char_boundary(LOOKED_AT)).unwrap_or_default();
+        has(&self.lessons, head, LESSON_WORDS)
+    }
+
+    /// Whether a normalised text is about how models are prompted.
+    pub(crate) fn about_prompts(&self, text: &str) -> bool {
+        has(&self.prompts, text, PROMPTS_WORDS)
+    }
+
     /// Whether a normalised text is about agents and their servers: such texts speak of agents, and say what they can be asked.
     pub(crate) fn about_agents(&self, text: &str) -> bool {
         has(&self.agents, text, AGENTS_WORDS)
@@ -328,9 +370,9 @@ impl Phrases {
 
 /// Whether so many different words stand in a text.
 fn has(words: &Keywords, text: &str, least: u32) -> bool {
-    let mut seen = 0u64;
+    let mut seen = 0u128;
     words.each(text.as_bytes(), |met| {
-        seen |= 1 << (met.word % 64);
+        seen |= 1 << (met.word % 128);
         seen.count_ones() < least
     });
     seen.count_ones() >= least

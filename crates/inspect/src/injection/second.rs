@@ -1,4 +1,4 @@
-//! When the network is asked for its opinion on a definition, and what its word is worth.
+//! When the network is asked for its opinion, and what its word is worth.
 
 use serde::Deserialize;
 
@@ -11,6 +11,8 @@ use super::{
 /// text around it: what a server sends must not cost more than that.
 const WHOLE: usize = 16 * 1024;
 const AROUND: usize = 2 * 1024;
+/// Bytes on either side of what the linear model found in a result: a judgement costs a millisecond, and many honest results come near.
+const BESIDE: usize = 300;
 
 /// What of the linear model's log-odds counts: one of them alone decides nothing.
 const COUNTED: (f32, f32) = (-5.0, 2.0);
@@ -24,6 +26,9 @@ pub(super) struct Bounds {
     definition_part: f32,
     /// The linear model's log-odds from which the network is asked at all.
     pub(super) definition_from: f32,
+    /// The same of a part of a result.
+    result: f32,
+    result_part: f32,
 }
 
 impl Bounds {
@@ -35,9 +40,28 @@ impl Bounds {
         };
         let from = text.floor_char_boundary(from);
         let part = text.get(from..text.floor_char_boundary(to))?;
-        let (least, most) = COUNTED;
-        let bound = self.definition - self.definition_part * best.score.clamp(least, most);
-        let judged = network::shipped()?.best(part, Answer::Definition).filter(|judged| judged.score >= bound)?;
-        Some(Judged { span: (judged.span.0 + from, judged.span.1 + from), ..judged })
+        judged(part, Answer::Definition, from, self.definition - self.definition_part * counted(best))
     }
+
+    /// The part of a normalised result around what the linear model found in it, if the network takes it for an instruction, and how far
+    /// above the bound it is.
+    pub(super) fn judge_result(&self, text: &str, best: Best) -> Option<(Judged, f32)> {
+        let from = text.floor_char_boundary(best.span.0.saturating_sub(BESIDE));
+        let to = text.floor_char_boundary(text.len().min(best.span.1.saturating_add(BESIDE)));
+        let bound = self.result - self.result_part * counted(best);
+        let judged = judged(text.get(from..to)?, Answer::Result, from, bound)?;
+        Some((judged, judged.score - bound))
+    }
+}
+
+/// What of the linear model's log-odds counts.
+fn counted(best: Best) -> f32 {
+    let (least, most) = COUNTED;
+    best.score.clamp(least, most)
+}
+
+/// The window of `part`, which begins at `from`, that the network gives so much.
+fn judged(part: &str, answer: Answer, from: usize, bound: f32) -> Option<Judged> {
+    let judged = network::shipped()?.best(part, answer).filter(|judged| judged.score >= bound)?;
+    Some(Judged { span: (judged.span.0 + from, judged.span.1 + from), ..judged })
 }

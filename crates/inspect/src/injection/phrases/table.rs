@@ -34,6 +34,7 @@ pub(super) struct File {
     pub(super) network: Bounds,
     pub(super) security: Subject,
     pub(super) agents: Subject,
+    pub(super) prompts: Subject,
     pub(super) mentions: MentionsRow,
     pub(super) asks: Asks,
     /// What stands in a regex for `(?&name)`. One may have those in it that stand before it by name.
@@ -74,8 +75,12 @@ pub(crate) struct Thresholds {
     pub(crate) foreign_alone: f32,
     /// Added where a text is about security.
     pub(crate) security: f32,
+    /// Added where a result is about little else.
+    pub(crate) treatise: f32,
     /// Added where a result is about agents.
     pub(crate) agents: f32,
+    /// Added where a result is about how models are prompted.
+    pub(crate) prompts: f32,
 }
 
 /// What a text may be about, by its words.
@@ -93,6 +98,10 @@ pub(super) struct MentionsRow {
     pub(super) label: String,
     /// Beside the quotes that it stands in.
     pub(super) denial: String,
+    /// What texts speak of that teach about attacks, beside what those about security and prompts do.
+    pub(super) about: Vec<String>,
+    /// How a text that teaches tells of it.
+    pub(super) tale: String,
     /// Rules whose words are a saying when they are quoted in passing.
     pub(super) sayings: HashSet<String>,
 }
