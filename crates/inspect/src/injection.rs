@@ -112,6 +112,8 @@ struct Bounds {
     results: bool,
     /// It asks somebody to do something.
     asks: bool,
+    /// It is put together of names and of cells, which say the same words again and again.
+    pieces: bool,
 }
 
 impl Bounds {
@@ -126,6 +128,7 @@ impl Bounds {
             foreign: never,
             results: false,
             asks: false,
+            pieces: false,
         }
     }
 }
@@ -182,6 +185,7 @@ impl Injections {
                 foreign: thresholds.foreign_alone,
                 results: true,
                 asks: false,
+                pieces: false,
             },
             // All of them are about tools for agents.
             Place::Definitions => Bounds { alone: thresholds.definition_alone, ..Bounds::both(thresholds.definition) },
@@ -242,6 +246,8 @@ impl Injections {
                 }
                 _ => bounds,
             };
+            let made_of = |name: &str| layer.transform.ends_with(name);
+            let bounds = Bounds { pieces: made_of(joined::NAME) || made_of(columns::NAME), ..bounds };
             let seen = self.phrases.find(&normal, place, &mut allowance.searched);
             let found = seen.phrases;
             if how > Concealment::Customary {
@@ -323,7 +329,11 @@ impl Injections {
             html::spoken(part).is_some_and(|said| self.model.best_from(&said, floor, |_| true).score < floor)
         };
         let mute = |window: &str| {
-            signs::digits(window) || sentence && !signs::says(window) || again(window) || page && little(window)
+            signs::digits(window)
+                || sentence && !signs::says(window)
+                || again(window)
+                || page && little(window)
+                || bounds.pieces && again::repeats(window)
         };
         let best = match page && little(&short.text) {
             true => model::Best { score: f32::NEG_INFINITY, span: (0, 0) },
