@@ -72,6 +72,8 @@ const MIN_LEAF: usize = 12;
 const MIN_ALONE: usize = 32;
 /// Shortest hidden text that asks for nothing by its form of which the model needs to be less sure than of one in plain sight.
 const MIN_HIDDEN: usize = 28;
+/// The same of a comment: developers note what is to be done in a few words.
+const MIN_COMMENT: usize = 72;
 /// Longest hidden text that is one for the sentence that asks for something in it: documents have such sentences, too.
 const MAX_ASKED: usize = 400;
 /// Shortest definition that the network is asked about: it takes some that are one plain sentence for orders.
@@ -241,7 +243,10 @@ impl Injections {
                     Bounds { asks: true, ..Bounds::both(thresholds.encoded_asked) }
                 }
                 // Of a few words the model knows little more than that they were hidden.
-                Place::Results if how == Concealment::Encoded && normal.len() < MIN_HIDDEN => {
+                Place::Results
+                    if how == Concealment::Encoded && normal.len() < MIN_HIDDEN
+                        || how == Concealment::Markup && normal.len() < MIN_COMMENT =>
+                {
                     Bounds { alone: visible.alone, ..bounds }
                 }
                 _ => bounds,
