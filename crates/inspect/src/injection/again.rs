@@ -33,12 +33,12 @@ pub(super) fn once<'w>(window: &'w str) -> Option<String> {
     (once.len() * 2 < window.len()).then_some(once)
 }
 
-/// Whether a quarter of its words stand in a window more than once, as in names of members that a program calls. Sentences have few
-/// such words.
+/// Whether more than a quarter of a window's words stand there again, as in names of members that a program calls. Of a sentence with many
+/// articles a quarter does.
 pub(super) fn repeats(window: &str) -> bool {
     let words = || window.split(' ').filter(|word| !word.is_empty());
     let (all, different) = (words().count(), words().collect::<HashSet<_>>().len());
-    all >= MIN_WORDS && different * 4 <= all * 3
+    all >= MIN_WORDS && different * 11 <= all * 8
 }
 
 #[cfg(test)]

@@ -132,6 +132,12 @@ fn within(before: &str) -> bool {
 
 /// Where the quotes stand that are around a place, if any are, the first of them within so many bytes.
 fn quoted(text: &str, (start, end): (usize, usize), most: usize) -> Option<(usize, usize)> {
+    // A phrase may begin with the quote.
+    let quote = text
+        .get(start..)
+        .and_then(|rest| rest.chars().next())
+        .filter(|c| QUOTES.iter().any(|(opening, _)| opening == c));
+    let start = start + quote.map_or(0, char::len_utf8);
     let (before, behind) = (part(text, start.saturating_sub(most), start), part(text, end, end + BEHIND));
     let (opens, closes) = before.char_indices().rev().find_map(|(at, c)| {
         let opens = start - before.len() + at;
