@@ -207,6 +207,15 @@ fn listener(home: &Home) -> Option<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is)
 }
 
+/// Kills the engine and what listens for it. Either starts the other again, so it is done until neither is there.
+fn kill_all(home: &Home) {
+    until("all of its programs are gone", || {
+        let there: Vec<i32> = listener(home).into_iter().chain(home.engine()).collect();
+        there.iter().for_each(|pid| kill(*pid, Signal::SIGKILL));
+        there.is_empty().then_some(())
+    });
+}
+
 /// Stops what outlives the engine.
 struct Stop<'h>(&'h Home);
 
@@ -466,11 +475,7 @@ fn an_address_outlives_its_engine() {
     client.open();
     assert_eq!(client.call(1, "echo", json!({"text": "c"})), "c");
     // With all of its programs gone, it is where it was.
-    let (engine, last) = (home.engine().expect("an engine"), listener(&home).expect("a listener"));
-    // At once: either would start the other again.
-    kill(last, Signal::SIGKILL);
-    kill(engine, Signal::SIGKILL);
-    until("the engine ends", || home.engine().is_none().then_some(()));
+    kill_all(&home);
     home.firedoor(&["endpoints", "list"]);
     assert_eq!(until("it listens again", listens), address.as_str());
 }
@@ -481,11 +486,7 @@ fn a_port_that_is_taken_is_said_and_never_changed() {
     let address = add(&home, "echo");
     let _stop = Stop(&home);
     let host = address.split('/').nth(2).expect("an address").to_owned();
-    let (engine, last) = (home.engine().expect("an engine"), listener(&home).expect("a listener"));
-    // At once: either would start the other again.
-    kill(last, Signal::SIGKILL);
-    kill(engine, Signal::SIGKILL);
-    until("the engine ends", || home.engine().is_none().then_some(()));
+    kill_all(&home);
     let taken = until("the port is free", || std::net::TcpListener::bind(&host).ok());
     home.firedoor(&["endpoints", "list"]);
     let problem = || home.json(&["endpoints", "list"])["endpoints"][0]["problem"].as_str().map(str::to_owned);
@@ -564,11 +565,7 @@ fn what_was_restored_without_an_engine_is_not_listened_to_again() {
     let before = std::fs::read(&path).expect("the configuration");
     home.firedoor(&["protect", "--endpoint", "cursor/far", "--yes", "--no-verify"]).expect_code(0);
     add(&home, "echo");
-    let (engine, last) = (home.engine().expect("an engine"), listener(&home).expect("a listener"));
-    // At once: either would start the other again.
-    kill(last, Signal::SIGKILL);
-    kill(engine, Signal::SIGKILL);
-    until("the engine ends", || home.engine().is_none().then_some(()));
+    kill_all(&home);
     let _stop = Stop(&home);
     home.firedoor(&["restore", "--all"]).expect_code(0);
     assert_eq!(std::fs::read(&path).expect("the configuration"), before);
