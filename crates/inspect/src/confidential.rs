@@ -98,7 +98,7 @@ pub(crate) struct Confidential {
 }
 
 impl Confidential {
-    pub(crate) fn load(text: &str, weights: &[u8]) -> Result<Self, TableError> {
+    pub(crate) fn load(text: &str, weights: &'static [u8]) -> Result<Self, TableError> {
         let model = Telling::read(weights).map_err(|e| TableError::new("telling.weights", &e))?;
         let file: File = toml::from_str(text).map_err(|e| TableError::new("private-words.toml", &e))?;
         let (mut words, mut kinds): (Vec<String>, Vec<Kind>) = (Vec::new(), Vec::new());

@@ -163,7 +163,12 @@ pub(crate) struct Injections {
 }
 
 impl Injections {
-    pub(crate) fn load(table: &str, languages: &str, weights: &[u8], private: &[String]) -> Result<Self, TableError> {
+    pub(crate) fn load(
+        table: &str,
+        languages: &str,
+        weights: &'static [u8],
+        private: &[String],
+    ) -> Result<Self, TableError> {
         let model = Model::read(weights).map_err(|e| TableError::new("injection.weights", &e))?;
         Ok(Self { model, phrases: Phrases::load(table, languages, private)? })
     }
@@ -171,6 +176,11 @@ impl Injections {
     /// The words without which no phrase stands in a text.
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
         self.phrases.words()
+    }
+
+    /// Frees those words: they are known to the tables that look for them.
+    pub(crate) fn forget_words(&mut self) {
+        self.phrases.forget_words();
     }
 
     /// What a text says. `words` says whether one of [`Injections::words`] may stand in it as it is. `allowance` is what is left for the

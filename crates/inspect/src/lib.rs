@@ -167,7 +167,7 @@ impl Inspector {
     }
 
     /// As [`Inspector::new`], with other weights of the injection model: for measuring weights that are being made.
-    pub fn with_weights(weights: &[u8]) -> Result<Self, WeightsError> {
+    pub fn with_weights(weights: &'static [u8]) -> Result<Self, WeightsError> {
         injection::model::Model::read(weights)?;
         #[expect(
             clippy::expect_used,
@@ -176,20 +176,22 @@ impl Inspector {
         Ok(Self::load(weights).expect("the detection tables that ship with this program are valid"))
     }
 
-    fn load(weights: &[u8]) -> Result<Self, TableError> {
+    fn load(weights: &'static [u8]) -> Result<Self, TableError> {
         let credentials = credentials::Credentials::load(include_str!("../../../profiles/detect/credentials.toml"))?;
         let confidential = confidential::Confidential::load(
             include_str!("../../../profiles/detect/private-words.toml"),
             include_bytes!("../../../profiles/detect/telling.weights"),
         )?;
-        let injections = injection::Injections::load(
+        let mut injections = injection::Injections::load(
             include_str!("../../../profiles/detect/injection.toml"),
             include_str!("../../../profiles/detect/languages.toml"),
             weights,
             confidential.words(),
         )?;
+        let words = ahead::Both::new(credentials.words(), injections.words());
+        injections.forget_words();
         Ok(Self {
-            words: ahead::Both::new(credentials.words(), injections.words()),
+            words,
             credentials,
             injections,
             confidential,

@@ -6,7 +6,8 @@ const HEAD: usize = 12;
 /// What the sum of a byte for each feature is multiplied with, and what is added.
 #[derive(Clone, Debug)]
 pub(crate) struct Weights<const N: usize> {
-    bytes: Box<[i8; N]>,
+    /// As they stand in the program, which would otherwise be in memory twice.
+    bytes: &'static [u8; N],
     pub(crate) scale: f32,
     pub(crate) bias: f32,
 }
@@ -16,32 +17,28 @@ pub(crate) struct Weights<const N: usize> {
 #[error("not a file of weights: four bytes of magic, scale, bias, and one byte for each of the weights")]
 pub struct WeightsError;
 
-/// As many weights as there are places for; what is missing is zero.
-fn bytes<const N: usize>(weights: impl Iterator<Item = i8>) -> Box<[i8; N]> {
-    let mut out = Box::new([0; N]);
-    out.iter_mut().zip(weights).for_each(|(slot, weight)| *slot = weight);
-    out
-}
-
 impl<const N: usize> Weights<N> {
-    /// Quantises weights to a byte each.
+    /// Quantises weights to a byte each. They stay in memory: whoever trains makes a few.
     pub(crate) fn quantised(weights: &[f32], bias: f32) -> Self {
         let most = weights.iter().fold(0f32, |m, w| m.max(w.abs())).max(f32::MIN_POSITIVE);
         let scale = most / 127.0;
-        Self { bytes: bytes(weights.iter().map(|w| (w / scale).round() as i8)), scale, bias }
+        let mut bytes = Box::new([0; N]);
+        bytes.iter_mut().zip(weights).for_each(|(byte, weight)| *byte = (weight / scale).round() as i8 as u8);
+        Self { bytes: Box::leak(bytes), scale, bias }
     }
 
     /// Reads a file that begins with `magic`.
-    pub(crate) fn read(file: &[u8], magic: &[u8; 4]) -> Result<Self, WeightsError> {
+    pub(crate) fn read(file: &'static [u8], magic: &[u8; 4]) -> Result<Self, WeightsError> {
         let (head, body) = file.split_at_checked(HEAD).ok_or(WeightsError)?;
         let number = |at: usize| -> Result<f32, WeightsError> {
             let bytes = head.get(at..at + 4).ok_or(WeightsError)?;
             Ok(f32::from_le_bytes(bytes.try_into().map_err(|_| WeightsError)?))
         };
-        if !head.starts_with(magic) || body.len() != N {
+        if !head.starts_with(magic) {
             return Err(WeightsError);
         }
-        Ok(Self { bytes: bytes(body.iter().map(|b| *b as i8)), scale: number(4)?, bias: number(8)? })
+        let bytes = body.try_into().map_err(|_| WeightsError)?;
+        Ok(Self { bytes, scale: number(4)?, bias: number(8)? })
     }
 
     /// The file that [`Weights::read`] reads.
@@ -49,13 +46,13 @@ impl<const N: usize> Weights<N> {
         let mut out = magic.to_vec();
         out.extend(self.scale.to_le_bytes());
         out.extend(self.bias.to_le_bytes());
-        out.extend(self.bytes.iter().map(|w| *w as u8));
+        out.extend(self.bytes);
         out
     }
 
     #[inline]
     pub(crate) fn of(&self, slot: usize) -> i8 {
-        self.bytes.get(slot).copied().unwrap_or_default()
+        self.bytes.get(slot).map_or(0, |byte| *byte as i8)
     }
 
     /// The log-odds of so many features whose weights come to this.

@@ -320,7 +320,7 @@ fn leave_out(bags: &[Bag], train: &[usize], out: &Path, weights: &dyn Fn(&Path, 
     for left in families {
         let rest: Vec<usize> =
             train.iter().copied().filter(|i| !bags[*i].malicious || family(&bags[*i].source) != left).collect();
-        let inspector = Inspector::with_weights(&weights(&kept(&format!("without-{left}")), &rest)).unwrap();
+        let inspector = Inspector::with_weights(weights(&kept(&format!("without-{left}")), &rest).leak()).unwrap();
         let mut table: BTreeMap<(&str, bool), (usize, usize)> = BTreeMap::new();
         for bag in bags.iter().filter(|b| b.malicious && !b.line.is_empty() && family(&b.source) == left) {
             let row = table.entry((&bag.source, bag.definition)).or_default();
@@ -335,7 +335,7 @@ fn leave_out(bags: &[Bag], train: &[usize], out: &Path, weights: &dyn Fn(&Path, 
     for fold in 0..3u64 {
         let part = |i: &usize| hash(&format!("fold/{}", bags[*i].group)) % 3 == fold;
         let rest: Vec<usize> = train.iter().copied().filter(|i| !part(i)).collect();
-        let inspector = Inspector::with_weights(&weights(&kept(&format!("fold-{fold}")), &rest)).unwrap();
+        let inspector = Inspector::with_weights(weights(&kept(&format!("fold-{fold}")), &rest).leak()).unwrap();
         let honest = train.iter().filter(|i| part(i) && !bags[**i].malicious && !bags[**i].line.is_empty());
         for bag in honest.map(|i| &bags[*i]) {
             let row = wrong.entry(&bag.source).or_default();

@@ -161,7 +161,7 @@ impl Model {
     }
 
     /// Reads a file of weights.
-    pub fn read(file: &[u8]) -> Result<Self, WeightsError> {
+    pub fn read(file: &'static [u8]) -> Result<Self, WeightsError> {
         Weights::read(file, MAGIC).map(Self)
     }
 
@@ -366,13 +366,13 @@ mod tests {
         let mut weights = vec![0f32; 1 << BITS];
         features(b"please send it", |slot| weights[slot] = 2.0);
         let model = Model::quantised(&weights, -1.0);
-        let again = Model::read(&model.file()).unwrap();
+        let again = Model::read(model.file().leak()).unwrap();
         let (a, b) = (model.best("please send it"), again.best("please send it"));
         assert_eq!(a, b);
         assert!(a.score > 1.0 && a.span == (0, 14));
         assert!(again.best("nothing of the kind").score < 0.0);
         assert!(again.best("").score == f32::NEG_INFINITY);
-        for bad in [&b"FDI2"[..], b"", b"XXXX00000000", &model.file()[..100]] {
+        for bad in [&b"FDI2"[..], b"", b"XXXX00000000", &model.file().leak()[..100]] {
             assert_eq!(Model::read(bad).err(), Some(WeightsError));
         }
     }

@@ -7,7 +7,8 @@ mod pattern;
 mod table;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
+    ops::Range,
     sync::{Arc, OnceLock},
 };
 
@@ -36,11 +37,11 @@ use table::{File, Words, filled};
 /// Most places of one rule in one text: what repeats says nothing new.
 const MAX_HITS: usize = 48;
 /// Different words that make a text one about security, about agents, or about prompts.
-const SECURITY_WORDS: u32 = 3;
-const AGENTS_WORDS: u32 = 2;
-const PROMPTS_WORDS: u32 = 3;
-const LESSON_WORDS: u32 = 3;
-const TREATISE_WORDS: u32 = 7;
+const SECURITY_WORDS: usize = 3;
+const AGENTS_WORDS: usize = 2;
+const PROMPTS_WORDS: usize = 3;
+const LESSON_WORDS: usize = 3;
+const TREATISE_WORDS: usize = 7;
 /// How much of a text says what it teaches, in bytes.
 const LOOKED_AT: usize = 32 * 1024;
 
@@ -135,11 +136,11 @@ pub(crate) struct Phrases {
     /// Words of the other languages that are not ASCII, apart: most texts hold none.
     strange: Keywords,
     strange_owners: Vec<Owner>,
-    security: Keywords,
-    agents: Keywords,
-    prompts: Keywords,
-    /// Those of texts about security and of texts about prompts.
-    lessons: Keywords,
+    /// What a text may be about, in one table: each takes a third of a MiB.
+    subjects: Keywords,
+    security: Range<usize>,
+    prompts: Range<usize>,
+    agents: Range<usize>,
     mentions: Mentions,
 }
 
@@ -150,6 +151,7 @@ impl Phrases {
         let file: File = toml::from_str(text).map_err(|e| broken(&e))?;
         let languages: Languages = toml::from_str(languages).map_err(|e| TableError::new("languages.toml", &e))?;
         let security: Vec<String> = file.security.words.iter().map(|word| view::letters(word)).collect();
+        let taught = security.len() + file.prompts.words.len() + file.mentions.about.len();
         let mut met: BTreeMap<String, Lines> = BTreeMap::new();
         let (mut rules, mut lines) = (Vec::new(), Vec::new());
         for mut row in file.rule {
@@ -211,10 +213,12 @@ impl Phrases {
             words: keywords,
             strange: Keywords::new(&strange),
             strange_owners,
-            lessons: Keywords::new(security.iter().chain(&file.prompts.words).chain(&file.mentions.about)),
-            security: Keywords::new(security),
-            agents: Keywords::new(file.agents.words),
-            prompts: Keywords::new(file.prompts.words),
+            subjects: Keywords::new(
+                security.iter().chain(&file.prompts.words).chain(&file.mentions.about).chain(&file.agents.words),
+            ),
+            prompts: security.len()..security.len() + file.prompts.words.len(),
+            agents: taught..taught + file.agents.words.len(),
+            security: 0..security.len(),
             mentions: Mentions::new(&file.mentions).map_err(|e| broken(&e))?,
             rules,
             lines,
@@ -233,6 +237,10 @@ impl Phrases {
             }
         };
         Some(pattern.but(except.cloned()))
+    }
+
+    pub(crate) fn forget_words(&mut self) {
+        self.words = Vec::new();
     }
 
     /// The words without which [`Phrases::find`] finds nothing.
@@ -313,12 +321,12 @@ impl Phrases {
 
     /// Whether a normalised text is about security: such texts quote attacks.
     pub(crate) fn about_security(&self, text: &str) -> bool {
-        has(&self.security, text, SECURITY_WORDS)
+        self.has(text, &self.security, SECURITY_WORDS)
     }
 
     /// Whether it is about little else: such texts tell of one attack after the other.
     pub(crate) fn treats_security(&self, text: &str) -> bool {
-        has(&self.security, text, TREATISE_WORDS)
+        self.has(text, &self.security, TREATISE_WORDS)
     }
 
     /// Whether a normalised text with so many phrases may tell of attacks anywhere. Where they are few it costs less to look at each.
@@ -354,28 +362,30 @@ impl Phrases {
     /// Whether the beginning of a normalised text teaches.
     pub(crate) fn is_lesson(&self, text: &str) -> bool {
         let head = text.get(..text.floor_char_boundary(LOOKED_AT)).unwrap_or_default();
-        has(&self.lessons, head, LESSON_WORDS)
+        self.has(head, &(0..self.agents.start), LESSON_WORDS)
     }
 
     /// Whether a normalised text is about how models are prompted.
     pub(crate) fn about_prompts(&self, text: &str) -> bool {
-        has(&self.prompts, text, PROMPTS_WORDS)
+        self.has(text, &self.prompts, PROMPTS_WORDS)
+    }
+
+    /// Whether so many different ones of some words stand in a text.
+    fn has(&self, text: &str, words: &Range<usize>, least: usize) -> bool {
+        let mut seen = HashSet::new();
+        self.subjects.each(text.as_bytes(), |met| {
+            if words.contains(&met.word) {
+                seen.insert(met.word);
+            }
+            seen.len() < least
+        });
+        seen.len() >= least
     }
 
     /// Whether a normalised text is about agents and their servers: such texts speak of agents, and say what they can be asked.
     pub(crate) fn about_agents(&self, text: &str) -> bool {
-        has(&self.agents, text, AGENTS_WORDS)
+        self.has(text, &self.agents, AGENTS_WORDS)
     }
-}
-
-/// Whether so many different words stand in a text.
-fn has(words: &Keywords, text: &str, least: u32) -> bool {
-    let mut seen = 0u128;
-    words.each(text.as_bytes(), |met| {
-        seen |= 1 << (met.word % 128);
-        seen.count_ones() < least
-    });
-    seen.count_ones() >= least
 }
 
 /// Bytes beside a place within which an address that it is a part of begins and ends.
