@@ -4,11 +4,11 @@ mod mentions;
 mod near;
 mod needs;
 mod pattern;
+mod subjects;
 mod table;
 
 use std::{
-    collections::{BTreeMap, HashSet},
-    ops::Range,
+    collections::BTreeMap,
     sync::{Arc, OnceLock},
 };
 
@@ -32,19 +32,11 @@ use crate::{
 use mentions::Mentions;
 use near::{Lines, Near, Nearby, share_out, strange_parts};
 use pattern::{Except, Kept, Pattern};
+use subjects::Subjects;
 use table::{File, Words, filled};
 
 /// Most places of one rule in one text: what repeats says nothing new.
 const MAX_HITS: usize = 48;
-/// Different words that make a text one about security, about agents, or about prompts.
-const SECURITY_WORDS: usize = 3;
-const AGENTS_WORDS: usize = 2;
-const PROMPTS_WORDS: usize = 3;
-const LESSON_WORDS: usize = 3;
-const TREATISE_WORDS: usize = 7;
-/// How much of a text says what it teaches, in bytes.
-const LOOKED_AT: usize = 32 * 1024;
-
 /// A phrase in a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Phrase<'p> {
@@ -136,11 +128,7 @@ pub(crate) struct Phrases {
     /// Words of the other languages that are not ASCII, apart: most texts hold none.
     strange: Keywords,
     strange_owners: Vec<Owner>,
-    /// What a text may be about, in one table: each takes a third of a MiB.
-    subjects: Keywords,
-    security: Range<usize>,
-    prompts: Range<usize>,
-    agents: Range<usize>,
+    pub(super) subjects: Subjects,
     mentions: Mentions,
 }
 
@@ -150,8 +138,6 @@ impl Phrases {
         let broken = |e: &dyn std::fmt::Display| TableError::new("injection.toml", e);
         let file: File = toml::from_str(text).map_err(|e| broken(&e))?;
         let languages: Languages = toml::from_str(languages).map_err(|e| TableError::new("languages.toml", &e))?;
-        let security: Vec<String> = file.security.words.iter().map(|word| view::letters(word)).collect();
-        let taught = security.len() + file.prompts.words.len() + file.mentions.about.len();
         let mut met: BTreeMap<String, Lines> = BTreeMap::new();
         let (mut rules, mut lines) = (Vec::new(), Vec::new());
         for mut row in file.rule {
@@ -213,12 +199,7 @@ impl Phrases {
             words: keywords,
             strange: Keywords::new(&strange),
             strange_owners,
-            subjects: Keywords::new(
-                security.iter().chain(&file.prompts.words).chain(&file.mentions.about).chain(&file.agents.words),
-            ),
-            prompts: security.len()..security.len() + file.prompts.words.len(),
-            agents: taught..taught + file.agents.words.len(),
-            security: 0..security.len(),
+            subjects: Subjects::new(&file.security, &file.prompts, &file.mentions.about, &file.agents),
             mentions: Mentions::new(&file.mentions).map_err(|e| broken(&e))?,
             rules,
             lines,
@@ -239,6 +220,7 @@ impl Phrases {
         Some(pattern.but(except.cloned()))
     }
 
+    /// Frees the words that [`Phrases::words`] gives.
     pub(crate) fn forget_words(&mut self) {
         self.words = Vec::new();
     }
@@ -319,16 +301,6 @@ impl Phrases {
         out
     }
 
-    /// Whether a normalised text is about security: such texts quote attacks.
-    pub(crate) fn about_security(&self, text: &str) -> bool {
-        self.has(text, &self.security, SECURITY_WORDS)
-    }
-
-    /// Whether it is about little else: such texts tell of one attack after the other.
-    pub(crate) fn treats_security(&self, text: &str) -> bool {
-        self.has(text, &self.security, TREATISE_WORDS)
-    }
-
     /// Whether a normalised text with so many phrases may tell of attacks anywhere. Where they are few it costs less to look at each.
     pub(crate) fn tells(&self, text: &str, phrases: usize) -> bool {
         phrases.saturating_mul(mentions::LOOKED_AT) <= text.len() || self.mentions.anywhere(text)
@@ -354,37 +326,9 @@ impl Phrases {
         self.mentions.is_saying(phrase.id)
     }
 
-    /// Where blocks of code begin and end in a normalised text that teaches about attacks or about prompts: such texts show examples.
+    /// Where blocks of code begin and end in a normalised text that teaches: such texts show examples.
     pub(crate) fn lesson(&self, text: &str) -> Option<Vec<usize>> {
-        self.is_lesson(text).then(|| mentions::fences(text))
-    }
-
-    /// Whether the beginning of a normalised text teaches.
-    pub(crate) fn is_lesson(&self, text: &str) -> bool {
-        let head = text.get(..text.floor_char_boundary(LOOKED_AT)).unwrap_or_default();
-        self.has(head, &(0..self.agents.start), LESSON_WORDS)
-    }
-
-    /// Whether a normalised text is about how models are prompted.
-    pub(crate) fn about_prompts(&self, text: &str) -> bool {
-        self.has(text, &self.prompts, PROMPTS_WORDS)
-    }
-
-    /// Whether so many different ones of some words stand in a text.
-    fn has(&self, text: &str, words: &Range<usize>, least: usize) -> bool {
-        let mut seen = HashSet::new();
-        self.subjects.each(text.as_bytes(), |met| {
-            if words.contains(&met.word) {
-                seen.insert(met.word);
-            }
-            seen.len() < least
-        });
-        seen.len() >= least
-    }
-
-    /// Whether a normalised text is about agents and their servers: such texts speak of agents, and say what they can be asked.
-    pub(crate) fn about_agents(&self, text: &str) -> bool {
-        self.has(text, &self.agents, AGENTS_WORDS)
+        self.subjects.teach(text).then(|| mentions::fences(text))
     }
 }
 

@@ -7,12 +7,16 @@ use super::{
     network::{self, Answer, Judged},
 };
 
+/// Shortest text that the network is asked about: it takes some that are one plain sentence for orders.
+pub(super) const MIN_SECOND: usize = 160;
 /// Longest definition, in bytes, that is read as a whole. Of a longer one only the likeliest window by the linear model is, with some
 /// text around it: what a server sends must not cost more than that.
 const WHOLE: usize = 16 * 1024;
 const AROUND: usize = 2 * 1024;
 /// Bytes on either side of what the linear model found in a result: a judgement costs a millisecond, and many honest results come near.
 const BESIDE: usize = 300;
+/// And the most of them together, where rows of one sign were left out of what it saw.
+const PART: usize = 2 * 1024;
 
 /// What of the linear model's log-odds counts: one of them alone decides nothing.
 const COUNTED: (f32, f32) = (-5.0, 2.0);
@@ -47,7 +51,8 @@ impl Bounds {
     /// above the bound it is.
     pub(super) fn judge_result(&self, text: &str, best: Best) -> Option<(Judged, f32)> {
         let from = text.floor_char_boundary(best.span.0.saturating_sub(BESIDE));
-        let to = text.floor_char_boundary(text.len().min(best.span.1.saturating_add(BESIDE)));
+        let to = best.span.1.saturating_add(BESIDE).min(from.saturating_add(PART));
+        let to = text.floor_char_boundary(text.len().min(to));
         let bound = self.result - self.result_part * counted(best);
         let judged = judged(text.get(from..to)?, Answer::Result, from, bound)?;
         Some((judged, judged.score - bound))

@@ -103,15 +103,25 @@ impl Mentions {
             let said = part(text, span.0.saturating_sub(BEFORE_EXAMPLE), span.1.saturating_add(EXAMPLE).min(*closes));
             return names_nobody(said);
         }
-        let tale = part(text, span.0.saturating_sub(TALE), span.0.saturating_add(TALE));
-        if self.tale.is_match(Input::new(tale)) {
+        if self.is_tale(text, span) {
             return names_nobody(part(text, span.0, span.1.saturating_add(BEHIND)));
         }
         let Some((opens, closes)) = quoted(text, span, BEFORE_EXAMPLE) else { return false };
         let before = part(text, opens.saturating_sub(BEFORE), opens);
-        let led =
-            within(before) || [": ", ", ", "| "].iter().any(|end| before.ends_with(end)) && !before.ends_with("\": ");
+        // Members of an object and elements of a list have a quote before these signs.
+        let word = |sign: &str| before.strip_suffix(sign).is_some_and(|before| before.ends_with(view::alphabetic));
+        let led = within(before) || word(": ") || word(", ") || before.ends_with("| ");
         closes - opens <= EXAMPLE && led && names_nobody(part(text, opens, closes))
+    }
+
+    /// Whether the sentence in which a place stands has said before it that somebody makes a model do so.
+    fn is_tale(&self, text: &str, (start, _): (usize, usize)) -> bool {
+        let from = text.floor_char_boundary(start.saturating_sub(TALE));
+        let met = self.tale.find(Input::new(part(text, from, start.saturating_add(TALE))));
+        met.filter(|met| from + met.start() <= start).is_some_and(|met| {
+            let between = text.get(from + met.end()..start).unwrap_or_default();
+            !between.contains(['.', '!', '?', ':'])
+        })
     }
 }
 

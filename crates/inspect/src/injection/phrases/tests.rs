@@ -268,8 +268,8 @@ fn phrases() {
 #[test]
 fn texts_about_security() {
     let table = table();
-    assert!(table.about_security("an attacker may use prompt injection to exfiltrate data"));
-    assert!(!table.about_security("the attacker in the game is malicious"));
+    assert!(table.subjects.are_of_security("an attacker may use prompt injection to exfiltrate data"));
+    assert!(!table.subjects.are_of_security("the attacker in the game is malicious"));
 }
 
 #[test]
