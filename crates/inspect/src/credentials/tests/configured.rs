@@ -57,7 +57,7 @@ fn credentials_of_settings_commands_and_recovery() {
         ("keepalived-password", format!("auth_type PASS\n  auth_pass {}\n}}", a(8))),
         ("hostapd-passphrase", format!("ssid=guest\nwpa_passphrase={}\n", a(16))),
         ("wifi-passphrase", format!("key-mgmt=wpa-psk\npsk={}\n", a(16))),
-        ("wireguard-key", format!("private-key {}=\n", a(43))),
+        ("wireguard-key", format!("private-key {}A=\n", a(42))),
         ("sql-set-password", format!("SET PASSWORD FOR 'root'@'localhost' = PASSWORD('{}');", a(16))),
         ("password-of-a-builder", format!(".username(\"postgres\").password(\"{chosen}\")")),
         ("jdbc-password", format!("getConnection(\"jdbc:postgresql://db/x\", \"svc\", \"{chosen}\");")),
@@ -78,7 +78,7 @@ fn credentials_of_settings_commands_and_recovery() {
         ("keypair-bytes", format!("# ~/.config/solana/id.json\n[{bytes}]")),
         ("service-account-in-base64", format!("GOOGLE_CREDENTIALS_B64={account}")),
         ("onion-service-key", format!("ADD_ONION ED25519-V3:{}== Port=80", a(86))),
-        ("storage-account-key", format!("AZURE_STORAGE_KEY=\"{}==\"", a(86))),
+        ("azure-storage-account-key", format!("AZURE_STORAGE_KEY=\"{}==\"", a(86))),
     ] {
         let hits = table.scan(text.as_bytes());
         assert!(hits.iter().any(|hit| hit.rule == rule), "{rule}: {text}: {hits:?}");
