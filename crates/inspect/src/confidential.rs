@@ -45,6 +45,7 @@ const MAX_VALUE: usize = 24;
 struct File {
     words: Vec<String>,
     marks: Vec<String>,
+    program_marks: Vec<String>,
     person: Vec<String>,
     field: Vec<Field>,
     telling: Bounds,
@@ -93,6 +94,7 @@ pub(crate) struct Confidential {
     words: Vec<String>,
     matcher: Keywords,
     kinds: Vec<Kind>,
+    program_marks: Vec<String>,
     model: Telling,
     bounds: Bounds,
 }
@@ -120,7 +122,7 @@ impl Confidential {
             (word.len() >= MIN_SOUGHT && !matches!(kind, Kind::Person(_))).then_some(word)
         };
         let words = words.into_iter().zip(&kinds).filter_map(sought).collect();
-        Ok(Self { matcher, words, kinds, model, bounds: file.telling })
+        Ok(Self { matcher, words, kinds, program_marks: file.program_marks, model, bounds: file.telling })
     }
 
     /// The words without which [`Confidential::says`] is never true.
@@ -158,12 +160,8 @@ impl Confidential {
         let head = text.get(..text.floor_char_boundary(MAX_HEAD)).unwrap_or_default();
         let mut marked = false;
         self.matcher.each(head.as_bytes(), |met| {
-            let word = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphanumeric);
-            let inside = met.start.checked_sub(1).is_some_and(|at| word(head.as_bytes().get(at)));
-            // "confidential" alone may be a name in it.
-            let mark =
-                matches!(self.kinds.get(met.word), Some(Kind::Mark)) && met.end - met.start > "confidential".len();
-            marked |= mark && !inside && !word(head.as_bytes().get(met.end));
+            let said = head.get(met.start..met.end).unwrap_or_default();
+            marked |= self.program_marks.iter().any(|mark| mark.eq_ignore_ascii_case(said));
             !marked
         });
         marked
@@ -354,6 +352,20 @@ mod tests {
             "features for internal use only are not listed in the manual of this crate or anywhere else",
         ] {
             assert!(is_program(text) || !confidential.says(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn sources_of_programs_that_are_marked() {
+        let confidential = loaded();
+        let source = "import os\n\ndef shade(bid):\n    return bid * 2\n";
+        for (line, want) in [
+            ("# Copyright Lumenpost Ltd - proprietary, do not distribute\n", Privacy::Telling),
+            ("/* Corvid Robotics, TRADE SECRET, rev 311 */\n", Privacy::Telling),
+            ("# For internal use only: call shade_all instead.\n", Privacy::Unknown),
+            ("# Confidential values are masked here.\n", Privacy::Unknown),
+        ] {
+            assert_eq!(confidential.judge(&format!("{line}{source}"), true), want, "{line}");
         }
     }
 
