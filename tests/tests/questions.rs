@@ -350,6 +350,19 @@ fn settings_answer_in_json_and_no_rule_allows_everything() {
         .expect_said("names begin with call/");
     home.firedoor(&["rules", "add", "allow", "--tool", "x"]).expect_code(0);
     home.firedoor(&["rules", "add", "block"]).expect_code(0);
+    // What is there already is not added again, whether it is typed or comes from a file.
+    home.firedoor(&["rules", "add", "allow", "--tool", "x"]).expect_code(0).expect_said("is there already");
+    let exported = home.firedoor(&["rules", "export"]).expect_code(0).stdout;
+    let file = home.path().join("rules.jsonl");
+    std::fs::write(&file, &exported).unwrap();
+    home.firedoor(&["rules", "import", file.to_str().unwrap()]).expect_code(0).expect_said("is there already");
+    assert_eq!(home.firedoor(&["rules", "export"]).expect_code(0).stdout, exported);
+    // A rule that never holds is refused there, too.
+    let wrong = exported.replacen(r#""tool":"x""#, r#""detector":"nope/""#, 1);
+    assert_ne!(wrong, exported);
+    std::fs::write(&file, wrong).unwrap();
+    home.firedoor(&["rules", "import", file.to_str().unwrap()]).expect_code(2).expect_said("`nope/`");
+    assert_eq!(home.firedoor(&["rules", "export"]).expect_code(0).stdout, exported);
     home.firedoor(&["pins", "list"]).expect_code(0).expect_said("No pins");
 }
 

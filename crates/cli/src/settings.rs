@@ -87,14 +87,6 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
                      everything; to be asked about nothing for a while, use `firedoor mode watch`",
                 ));
             }
-            // A rule that blocks nothing must not be taken for one that does.
-            if let Some(detector) = matches.detector.as_deref().filter(|name| !firedoor_policy::is_nameable(name)) {
-                return Err(Failure::environment(format!(
-                    "no detector is called `{}`: their names begin with {}; `firedoor log` shows the name with each finding",
-                    Untrusted::new(detector).visible(60),
-                    firedoor_policy::FAMILIES.join(", "),
-                )));
-            }
             // It may come later, unlike what is granted something.
             if let Some(entry) = &matches.entry
                 && let Some(unknown) = unknown(&mut engine, entry, Vec::new())?

@@ -1,6 +1,6 @@
 //! Prints what the detector reads in records: `readings [NETWORK] < records.jsonl > readings.jsonl`. For `network/`.
 //!
-//! Of each line `{text | payload, kind, …}` the normalised texts and how each was hidden, the linear model's log-odds and, if a file
+//! Of each line `{text | payload, kind, …}` the normalised texts and how each was hidden, the linear model's log-odds and where they were highest, and, if a file
 //! of a network is named, that network's, and whether the whole detector interrupts; beside the record's other members.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a program for training")]
 
@@ -44,7 +44,9 @@ fn main() {
             texts.retain(|t| t.1 > 0);
             texts.insert(0, (joined, 0));
         }
-        let linear: Vec<f32> = texts.iter().map(|t| model.best(&t.0).score.max(-99.0)).collect();
+        let best: Vec<_> = texts.iter().map(|t| model.best(&t.0)).collect();
+        let linear: Vec<f32> = best.iter().map(|best| best.score.max(-99.0)).collect();
+        let spans: Vec<_> = best.iter().map(|best| best.span).collect();
         let answer = if definition { Answer::Definition } else { Answer::Result };
         let second: Vec<f32> = texts
             .iter()
@@ -61,7 +63,7 @@ fn main() {
             "{}",
             serde_json::json!({
                 "id": member("id"), "source": member("source"), "group": member("group"), "label": member("label"),
-                "kind": kind, "texts": texts, "linear": linear, "network": second, "interrupts": interrupts,
+                "kind": kind, "texts": texts, "linear": linear, "spans": spans, "network": second, "interrupts": interrupts,
             })
         );
     }

@@ -9,7 +9,7 @@ use firedoor_model::{
     question::Choice,
     rule::{Draft, Match, Origin, Rule},
 };
-use firedoor_policy::{Bindings, Threshold, suggest, threshold};
+use firedoor_policy::{Bindings, FAMILIES, Threshold, is_nameable, suggest, threshold};
 use firedoor_store::PinKind;
 
 use super::settings::{Outcome, note, text};
@@ -26,10 +26,26 @@ pub async fn list(engine: &Rc<Engine>) -> Outcome {
     Ok(Reply::Rules { rules: engine.rules.borrow().clone(), uses: uses.into_iter().collect() })
 }
 
-/// Adds one after the other. What was added before one fails stays, and is said.
+/// Adds one after the other but those that are there. What was added before one fails stays, and is said.
 pub async fn add(engine: &Rc<Engine>, rules: Vec<command::WantedRule>) -> Outcome {
+    // A rule that blocks nothing must not be taken for one that does.
+    let mut named = rules.iter().filter_map(|rule| rule.matches.detector.as_deref());
+    if let Some(detector) = named.find(|name| !is_nameable(name)) {
+        return Err(format!(
+            "no detector is called `{}`, so nothing was added: their names begin with {}; `firedoor log` shows the name with each finding",
+            Untrusted::new(detector).visible(60),
+            FAMILIES.join(", "),
+        ));
+    }
     let mut said = Vec::new();
     for rule in rules {
+        let same = |known: &Rule| {
+            known.effect == rule.effect && known.matches == rule.matches && known.expires == rule.expires
+        };
+        if let Some(known) = engine.rules.borrow().iter().find(|known| same(known)) {
+            said.push(format!("rule {} is there already: {known}", known.id));
+            continue;
+        }
         match keep(engine, rule.draft(engine.now()), "added").await {
             Ok(Reply::Done { text }) => said.push(text),
             Ok(_) => {}
