@@ -19,7 +19,8 @@ use firedoor_model::{Confidence, Severity};
 
 fn main() {
     let model = Model::read(include_bytes!("../../../profiles/detect/injection.weights")).unwrap();
-    let network = std::env::args().nth(1).map(|path| Network::read(&std::fs::read(path).unwrap()).unwrap());
+    let file = std::env::args().nth(1).map(|path| std::fs::read(path).unwrap());
+    let network = file.as_deref().map(|file| Network::read(file).unwrap());
     let inspector = Inspector::new();
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();

@@ -61,7 +61,7 @@ pub(crate) use columns::all as in_columns;
 use layers::Concealment;
 use model::Model;
 use phrases::{Phrases, Place, Seen};
-use second::MIN_SECOND;
+use second::MIN_DEFINITION;
 pub(crate) use sight::{Sight, excerpt, unread};
 use weighed::Bounds;
 
@@ -265,7 +265,11 @@ impl Injections {
         let best = self.model.best_from(&normal, floor, |window| !signs::digits(window));
         // Addresses and encodings have no words to judge.
         let words = !normal.is_ascii() || normal.matches(' ').count() * 24 >= normal.len();
-        if best.score < floor || normal.len() < MIN_SECOND || !words || self.phrases.subjects.are_of_security(&normal) {
+        if best.score < floor
+            || normal.len() < MIN_DEFINITION
+            || !words
+            || self.phrases.subjects.are_of_security(&normal)
+        {
             return None;
         }
         let judged = self.phrases.network.judge(&normal, best)?;

@@ -87,13 +87,14 @@ class Student(nn.Module):
         self.across = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS))
         self.norm = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(LAYERS))
         self.hidden, self.answers, self.drop = nn.Linear(2 * WIDTH, HIDDEN), nn.Linear(HIDDEN, 2), nn.Dropout(0.15)
+        self.left_out = 0.08
 
     def forward(self, ids, both):
         mask = (ids > 0).float()[..., None]
         x = self.single(ids) + self.pairs(both)
         if self.training:
             # Words left out at random.
-            x = x * (torch.rand(ids.shape) > 0.08).float()[..., None]
+            x = x * (torch.rand(ids.shape) > self.left_out).float()[..., None]
         x = x * mask
         for near, bias, across, norm in zip(self.near, self.near_bias, self.across, self.norm):
             wide, y = functional.pad(x, (0, 0, 2, 2)), bias

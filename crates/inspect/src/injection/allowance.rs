@@ -62,6 +62,13 @@ pub(super) struct Opinions {
 }
 
 impl Opinions {
+    /// Whether it may be asked whether something is none. If not, that is one: nothing is left unread.
+    pub(super) fn spare(&mut self) -> bool {
+        let spare = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        spare
+    }
+
     /// Whether it may be asked once more.
     pub(super) fn take(&mut self) -> bool {
         self.short |= self.left == 0;

@@ -39,24 +39,24 @@ pub enum Answer {
 }
 
 /// The network that ships with this program; read when a text first needs it.
-pub(crate) fn shipped() -> Option<&'static Network> {
-    static SHIPPED: LazyLock<Option<Network>> =
+pub(crate) fn shipped() -> Option<&'static Network<'static>> {
+    static SHIPPED: LazyLock<Option<Network<'static>>> =
         LazyLock::new(|| Network::read(include_bytes!("../../../../profiles/detect/injection.network")).ok());
     SHIPPED.as_ref()
 }
 
-/// One byte for each number, and for each row what a step is worth.
+/// One byte with a sign for each number, as they stand in the file, and for each row what a step is worth.
 #[derive(Debug)]
-struct Table {
-    rows: Box<[[i8; WIDTH]]>,
+struct Table<'f> {
+    rows: &'f [[u8; WIDTH]],
     steps: Box<[f32]>,
 }
 
-impl Table {
+impl Table<'_> {
     /// Adds a row; one that is not there adds nothing.
     fn add(&self, at: usize, to: &mut Row) {
         if let (Some(row), Some(step)) = (self.rows.get(at), self.steps.get(at)) {
-            to.iter_mut().zip(row).for_each(|(to, number)| *to += step * f32::from(*number));
+            to.iter_mut().zip(row).for_each(|(to, number)| *to += step * f32::from(number.cast_signed()));
         }
     }
 }
@@ -73,12 +73,12 @@ struct Layer {
     shift: Row,
 }
 
-/// See the module.
+/// See the module. What is large stays in the file.
 #[derive(Debug)]
-pub struct Network {
-    pieces: Pieces,
-    single: Table,
-    pairs: Table,
+pub struct Network<'f> {
+    pieces: Pieces<'f>,
+    single: Table<'f>,
+    pairs: Table<'f>,
     layers: Vec<Layer>,
     hidden: Box<[[f32; HIDDEN]; 2 * WIDTH]>,
     hidden_bias: [f32; HIDDEN],
@@ -95,7 +95,7 @@ pub struct Judged {
     pub span: (usize, usize),
 }
 
-impl Network {
+impl Network<'_> {
     /// The window of a normalised text that talks to the agent most. Of a long text its start is read.
     pub fn best(&self, text: &str, answer: Answer) -> Option<Judged> {
         let pieces = self.pieces.cut(text, MOST);

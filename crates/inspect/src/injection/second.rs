@@ -7,8 +7,9 @@ use super::{
     network::{self, Answer, Judged},
 };
 
-/// Shortest text that the network is asked about: it takes some that are one plain sentence for orders.
-pub(super) const MIN_SECOND: usize = 160;
+/// Shortest result, and shortest definition, that the network is asked about: it takes some that are one plain sentence for orders.
+pub(super) const MIN_RESULT: usize = 160;
+pub(super) const MIN_DEFINITION: usize = 100;
 /// Longest definition, in bytes, that is read as a whole. Of a longer one only the likeliest window by the linear model is, with some
 /// text around it: what a server sends must not cost more than that.
 const WHOLE: usize = 16 * 1024;
@@ -33,6 +34,13 @@ pub(super) struct Bounds {
     /// The same of a part of a result.
     result: f32,
     result_part: f32,
+    pub(super) result_from: f32,
+    /// What more is needed in another language than English.
+    result_foreign: f32,
+    /// The network's log-odds below which what the linear model or a phrase takes for an order in a result is none, and how far above its
+    /// own threshold that may be.
+    doubt: f32,
+    pub(super) doubt_to: f32,
 }
 
 impl Bounds {
@@ -49,14 +57,25 @@ impl Bounds {
 
     /// The part of a normalised result around what the linear model found in it, if the network takes it for an instruction, and how far
     /// above the bound it is.
-    pub(super) fn judge_result(&self, text: &str, best: Best) -> Option<(Judged, f32)> {
-        let from = text.floor_char_boundary(best.span.0.saturating_sub(BESIDE));
-        let to = best.span.1.saturating_add(BESIDE).min(from.saturating_add(PART));
-        let to = text.floor_char_boundary(text.len().min(to));
-        let bound = self.result - self.result_part * counted(best);
-        let judged = judged(text.get(from..to)?, Answer::Result, from, bound)?;
+    pub(super) fn judge_result(&self, text: &str, best: Best, foreign: bool) -> Option<(Judged, f32)> {
+        let (from, part) = beside(text, best.span)?;
+        let more = if foreign { self.result_foreign } else { 0.0 };
+        let bound = self.result + more - self.result_part * counted(best);
+        let judged = judged(part, Answer::Result, from, bound)?;
         Some((judged, judged.score - bound))
     }
+
+    /// Whether it sees nothing like an order around a place in a normalised result.
+    pub(super) fn doubts(&self, text: &str, span: (usize, usize)) -> bool {
+        beside(text, span).is_some_and(|(from, part)| judged(part, Answer::Result, from, self.doubt).is_none())
+    }
+}
+
+/// The text around a place, and where it begins.
+fn beside(text: &str, span: (usize, usize)) -> Option<(usize, &str)> {
+    let from = text.floor_char_boundary(span.0.saturating_sub(BESIDE));
+    let to = span.1.saturating_add(BESIDE).min(from.saturating_add(PART));
+    Some((from, text.get(from..text.floor_char_boundary(text.len().min(to)))?))
 }
 
 /// What of the linear model's log-odds counts.

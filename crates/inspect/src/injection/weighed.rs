@@ -13,7 +13,7 @@ use super::{
     model,
     network::Judged,
     phrases::{People, Phrase},
-    second::MIN_SECOND,
+    second::MIN_RESULT,
     sight::{Sight, excerpt},
     signs,
 };
@@ -114,9 +114,15 @@ impl Injections {
                 || page && little(window)
                 || bounds.pieces && again::repeats(window)
         };
+        // Where the linear model says little of a result in plain sight, the network is still asked.
+        let asked_from = self.phrases.network.result_from;
+        let least = match plain && bounds.results {
+            true => asked_from.min(bounds.phrase - NEAR),
+            false => bounds.phrase - NEAR,
+        };
         let best = match page && little(&short.text) {
             true => model::Best { score: f32::NEG_INFINITY, span: (0, 0) },
-            false => self.model.best_from(&short.text, bounds.phrase - NEAR, |window| !mute(window)),
+            false => self.model.best_from(&short.text, least, |window| !mute(window)),
         };
         let (mut score, mut says) = (best.score, None);
         // The strongest of which people say nothing to each other.
@@ -176,9 +182,19 @@ impl Injections {
         let needed = threshold + more;
         // A text of one block is not asked about by the model.
         let likely = score >= needed && !(alone && (plain && normal.len() < MIN_ALONE || mute(window)));
+        let doubted = likely
+            && plain
+            && bounds.results
+            && score < needed + self.phrases.network.doubt_to
+            && opinions.spare()
+            && self.phrases.network.doubts(normal, span);
+        let likely = likely && !doubted;
         let near =
-            !likely && plain && bounds.results && says.is_none() && score >= bounds.phrase - NEAR && !mute(window);
-        let seconded = near.then(|| self.seconded(normal, model::Best { score, span }, opinions)).flatten();
+            !likely && !doubted && plain && bounds.results && says.is_none() && score >= asked_from && !mute(window);
+        // Both models know other languages little: what one of them says of it is not enough.
+        let foreign = signs::foreign(window);
+        let near = near && (!foreign || score >= bounds.phrase - NEAR);
+        let seconded = near.then(|| self.seconded(normal, (model::Best { score, span }, foreign), opinions)).flatten();
         if let Some(judged) = &seconded {
             (score, span) = (score.max(needed), judged.span);
         }
@@ -228,12 +244,12 @@ impl Injections {
     }
 
     /// The network's opinion on the part of a result that the linear model comes near to. Neither is sure alone.
-    fn seconded(&self, normal: &str, best: model::Best, opinions: &mut Opinions) -> Option<Judged> {
-        if normal.len() < MIN_SECOND || !opinions.take() {
+    fn seconded(&self, normal: &str, (best, foreign): (model::Best, bool), opinions: &mut Opinions) -> Option<Judged> {
+        if normal.len() < MIN_RESULT || !opinions.take() {
             return None;
         }
         // Most texts that come near are none by its word; the others are looked at as a whole.
-        let (judged, above) = self.phrases.network.judge_result(normal, best)?;
+        let (judged, above) = self.phrases.network.judge_result(normal, best, foreign)?;
         let subjects = &self.phrases.subjects;
         let about = above < self.phrases.thresholds.agents && subjects.are_of_agents(normal);
         (!about && !subjects.teach(normal)).then_some(judged)

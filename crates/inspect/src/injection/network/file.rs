@@ -44,15 +44,14 @@ impl<'f> Rest<'f> {
         Ok(out)
     }
 
-    fn table(&mut self, many: usize) -> Result<Table, NetworkError> {
+    fn table(&mut self, many: usize) -> Result<Table<'f>, NetworkError> {
         let mut steps = Vec::new();
         for _ in 0..many {
             let [step] = self.numbers()?;
             steps.push(step);
         }
         let bytes = self.bytes(many.checked_mul(WIDTH).ok_or(NetworkError)?)?;
-        let rows = bytes.as_chunks::<WIDTH>().0.iter().map(|row| row.map(u8::cast_signed));
-        Ok(Table { rows: rows.collect(), steps: steps.into() })
+        Ok(Table { rows: bytes.as_chunks::<WIDTH>().0, steps: steps.into() })
     }
 
     fn layer(&mut self) -> Result<Layer, NetworkError> {
@@ -68,9 +67,9 @@ impl<'f> Rest<'f> {
     }
 }
 
-impl Network {
+impl<'f> Network<'f> {
     /// Reads a file.
-    pub fn read(file: &[u8]) -> Result<Self, NetworkError> {
+    pub fn read(file: &'f [u8]) -> Result<Self, NetworkError> {
         let mut rest = Rest(file);
         if rest.bytes(MAGIC.len())? != MAGIC {
             return Err(NetworkError);

@@ -11,20 +11,20 @@ const MAX_WORD: usize = 48;
 
 /// Pieces by what they spell, at the start of a word and after it.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
-    first: HashMap<Box<str>, u16>,
-    later: HashMap<Box<str>, u16>,
+pub(super) struct Pieces<'p> {
+    first: HashMap<&'p str, u16>,
+    later: HashMap<&'p str, u16>,
 }
 
-impl Pieces {
+impl<'p> Pieces<'p> {
     /// Of pieces in the order of their numbers, from [`RESERVED`] on; those that begin with `##` go on with a word.
-    pub(super) fn new<'p>(pieces: impl Iterator<Item = &'p str>) -> Self {
+    pub(super) fn new(pieces: impl Iterator<Item = &'p str>) -> Self {
         let mut out = Self::default();
         for (at, piece) in pieces.enumerate() {
             let Ok(number) = u16::try_from(at + RESERVED) else { break };
             match piece.strip_prefix("##") {
-                Some(rest) => out.later.insert(rest.into(), number),
-                None => out.first.insert(piece.into(), number),
+                Some(rest) => out.later.insert(rest, number),
+                None => out.first.insert(piece, number),
             };
         }
         out
