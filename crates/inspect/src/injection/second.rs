@@ -10,6 +10,8 @@ use super::{
 /// Shortest result, and shortest definition, that the network is asked about: it takes some that are one plain sentence for orders.
 pub(super) const MIN_RESULT: usize = 160;
 pub(super) const MIN_DEFINITION: usize = 100;
+/// Longest result of which it is asked where the linear model says little, too.
+pub(super) const MAX_CLOSELY: usize = 32 * 1024;
 /// Longest definition, in bytes, that is read as a whole. Of a longer one only the likeliest window by the linear model is, with some
 /// text around it: what a server sends must not cost more than that.
 const WHOLE: usize = 16 * 1024;

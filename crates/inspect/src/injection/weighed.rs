@@ -13,7 +13,7 @@ use super::{
     model,
     network::Judged,
     phrases::{People, Phrase},
-    second::MIN_RESULT,
+    second::{MAX_CLOSELY, MIN_RESULT},
     sight::{Sight, excerpt},
     signs,
 };
@@ -114,15 +114,15 @@ impl Injections {
                 || page && little(window)
                 || bounds.pieces && again::repeats(window)
         };
-        // Where the linear model says little of a result in plain sight, the network is still asked.
-        let asked_from = self.phrases.network.result_from;
-        let least = match plain && bounds.results {
-            true => asked_from.min(bounds.phrase - NEAR),
+        // Where the linear model says little of a result in plain sight, the network is still asked. To look so closely costs, in a long text much.
+        let closely = plain && bounds.results && (MIN_RESULT..=MAX_CLOSELY).contains(&normal.len());
+        let near_from = match closely {
+            true => self.phrases.network.result_from.min(bounds.phrase - NEAR),
             false => bounds.phrase - NEAR,
         };
         let best = match page && little(&short.text) {
             true => model::Best { score: f32::NEG_INFINITY, span: (0, 0) },
-            false => self.model.best_from(&short.text, least, |window| !mute(window)),
+            false => self.model.best_from(&short.text, near_from, |window| !mute(window)),
         };
         let (mut score, mut says) = (best.score, None);
         // The strongest of which people say nothing to each other.
@@ -190,7 +190,7 @@ impl Injections {
             && self.phrases.network.doubts(normal, span);
         let likely = likely && !doubted;
         let near =
-            !likely && !doubted && plain && bounds.results && says.is_none() && score >= asked_from && !mute(window);
+            !likely && !doubted && plain && bounds.results && says.is_none() && score >= near_from && !mute(window);
         // Both models know other languages little: what one of them says of it is not enough.
         let foreign = signs::foreign(window);
         let near = near && (!foreign || score >= bounds.phrase - NEAR);
