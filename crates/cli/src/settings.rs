@@ -87,6 +87,7 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
                      everything; to be asked about nothing for a while, use `firedoor mode watch`",
                 ));
             }
+            may_hold(&matches)?;
             // It may come later, unlike what is granted something.
             if let Some(entry) = &matches.entry
                 && let Some(unknown) = unknown(&mut engine, entry, Vec::new())?
@@ -120,6 +121,7 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
         RulesCommand::Import { file, json } => {
             let wanted = |r: Rule| WantedRule { effect: r.effect, matches: r.matches, expires: r.expires };
             let rules: Vec<WantedRule> = rules_in(&file)?.into_iter().map(wanted).collect();
+            rules.iter().try_for_each(|rule| may_hold(&rule.matches))?;
             if !rules.is_empty() {
                 return settled(&mut engine, &Request::AddRules { rules }, json);
             }
@@ -148,6 +150,18 @@ fn end(text: &str) -> Result<Millis, Failure> {
     let span = log::span(text)
         .ok_or_else(|| Failure::environment(format!("{text:?} is no span of time: use 90s, 10m, 2h, 3d")))?;
     Ok(log::now().plus(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
+}
+
+/// A rule that blocks nothing must not be taken for one that does.
+fn may_hold(matches: &Match) -> Result<(), Failure> {
+    match matches.detector.as_deref().filter(|name| !firedoor_policy::is_nameable(name)) {
+        None => Ok(()),
+        Some(detector) => Err(Failure::environment(format!(
+            "no detector is called `{}`, so nothing was added: their names begin with {}; `firedoor log` shows the name with each finding",
+            Untrusted::new(detector).visible(60),
+            firedoor_policy::FAMILIES.join(", "),
+        ))),
+    }
 }
 
 /// All rules of a file, or none: a broken line must not leave half of them in force.

@@ -9,7 +9,7 @@ use firedoor_model::{
     question::Choice,
     rule::{Draft, Match, Origin, Rule},
 };
-use firedoor_policy::{Bindings, FAMILIES, Threshold, is_nameable, suggest, threshold};
+use firedoor_policy::{Bindings, Threshold, suggest, threshold};
 use firedoor_store::PinKind;
 
 use super::settings::{Outcome, note, text};
@@ -28,15 +28,6 @@ pub async fn list(engine: &Rc<Engine>) -> Outcome {
 
 /// Adds one after the other but those that are there. What was added before one fails stays, and is said.
 pub async fn add(engine: &Rc<Engine>, rules: Vec<command::WantedRule>) -> Outcome {
-    // A rule that blocks nothing must not be taken for one that does.
-    let mut named = rules.iter().filter_map(|rule| rule.matches.detector.as_deref());
-    if let Some(detector) = named.find(|name| !is_nameable(name)) {
-        return Err(format!(
-            "no detector is called `{}`, so nothing was added: their names begin with {}; `firedoor log` shows the name with each finding",
-            Untrusted::new(detector).visible(60),
-            FAMILIES.join(", "),
-        ));
-    }
     let mut said = Vec::new();
     for rule in rules {
         let same = |known: &Rule| {
