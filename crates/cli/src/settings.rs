@@ -81,13 +81,7 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
             let (client, tool) = (client.map(Untrusted::new), tool.map(Untrusted::new));
             let matches = Match { entry, client, tool, detector, ..Match::default() };
             let effect = effect.into();
-            if effect == Choice::Allow && matches == Match::default() {
-                return Err(Failure::environment(
-                    "say what to allow, with --entry, --client, --tool or --detector: an allow rule without any would silence \
-                     everything; to be asked about nothing for a while, use `firedoor mode watch`",
-                ));
-            }
-            may_hold(&matches)?;
+            may_be_kept(effect, &matches)?;
             // It may come later, unlike what is granted something.
             if let Some(entry) = &matches.entry
                 && let Some(unknown) = unknown(&mut engine, entry, Vec::new())?
@@ -121,7 +115,7 @@ pub fn rules(command: RulesCommand) -> Result<ExitCode, Failure> {
         RulesCommand::Import { file, json } => {
             let wanted = |r: Rule| WantedRule { effect: r.effect, matches: r.matches, expires: r.expires };
             let rules: Vec<WantedRule> = rules_in(&file)?.into_iter().map(wanted).collect();
-            rules.iter().try_for_each(|rule| may_hold(&rule.matches))?;
+            rules.iter().try_for_each(|rule| may_be_kept(rule.effect, &rule.matches))?;
             if !rules.is_empty() {
                 return settled(&mut engine, &Request::AddRules { rules }, json);
             }
@@ -152,8 +146,14 @@ fn end(text: &str) -> Result<Millis, Failure> {
     Ok(log::now().plus(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
 }
 
-/// A rule that blocks nothing must not be taken for one that does.
-fn may_hold(matches: &Match) -> Result<(), Failure> {
+/// Refuses what would silence everything, and a rule that blocks nothing and must not be taken for one that does.
+fn may_be_kept(effect: Choice, matches: &Match) -> Result<(), Failure> {
+    if effect == Choice::Allow && *matches == Match::default() {
+        return Err(Failure::environment(
+            "say what to allow, with --entry, --client, --tool or --detector: an allow rule without any would silence everything; \
+             nothing was added; to be asked about nothing for a while, use `firedoor mode watch`",
+        ));
+    }
     match matches.detector.as_deref().filter(|name| !firedoor_policy::is_nameable(name)) {
         None => Ok(()),
         Some(detector) => Err(Failure::environment(format!(

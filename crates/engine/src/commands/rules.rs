@@ -30,8 +30,12 @@ pub async fn list(engine: &Rc<Engine>) -> Outcome {
 pub async fn add(engine: &Rc<Engine>, rules: Vec<command::WantedRule>) -> Outcome {
     let mut said = Vec::new();
     for rule in rules {
+        // An administrator's may go again.
         let same = |known: &Rule| {
-            known.effect == rule.effect && known.matches == rule.matches && known.expires == rule.expires
+            known.origin != Origin::Managed
+                && known.effect == rule.effect
+                && known.matches == rule.matches
+                && known.expires == rule.expires
         };
         if let Some(known) = engine.rules.borrow().iter().find(|known| same(known)) {
             said.push(format!("rule {} is there already: {known}", known.id));
@@ -41,7 +45,7 @@ pub async fn add(engine: &Rc<Engine>, rules: Vec<command::WantedRule>) -> Outcom
             Ok(Reply::Done { text }) => said.push(text),
             Ok(_) => {}
             Err(why) if said.is_empty() => return Err(why),
-            Err(why) => return Err(format!("{why}; added before that: {}", said.join("; "))),
+            Err(why) => return Err(format!("{why}; before that: {}", said.join("; "))),
         }
     }
     if said.is_empty() {

@@ -21,8 +21,8 @@ const BESIDE: usize = 300;
 /// And the most of them together, where rows of one sign were left out of what it saw.
 const PART: usize = 2 * 1024;
 
-/// What of the linear model's log-odds counts: one of them alone decides nothing.
-const COUNTED: (f32, f32) = (-5.0, 2.0);
+/// Most of the linear model's log-odds that counts beside the network's.
+const COUNTED: f32 = 2.0;
 
 /// `[network]` of `profiles/detect/injection.toml`.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -31,11 +31,12 @@ pub(super) struct Bounds {
     /// The network's log-odds from which a definition is taken for an instruction, with a part of the linear model's added.
     definition: f32,
     definition_part: f32,
-    /// The linear model's log-odds from which the network is asked at all.
+    /// The linear model's log-odds from which the network is asked about a definition.
     pub(super) definition_from: f32,
     /// The same of a part of a result.
     result: f32,
     result_part: f32,
+    /// And from which it is asked about that part.
     pub(super) result_from: f32,
     /// What more is needed in another language than English.
     result_foreign: f32,
@@ -67,9 +68,13 @@ impl Bounds {
         Some((judged, judged.score - bound))
     }
 
-    /// Whether it sees nothing like an order around a place in a normalised result.
-    pub(super) fn doubts(&self, text: &str, span: (usize, usize)) -> bool {
-        beside(text, span).is_some_and(|(from, part)| judged(part, Answer::Result, from, self.doubt).is_none())
+    /// The part of a normalised result around a place, if it sees nothing like an order there.
+    pub(super) fn doubts(&self, text: &str, span: (usize, usize)) -> Option<(usize, usize)> {
+        let (from, part) = beside(text, span)?;
+        let to = from + part.len();
+        // What it was not shown it cannot doubt.
+        let judged = network::shipped()?.best(part, Answer::Result).filter(|_| span.1 <= to)?;
+        (judged.score < self.doubt).then_some((from, to))
     }
 }
 
@@ -82,8 +87,7 @@ fn beside(text: &str, span: (usize, usize)) -> Option<(usize, &str)> {
 
 /// What of the linear model's log-odds counts.
 fn counted(best: Best) -> f32 {
-    let (least, most) = COUNTED;
-    best.score.clamp(least, most)
+    best.score.min(COUNTED)
 }
 
 /// The window of `part`, which begins at `from`, that the network gives so much.

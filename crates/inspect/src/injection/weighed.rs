@@ -124,10 +124,13 @@ impl Injections {
             true => model::Best { score: f32::NEG_INFINITY, span: (0, 0) },
             false => self.model.best_from(&short.text, near_from, |window| !mute(window)),
         };
+        let best = model::Best { span: (short.place(best.span.0), short.place(best.span.1)), ..best };
         let (mut score, mut says) = (best.score, None);
         // The strongest of which people say nothing to each other.
         let mut order: Option<(f32, &Phrase<'_>)> = None;
-        let mut span = (short.place(best.span.0), short.place(best.span.1));
+        // All that are enough, and whether the one that counts is of another language.
+        let (mut enough, mut said_foreign) = (Vec::new(), false);
+        let mut span = best.span;
         // The strongest first: weak ones before an order must not keep it from being judged.
         let mut sums: Vec<(f32, &Phrase<'_>)> =
             phrases.iter().map(|phrase| (near(&phrases, phrase.span), phrase)).collect();
@@ -149,6 +152,10 @@ impl Injections {
             if local + added > score || says.is_none() && local + added >= bounds.phrase {
                 (score, span) = (score.max(local + added), phrase.span);
                 says = Some(said_by(phrase));
+                said_foreign = phrase.foreign;
+            }
+            if local + added >= bounds.phrase {
+                enough.push(phrase.span);
             }
             let least = match beside(&phrases, phrase.span).map(|one| one.people).min().unwrap_or_default() {
                 People::Never => bounds.phrase,
@@ -159,8 +166,7 @@ impl Injections {
                 order = Some((local + added, phrase));
             }
         }
-        let window =
-            normal.get(normal.floor_char_boundary(span.0)..normal.floor_char_boundary(span.1)).unwrap_or_default();
+        let window = part_of(normal, span);
         let threshold = if says.is_none() { bounds.alone } else { bounds.phrase };
         let alone = says.is_none() && score >= threshold;
         // What the model has learnt of hidden attacks is English. Other languages have to be as plain as in plain sight.
@@ -182,21 +188,19 @@ impl Injections {
         let needed = threshold + more;
         // A text of one block is not asked about by the model.
         let likely = score >= needed && !(alone && (plain && normal.len() < MIN_ALONE || mute(window)));
+        // Not what is a phrase of another language: the network knows few of them.
         let doubted = likely
-            && plain
+            && how == Concealment::None
             && bounds.results
+            && !said_foreign
             && score < needed + self.phrases.network.doubt_to
-            && opinions.spare()
-            && self.phrases.network.doubts(normal, span);
+            && self.doubted(normal, (span, &enough), if alone { needed } else { bounds.alone }, opinions);
         let likely = likely && !doubted;
-        let near =
-            !likely && !doubted && plain && bounds.results && says.is_none() && score >= near_from && !mute(window);
-        // Both models know other languages little: what one of them says of it is not enough.
-        let foreign = signs::foreign(window);
-        let near = near && (!foreign || score >= bounds.phrase - NEAR);
-        let seconded = near.then(|| self.seconded(normal, (model::Best { score, span }, foreign), opinions)).flatten();
+        let near = !likely && plain && bounds.results && best.score >= near_from;
+        let near = near && !mute(part_of(normal, best.span));
+        let seconded = near.then(|| self.seconded(normal, best, bounds, opinions)).flatten();
         if let Some(judged) = &seconded {
-            (score, span) = (score.max(needed), judged.span);
+            (score, span, says) = (score.max(needed), judged.span, None);
         }
         let likely = likely || seconded.is_some();
         // A request that is stronger must not stand in the place of an order.
@@ -243,9 +247,42 @@ impl Injections {
         }
     }
 
-    /// The network's opinion on the part of a result that the linear model comes near to. Neither is sure alone.
-    fn seconded(&self, normal: &str, (best, foreign): (model::Best, bool), opinions: &mut Opinions) -> Option<Judged> {
-        if normal.len() < MIN_RESULT || !opinions.take() {
+    /// Whether the network sees nothing like an order in a result: neither at the place that counts nor at the others that are enough,
+    /// and the linear model none beside what the network read.
+    fn doubted(
+        &self,
+        normal: &str,
+        (first, others): ((usize, usize), &[(usize, usize)]),
+        alone: f32,
+        opinions: &mut Opinions,
+    ) -> bool {
+        let mut read: Vec<(usize, usize)> = Vec::new();
+        for place in std::iter::once(&first).chain(others) {
+            if read.iter().any(|part| part.0 <= place.0 && place.1 <= part.1) {
+                continue;
+            }
+            let part = opinions.spare().then(|| self.phrases.network.doubts(normal, *place)).flatten();
+            match part {
+                Some(part) => read.push(part),
+                None => return false,
+            }
+        }
+        read.sort_unstable();
+        let ends = read.iter().map(|part| part.0).chain([normal.len()]);
+        let mut gaps = std::iter::once(0).chain(read.iter().map(|part| part.1)).zip(ends);
+        gaps.all(|(from, to)| {
+            let beside = normal.get(from..to).unwrap_or_default();
+            self.model.best_from(beside, alone, |_| true).score < alone
+        })
+    }
+
+    /// The network's opinion on the part of a result that the linear model finds somewhat suspicious.
+    fn seconded(&self, normal: &str, best: model::Best, bounds: Bounds, opinions: &mut Opinions) -> Option<Judged> {
+        let window = part_of(normal, best.span);
+        let suspicious = best.score >= bounds.phrase - NEAR;
+        // Both models know other languages little: what one of them says of it is not enough.
+        let foreign = signs::foreign(window);
+        if foreign && !suspicious || normal.len() < MIN_RESULT || !opinions.take(suspicious) {
             return None;
         }
         // Most texts that come near are none by its word; the others are looked at as a whole.
@@ -254,6 +291,11 @@ impl Injections {
         let about = above < self.phrases.thresholds.agents && subjects.are_of_agents(normal);
         (!about && !subjects.teach(normal)).then_some(judged)
     }
+}
+
+/// Whole characters of a text.
+fn part_of(normal: &str, span: (usize, usize)) -> &str {
+    normal.get(normal.floor_char_boundary(span.0)..normal.floor_char_boundary(span.1)).unwrap_or_default()
 }
 
 fn said_by(phrase: &Phrase<'_>) -> String {
