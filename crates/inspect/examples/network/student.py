@@ -166,6 +166,14 @@ def written(student, pieces):
     return out + b"".join(map(numbers, (hidden.weight.T.contiguous(), hidden.bias, answers.weight, answers.bias)))
 
 
+def scores(student, cut, path):
+    """Of a few sentences, for the test of the Rust code."""
+    with open(path, "w", encoding="utf-8") as file, torch.no_grad():
+        for sentence in SENTENCES:
+            result, definition = student(*batch([cut(sentence)]))[0].tolist()
+            file.write(f"{result:.4f}\t{definition:.4f}\t{sentence}\n")
+
+
 def main():
     torch.manual_seed(1), random.seed(1), np.random.seed(1)
     judged, out, golden = sys.argv[1:]
@@ -173,11 +181,7 @@ def main():
         rows, scores, _, _ = pickle.load(file)
     student, pieces = learn(rows, np.array(scores, np.float32))
     pathlib.Path(out).write_bytes(written(student, pieces))
-    cut = Pieces(pieces)
-    with open(golden, "w", encoding="utf-8") as file, torch.no_grad():
-        for sentence in SENTENCES:
-            result, definition = student(*batch([cut(sentence)]))[0].tolist()
-            file.write(f"{result:.4f}\t{definition:.4f}\t{sentence}\n")
+    scores(student, Pieces(pieces), golden)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 FROM and OUT are files as `profiles/detect/injection.network`; GOLDEN are scores for the test of the Rust code; ORDINARY are honest
 records (JSON Lines): files of a machine, and of source `docs` documents about prompts and attacks, which quote some.
 The texts are `pairs.jsonl.xz` beside this program, the others of `../train` and the corpora without a fifth of their groups. What FROM
-says of old texts counts beside their label. The highest window of an attack stands for it, of an honest text the two highest and one more."""
+says of old texts counts beside their label. The highest window of an attack stands for it, of an honest text the two highest, and of more than three one more. CORPORA names the folder of the corpora,
+READINGS the program `readings` if it is not in `target/release/examples`."""
 
 import collections
 import json
@@ -20,7 +21,7 @@ import torch
 from torch.nn import functional
 
 from pieces import Pieces
-from student import LAYERS, PAIRS, SENTENCES, WIDTH, Student, batch, written
+from student import LAYERS, PAIRS, WIDTH, Student, batch, scores, written
 from windows import CORPORA, READINGS, TRAIN, corpora, lines, part
 
 WINDOW, STEP, BESIDE, PART = 104, 64, 300, 2048  # as in network.rs and second.rs
@@ -141,9 +142,9 @@ def bags(cut, ordinary):
 
 def items(network, all_):
     """(window, definition, label, weight, what the old network says of it, how much that counts) of one epoch."""
-    scores, at, out = judge(network, [w for bag in all_ for w in bag.windows]), 0, []
+    answers, at, out = judge(network, [w for bag in all_ for w in bag.windows]), 0, []
     for bag in all_:
-        mine, at = scores[at : at + len(bag.windows), bag.definition], at + len(bag.windows)
+        mine, at = answers[at : at + len(bag.windows), bag.definition], at + len(bag.windows)
         order = list(np.argsort(-mine))
         if bag.attack:
             chosen = [(order[0], bag.old)]
@@ -215,10 +216,7 @@ def main():
     learn(network, all_)
     network.eval()
     pathlib.Path(out).write_bytes(written(network, vocabulary))
-    with open(golden, "w", encoding="utf-8") as file, torch.no_grad():
-        for sentence in SENTENCES:
-            result, definition = network(*batch([cut(sentence)]))[0].tolist()
-            file.write(f"{result:.4f}\t{definition:.4f}\t{sentence}\n")
+    scores(network, cut, golden)
 
 
 if __name__ == "__main__":

@@ -128,8 +128,8 @@ impl Injections {
         let (mut score, mut says) = (best.score, None);
         // The strongest of which people say nothing to each other.
         let mut order: Option<(f32, &Phrase<'_>)> = None;
-        // All that are enough, and whether the one that counts is of another language.
-        let (mut enough, mut said_foreign) = (Vec::new(), false);
+        // All that are enough.
+        let mut enough: Vec<&Phrase<'_>> = Vec::new();
         let mut span = best.span;
         // The strongest first: weak ones before an order must not keep it from being judged.
         let mut sums: Vec<(f32, &Phrase<'_>)> =
@@ -152,10 +152,9 @@ impl Injections {
             if local + added > score || says.is_none() && local + added >= bounds.phrase {
                 (score, span) = (score.max(local + added), phrase.span);
                 says = Some(said_by(phrase));
-                said_foreign = phrase.foreign;
             }
             if local + added >= bounds.phrase {
-                enough.push(phrase.span);
+                enough.push(phrase);
             }
             let least = match beside(&phrases, phrase.span).map(|one| one.people).min().unwrap_or_default() {
                 People::Never => bounds.phrase,
@@ -188,16 +187,15 @@ impl Injections {
         let needed = threshold + more;
         // A text of one block is not asked about by the model.
         let likely = score >= needed && !(alone && (plain && normal.len() < MIN_ALONE || mute(window)));
-        // Not what is a phrase of another language: the network knows few of them.
+        // Phrases of other languages are not doubted: the network knows few of these.
         let doubted = likely
             && how == Concealment::None
             && bounds.results
-            && !said_foreign
+            && !enough.iter().any(|phrase| phrase.foreign)
             && score < needed + self.phrases.network.doubt_to
             && self.doubted(normal, (span, &enough), if alone { needed } else { bounds.alone }, opinions);
         let likely = likely && !doubted;
-        let near = !likely && plain && bounds.results && best.score >= near_from;
-        let near = near && !mute(part_of(normal, best.span));
+        let near = !likely && plain && bounds.results && best.score >= near_from && !mute(part_of(normal, best.span));
         let seconded = near.then(|| self.seconded(normal, best, bounds, opinions)).flatten();
         if let Some(judged) = &seconded {
             (score, span, says) = (score.max(needed), judged.span, None);
@@ -247,33 +245,30 @@ impl Injections {
         }
     }
 
-    /// Whether the network sees nothing like an order in a result: neither at the place that counts nor at the others that are enough,
-    /// and the linear model none beside what the network read.
+    /// Whether the network sees nothing like an order in a result: neither at the place that counts nor at the phrases that are enough,
+    /// and the linear model none between these.
     fn doubted(
         &self,
         normal: &str,
-        (first, others): ((usize, usize), &[(usize, usize)]),
+        (first, enough): ((usize, usize), &[&Phrase<'_>]),
         alone: f32,
         opinions: &mut Opinions,
     ) -> bool {
+        let mut places: Vec<(usize, usize)> = Vec::new();
         let mut read: Vec<(usize, usize)> = Vec::new();
-        for place in std::iter::once(&first).chain(others) {
-            if read.iter().any(|part| part.0 <= place.0 && place.1 <= part.1) {
-                continue;
-            }
-            let part = opinions.spare().then(|| self.phrases.network.doubts(normal, *place)).flatten();
-            match part {
-                Some(part) => read.push(part),
-                None => return false,
+        for place in std::iter::once(first).chain(enough.iter().map(|phrase| phrase.span)) {
+            if !read.iter().any(|part| part.0 <= place.0 && place.1 <= part.1) {
+                let part = opinions.spare().then(|| self.phrases.network.doubts(normal, place)).flatten();
+                let Some(part) = part else { return false };
+                read.push(part);
+                places.push(place);
             }
         }
-        read.sort_unstable();
-        let ends = read.iter().map(|part| part.0).chain([normal.len()]);
-        let mut gaps = std::iter::once(0).chain(read.iter().map(|part| part.1)).zip(ends);
-        gaps.all(|(from, to)| {
-            let beside = normal.get(from..to).unwrap_or_default();
-            self.model.best_from(beside, alone, |_| true).score < alone
-        })
+        // What stands on the edge of what the network read is seen as a whole so.
+        places.sort_unstable();
+        let ends = places.iter().map(|place| place.0).chain([normal.len()]);
+        let mut between = std::iter::once(0).chain(places.iter().map(|place| place.1)).zip(ends);
+        between.all(|place| self.model.best_from(part_of(normal, place), alone, |_| true).score < alone)
     }
 
     /// The network's opinion on the part of a result that the linear model finds somewhat suspicious.
