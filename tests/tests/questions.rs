@@ -357,12 +357,14 @@ fn settings_answer_in_json_and_no_rule_allows_everything() {
     std::fs::write(&file, &exported).unwrap();
     home.firedoor(&["rules", "import", file.to_str().unwrap()]).expect_code(0).expect_said("is there already");
     assert_eq!(home.firedoor(&["rules", "export"]).expect_code(0).stdout, exported);
-    // A rule that never holds is refused there, too.
-    let wrong = exported.replacen(r#""tool":"x""#, r#""detector":"nope/""#, 1);
-    assert_ne!(wrong, exported);
-    std::fs::write(&file, wrong).unwrap();
-    home.firedoor(&["rules", "import", file.to_str().unwrap()]).expect_code(2).expect_said("`nope/`");
-    assert_eq!(home.firedoor(&["rules", "export"]).expect_code(0).stdout, exported);
+    // A rule that never holds, and one that would silence everything, are refused there, too.
+    for (instead, said) in [(r#""detector":"nope/""#, "`nope/`"), ("", "say what to allow")] {
+        let wrong = exported.replacen(r#""tool":"x""#, instead, 1);
+        assert_ne!(wrong, exported);
+        std::fs::write(&file, wrong).unwrap();
+        home.firedoor(&["rules", "import", file.to_str().unwrap()]).expect_code(2).expect_said(said);
+        assert_eq!(home.firedoor(&["rules", "export"]).expect_code(0).stdout, exported);
+    }
     home.firedoor(&["pins", "list"]).expect_code(0).expect_said("No pins");
 }
 
